@@ -56,8 +56,8 @@ OI = {"type": "welcome", "variables": {"name": "Ana"}}
 # --- sending ----------------------------------------------------------------------------------
 
 
-async def test_what_was_sent_is_stored() -> None:
-    """An answer is given after the commit, with the id under which the message is found."""
+async def test_sent_message_is_stored() -> None:
+    """The answer comes after the commit, with the id of the message."""
     async with Carteiro.open("memory://") as post:
         answer = await post.send(tenant="acme", **HELLO)
 
@@ -67,8 +67,8 @@ async def test_what_was_sent_is_stored() -> None:
         assert (row.to, row.subject) == ("ok@sandbox.test", "Hello")
 
 
-async def test_fields_go_by_their_python_and_their_json_names() -> None:
-    """Whoever knows the API knows the library."""
+async def test_fields_have_their_python_and_their_json_names() -> None:
+    """As in the API."""
     async with Carteiro.open("memory://") as post:
         python = await post.send(tenant="acme", external_id="order-1", ttl=5000, **HELLO)
         json = await post.send(tenant="acme", externalId="order-2", priority=2, **HELLO)
@@ -78,8 +78,8 @@ async def test_fields_go_by_their_python_and_their_json_names() -> None:
         assert (row.external_id, row.priority) == ("order-2", 2)
 
 
-async def test_send_raises_on_bad_input() -> None:
-    """Every field that is wrong is named; nothing is stored, and no tenant is created."""
+async def test_send_raises_on_invalid_input() -> None:
+    """Every wrong field is named; nothing is stored, and no tenant is created."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(InvalidMessage) as refused:
             await post.send(tenant="acme", to="nobody", subject="", html="<p>x</p>")
@@ -90,8 +90,7 @@ async def test_send_raises_on_bad_input() -> None:
 
 
 @pytest.mark.parametrize(("tenant", "missing"), [("", False), (None, True), (7, False)])
-async def test_a_tenant_must_be_a_name(tenant: Any, missing: bool) -> None:
-    """Nothing can be sent by nobody."""
+async def test_tenant_is_required(tenant: Any, missing: bool) -> None:
     async with Carteiro.open("memory://") as post:
         with pytest.raises(InvalidMessage) as refused:
             await post.send(tenant=tenant, **HELLO)
@@ -102,7 +101,7 @@ async def test_a_tenant_must_be_a_name(tenant: Any, missing: bool) -> None:
 
 
 async def test_send_many_answers_per_item() -> None:
-    """In order; a bad item holds no good one up."""
+    """In order; an invalid item does not affect a valid one."""
     items: list[dict[str, Any]] = [
         {"tenant": "acme", **HELLO},
         {"tenant": "acme", **HELLO, "to": "nobody"},
@@ -125,22 +124,22 @@ async def test_send_many_answers_per_item() -> None:
 
 
 @pytest.mark.parametrize("item", [7, None, "to: ana@example.com", {"tenant": ["acme"], **HELLO}])
-async def test_an_item_that_cannot_be_read_is_refused_in_its_place(item: Any) -> None:
-    """Whatever it is, the others are accepted."""
+async def test_unreadable_item_is_refused_in_its_place(item: Any) -> None:
+    """Of any type; the others are accepted."""
     async with Carteiro.open("memory://") as post:
         answers = await post.send_many([item, {"tenant": "acme", **HELLO}])
 
         assert [type(answer) for answer in answers] == [NotAccepted, Accepted]
 
 
-async def test_nothing_at_all_may_be_sent() -> None:
+async def test_empty_list_may_be_sent() -> None:
     """No items, no answers."""
     async with Carteiro.open("memory://") as post:
         assert await post.send_many([]) == []
 
 
-async def test_more_than_one_list_is_accepted_in_order() -> None:
-    """A thousand and one items are stored in lists that a store can bear."""
+async def test_long_list_is_accepted_in_order() -> None:
+    """A thousand and one items are stored in batches that a store can take."""
     async with Carteiro.open("memory://") as post:
         answers = await post.send_many(
             [{"tenant": "acme", **HELLO, "externalId": f"n-{n}"} for n in range(1001)]
@@ -152,8 +151,8 @@ async def test_more_than_one_list_is_accepted_in_order() -> None:
         assert (await row_of(post, last.id)).external_id == "n-1000"
 
 
-async def test_an_unknown_tenant_is_created_and_a_known_one_stays_as_it_is() -> None:
-    """The library is trusted: it speaks for all tenants of the process."""
+async def test_unknown_tenant_is_created_and_a_known_one_is_not_changed() -> None:
+    """The library is trusted: it acts for all tenants of the process."""
     known = Tenant(TenantId("brasa"), "Brasa Ltda", weight=2.0)
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([known])
@@ -165,10 +164,10 @@ async def test_an_unknown_tenant_is_created_and_a_known_one_stays_as_it_is() -> 
         assert brasa == known
 
 
-# --- once, and as the tenant has it -----------------------------------------------------------
+# --- idempotency and settings of the tenant ---------------------------------------------------
 
 
-async def test_a_key_makes_sending_twice_send_once() -> None:
+async def test_repeated_key_sends_once() -> None:
     """The second answer is the first one's; without the key it is another message."""
     async with Carteiro.open("memory://") as post:
         first = await post.send(tenant="acme", idempotency_key="order-1", **HELLO)
@@ -188,13 +187,13 @@ async def test_a_key_makes_sending_twice_send_once() -> None:
         {"idempotency_key": "order-1", "text": "Oi", "from": "post@acme.example", "subject": "Oi"},
     ],
 )
-async def test_what_was_accepted_is_replayed_whatever_would_be_refused_now(
+async def test_accepted_email_is_replayed_even_if_it_would_be_refused_now(
     email: dict[str, Any],
 ) -> None:
-    """The template is gone and the domain is taken away: the first answer stands all the same."""
+    """The template is deleted and the domain revoked: the first answer stands all the same."""
     asked = {"tenant": "acme", "to": "ana@example.com"} | email
     async with Carteiro.open("memory://") as post:
-        other = _with_store(post, post.backend.store)  # which remembers no tenant yet
+        other = _with_store(post, post.backend.store)  # which has no tenant in its cache yet
         await post.backend.tenants.define([Tenant(ACME, external_id_is_key=True)])
         await post.backend.templates.define(WELCOME)
         first = await post.send(**asked)
@@ -211,7 +210,7 @@ async def test_what_was_accepted_is_replayed_whatever_would_be_refused_now(
         assert (again.id, again.received_at) == (first.id, first.received_at)
 
 
-async def test_a_key_for_another_e_mail_is_told() -> None:
+async def test_key_of_another_email_is_a_conflict() -> None:
     """`send` raises, `send_many` answers in its place; either way nothing is stored."""
     other = HELLO | {"subject": "Other"}
     async with Carteiro.open("memory://") as post:
@@ -231,8 +230,8 @@ async def test_a_key_for_another_e_mail_is_told() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 129, "ação", "line\nbreak", 7])
-async def test_a_key_must_fit_into_a_header(key: Any) -> None:
-    """What HTTP could not carry is no key here either."""
+async def test_key_must_fit_into_a_header(key: Any) -> None:
+    """As over HTTP."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(InvalidMessage) as refused:
             await post.send(tenant="acme", idempotency_key=key, **HELLO)
@@ -240,8 +239,8 @@ async def test_a_key_must_fit_into_a_header(key: Any) -> None:
         assert [each.field for each in refused.value.fields] == ["idempotency_key"]
 
 
-async def test_a_tenants_own_from_is_filled_in_and_others_are_refused() -> None:
-    """Item by item, with the settings that the store has."""
+async def test_default_from_of_the_tenant_is_filled_in_and_others_are_refused() -> None:
+    """Item by item, with the settings in the store."""
     tenant = Tenant(ACME, default_from="post@acme.example", from_domains=("acme.example",))
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([tenant])
@@ -263,8 +262,8 @@ async def test_a_tenants_own_from_is_filled_in_and_others_are_refused() -> None:
         assert isinstance(free, Accepted)
 
 
-async def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
-    """Another e-mail under the same one conflicts; a key that was given is used instead."""
+async def test_external_id_is_a_key_where_the_tenant_says_so() -> None:
+    """Another e-mail under the same one conflicts; a given key is used instead."""
     order = HELLO | {"externalId": "order-1"}
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([Tenant(ACME, external_id_is_key=True)])
@@ -282,7 +281,7 @@ async def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
         assert isinstance(await post.send(tenant="brasa", **order), Accepted)
 
 
-async def test_a_disabled_tenant_sends_nothing() -> None:
+async def test_disabled_tenant_sends_nothing() -> None:
     """E-mail and tasks alike; others of the list are accepted."""
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([Tenant(ACME, disabled=True)])
@@ -296,8 +295,8 @@ async def test_a_disabled_tenant_sends_nothing() -> None:
             await task.send(tenant="acme")
 
 
-async def test_a_tenant_that_was_erased_meanwhile_is_made_anew() -> None:
-    """The one who finds out is told, the next one is served."""
+async def test_erased_tenant_is_created_again() -> None:
+    """The first call gets an error, the next one succeeds."""
 
     class Forgetful(Through):
         forgets = True
@@ -318,10 +317,10 @@ async def test_a_tenant_that_was_erased_meanwhile_is_made_anew() -> None:
         assert isinstance(await office.send(tenant="acme", **HELLO), Accepted)
 
 
-# --- for the ways in --------------------------------------------------------------------------
+# --- for the entry points ---------------------------------------------------------------------
 
 
-async def test_what_comes_over_http_is_counted_and_what_the_library_sends_is_not() -> None:
+async def test_http_messages_count_against_limits_and_library_messages_do_not() -> None:
     """Limits are given with each e-mail; the library gives none."""
     limits = ApiLimits(1, None, None)
     async with Carteiro.open("memory://") as post:
@@ -336,8 +335,8 @@ async def test_what_comes_over_http_is_counted_and_what_the_library_sends_is_not
         assert [type(answer) for answer in answers] == [Accepted, OverLimit]
 
 
-async def test_an_e_mail_is_accepted_with_its_key_type_and_tags() -> None:
-    """All that is known of a request goes into the ledger with it."""
+async def test_email_is_accepted_with_its_key_type_and_tags() -> None:
+    """Everything known of a request is stored with it."""
     email = make_email({"to": "ana@example.com", "template": OI, "tags": ["news"]})
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.ensure([ACME])
@@ -377,7 +376,7 @@ async def test_many_are_accepted_in_one_commit() -> None:
         assert commits.lists == 1
 
 
-async def test_a_from_that_is_not_the_tenants_is_refused_at_the_door() -> None:
+async def test_from_of_another_tenant_is_refused_on_acceptance() -> None:
     """Nothing of it is stored."""
     tenant = Tenant(ACME, from_domains=("acme.example",))
     strange = make_email(HELLO | {"from": "post@brasa.example"})
@@ -390,8 +389,8 @@ async def test_a_from_that_is_not_the_tenants_is_refused_at_the_door() -> None:
         assert await post.backend.reading.states() == {}
 
 
-async def test_a_tenant_that_was_disabled_just_now_is_refused_at_the_door() -> None:
-    """Whoever still remembers it as it was is told."""
+async def test_tenant_that_was_disabled_just_now_is_refused() -> None:
+    """Also by a process that still has the old state in its cache."""
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([Tenant(ACME, disabled=True)])
 
@@ -399,7 +398,7 @@ async def test_a_tenant_that_was_disabled_just_now_is_refused_at_the_door() -> N
             await post.accepting.one(Submission(make_email(HELLO), Tenant(ACME), "r"))
 
 
-async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
+async def test_concurrent_submissions_are_committed_together() -> None:
     """Callers at the same time share a commit; each has its answer."""
     email = make_email(HELLO)
     async with Carteiro.open("memory://") as post:
@@ -414,8 +413,8 @@ async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
         assert (await row_of(post, taken[7].id)).request_id == "r-7"
 
 
-async def test_a_submission_creates_no_tenant() -> None:
-    """A way in for others must not: whoever is unknown there is refused."""
+async def test_submission_creates_no_tenant() -> None:
+    """At the entry points for others an unknown tenant is refused."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(TenantMissing, match="acme"):
             await post.accepting.one(Submission(make_email(HELLO), Tenant(ACME), "request-1"))
@@ -426,8 +425,8 @@ async def test_a_submission_creates_no_tenant() -> None:
 # --- opening ----------------------------------------------------------------------------------
 
 
-def test_the_defaults_are_those_of_the_default_file() -> None:
-    """Without a word about it: the production preset, and what the seeds of the settings say."""
+def test_defaults_are_those_of_the_default_file() -> None:
+    """The production preset, and the values of the settings."""
     settings = load(environ={})
 
     assert retry_policy(settings) == PRESETS["gateway"]
@@ -435,7 +434,7 @@ def test_the_defaults_are_those_of_the_default_file() -> None:
 
 
 async def test_overrides_are_settings_by_their_names() -> None:
-    """Plain ones and those of a section; what is not given stays as it was."""
+    """Plain ones and those of a section; the others stay."""
     async with Carteiro.open(
         "memory://", provider="noop", delivery={"lease_ms": 500}, environment="development"
     ) as post:
@@ -446,16 +445,16 @@ async def test_overrides_are_settings_by_their_names() -> None:
         assert retry_policy(post.settings).max_attempts == PRESETS["development"].max_attempts
 
 
-async def test_settings_may_be_given_as_they_are() -> None:
-    """Whoever has loaded them need not have them loaded again."""
+async def test_loaded_settings_may_be_passed() -> None:
+    """They are not loaded again."""
     settings = load(environ={}, overrides={"store": "memory://", "provider": "noop"})
 
     async with Carteiro.open(settings=settings) as post:
         assert post.settings is settings
 
 
-async def test_a_file_is_opened_where_it_was_said(tmp_path: Path) -> None:
-    """What was accepted is there for the next opener; a blank in the path may be escaped."""
+async def test_file_is_opened_at_its_path(tmp_path: Path) -> None:
+    """Messages are there for the next opener; a blank in the path may be escaped."""
     path = tmp_path / "my post.db"
     async with Carteiro.open(f"sqlite:///{path}") as post:
         answer = await post.send(tenant="acme", **HELLO)
@@ -465,8 +464,8 @@ async def test_a_file_is_opened_where_it_was_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", ["redis://localhost", "sqlite:///", "nonsense"])
-async def test_an_unknown_store_is_refused_with_its_origin(store: str) -> None:
-    """Which setting, what it was, where it came from, and what is allowed."""
+async def test_unknown_store_is_refused_with_its_origin(store: str) -> None:
+    """The setting, its value, its origin, and what is allowed."""
     with pytest.raises(ConfigError) as refused:
         async with Carteiro.open(store):
             pass
@@ -474,8 +473,8 @@ async def test_an_unknown_store_is_refused_with_its_origin(store: str) -> None:
     assert f"store = {store!r} (from flag): should be sqlite:///FILE" in str(refused.value)
 
 
-async def test_an_unknown_provider_is_refused_with_its_origin() -> None:
-    """As of every setting: which, what it was, where it came from, and what is allowed."""
+async def test_unknown_provider_is_refused_with_its_origin() -> None:
+    """The setting, its value, its origin, and what is allowed."""
     with pytest.raises(ConfigError) as refused:
         async with Carteiro.open("memory://", provider="pigeon"):
             pass
@@ -484,15 +483,15 @@ async def test_an_unknown_provider_is_refused_with_its_origin() -> None:
     assert text.startswith("provider = 'pigeon' (from flag): should be sandbox, smtp, ")
 
 
-async def test_an_unknown_override_is_refused() -> None:
-    """A name that no setting has is a mistake, and the next best one is named."""
+async def test_unknown_override_is_refused() -> None:
+    """The error suggests the nearest name."""
     with pytest.raises(ConfigError, match=r"delivery\.leese_ms.*did you mean delivery\.lease_ms"):
         async with Carteiro.open("memory://", delivery={"leese_ms": 1}):
             pass
 
 
-async def test_opening_tells_the_store_of_tiers_and_limits() -> None:
-    """What the settings say of sharing is in force before the first claim."""
+async def test_opening_applies_tiers_and_limits_to_the_store() -> None:
+    """They are in force before the first claim."""
     settings = load(
         environ={},
         overrides={
@@ -519,10 +518,10 @@ async def test_opening_tells_the_store_of_tiers_and_limits() -> None:
     ("per_ms", "tolerance"),
     [(60_000, timedelta(milliseconds=250)), (1_000, timedelta(milliseconds=50))],
 )
-async def test_claims_count_for_as_much_longer_as_starts_may_be_late(
+async def test_claims_count_longer_by_the_allowed_start_delay(
     per_ms: int, tolerance: timedelta
 ) -> None:
-    """No span of the setting's length holds more starts, though each is a little after its claim."""
+    """No period of the setting's length holds more starts, though each is a little after its claim."""
     limit = {"count": 1, "per_ms": per_ms}
     async with Carteiro.open("memory://", provider="noop", send_limit=limit) as post:
         _, second = await post.send_many([{"tenant": "acme", **HELLO}] * 2)
@@ -540,16 +539,16 @@ async def test_claims_count_for_as_much_longer_as_starts_may_be_late(
         assert kind.start_within == tolerance
 
 
-async def test_without_a_send_limit_an_attempt_starts_at_any_time() -> None:
-    """Nothing is given back for being late."""
+async def test_attempt_without_a_send_limit_starts_at_any_time() -> None:
+    """Nothing is released for being late."""
     async with Carteiro.open("memory://", provider="noop") as post:
         kind, _ = email_kind(post.settings, post.backend)
 
         assert kind.start_within is None
 
 
-async def test_a_worker_puts_suspects_off_when_it_starts_and_a_one_shot_run_does_not() -> None:
-    """The worker before it may have died of one; a one-shot run would never come to run it."""
+async def test_worker_delays_suspects_at_its_start_and_a_one_shot_run_does_not() -> None:
+    """The previous worker may have died of one; a one-shot run would never run it."""
     async with Carteiro.open("memory://", provider="noop") as post:
         suspect = (await post.send(tenant="acme", **HELLO)).id
         for _ in range(2):
@@ -578,8 +577,8 @@ async def test_a_worker_puts_suspects_off_when_it_starts_and_a_one_shot_run_does
 @pytest.mark.parametrize(
     ("provider", "made"), [("sandbox", SandboxProvider), ("noop", NoopProvider)]
 )
-async def test_the_provider_is_the_one_that_was_named(provider: str, made: type[Any]) -> None:
-    """E-mail goes through it, under the call limit and the policy of the settings."""
+async def test_named_provider_is_used(provider: str, made: type[Any]) -> None:
+    """E-mail goes through it, with the timeout and the policy of the settings."""
     async with Carteiro.open(
         "memory://", provider=provider, delivery={"call_limit_ms": 70, "max_in_doubt_resends": 3}
     ) as post:
@@ -590,8 +589,8 @@ async def test_the_provider_is_the_one_that_was_named(provider: str, made: type[
         assert retry_policy(post.settings).max_in_doubt_resends == 3
 
 
-async def test_a_job_is_tried_again_as_its_tenant_says() -> None:
-    """The preset that a claim names, with the settings for all of them; else the configured one."""
+async def test_job_is_retried_by_the_preset_of_its_tenant() -> None:
+    """With the settings for all presets; else by the configured one."""
     settings = load(environ={}, overrides={"retry.preset": "tickets", "retry.charge": "message"})
     policy = email_policy(settings)
     [job] = await _jobs_of(Tenant(ACME, retry_preset="classic"))
@@ -611,7 +610,7 @@ async def _jobs_of(tenant: Tenant) -> list[LeasedJob]:
 # --- working ----------------------------------------------------------------------------------
 
 
-async def test_what_was_sent_is_delivered_by_a_worker() -> None:
+async def test_sent_message_is_delivered_by_a_worker() -> None:
     """From `send` to the sandbox's inbox."""
     async with Carteiro.open("memory://") as post:
         answer = await post.send(tenant="acme", **HELLO)
@@ -623,8 +622,8 @@ async def test_what_was_sent_is_delivered_by_a_worker() -> None:
         assert mail.to == "ok@sandbox.test"
 
 
-async def test_upkeep_runs_beside_the_worker_and_ends_with_it() -> None:
-    """A message that nobody of this process can run expires all the same."""
+async def test_maintenance_runs_alongside_the_worker_and_ends_with_it() -> None:
+    """A message that no worker of this process can run expires all the same."""
     async with Carteiro.open("memory://", provider="noop") as post:
         other = Carteiro(post.backend, post.settings, threads=post._threads)
         stranger = other.task("stranger", ttl=timedelta(milliseconds=1))(lambda: None)
@@ -637,11 +636,13 @@ async def test_upkeep_runs_beside_the_worker_and_ends_with_it() -> None:
         assert await post.backend.reading.states() == {State.EXPIRED: 1}
         async with asyncio.timeout(TOO_LONG):
             while asyncio.all_tasks() != before:
-                await asyncio.sleep(0.001)  # the store may be committing what upkeep wrote last
+                await asyncio.sleep(
+                    0.001
+                )  # the store may be committing the last write of maintenance
 
 
 async def test_stop_now_ends_a_worker_at_once() -> None:
-    """What it had claimed and not declared is there for the next one."""
+    """Its undeclared jobs are there for the next one."""
     began = asyncio.Event()
     async with Carteiro.open("memory://", provider="noop") as post:
 
@@ -660,8 +661,8 @@ async def test_stop_now_ends_a_worker_at_once() -> None:
         assert await post.backend.reading.states() == {State.ENQUEUED: 1}
 
 
-async def test_a_store_that_is_away_is_told_to_the_sender() -> None:
-    """Nothing was promised, so nothing is lost: whoever sends may try again."""
+async def test_unreachable_store_raises_in_send() -> None:
+    """Nothing was promised, so nothing is lost: the sender may retry."""
 
     class Closed(Through):
         async def accept(self, new: Any) -> Any:
@@ -681,18 +682,17 @@ def _with_store(post: Carteiro, store: Any) -> Carteiro:
 
 
 class _Counting(Through):
-    """A store that counts the lists that it takes."""
+    """A store that counts the batches that it takes."""
 
     lists = 0
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Take it and count it."""
         self.lists += 1
         return await super().accept(new)
 
 
 class _FullAfter(Through):
-    """A store that takes so many lists and then fails."""
+    """A store that takes this many batches and then fails."""
 
     lists = 1
 
@@ -704,8 +704,8 @@ class _FullAfter(Through):
         return await super().accept(new)
 
 
-async def test_what_is_stored_of_a_long_list_is_told_when_the_rest_is_not() -> None:
-    """Whoever sends the whole list again after an error would send the stored part twice."""
+async def test_stored_part_of_a_long_list_is_reported_when_the_rest_fails() -> None:
+    """Sending the whole list again would send the stored part twice."""
     async with Carteiro.open("memory://") as post:
         full = _with_store(post, _FullAfter(post.backend.store))
 
@@ -718,8 +718,7 @@ async def test_what_is_stored_of_a_long_list_is_told_when_the_rest_is_not() -> N
 
 
 @pytest.mark.parametrize("tenant", [None, "", 7, "a\nb", "nul\0", "x" * 256, "\ud800"])
-async def test_a_tenant_must_have_a_name(tenant: object) -> None:
-    """What cannot be printed or stored is no name."""
+async def test_tenant_name_must_be_printable(tenant: object) -> None:
     async with Carteiro.open("memory://") as post:
         [answer] = await post.send_many([{"tenant": tenant, **HELLO}])
 
@@ -727,8 +726,8 @@ async def test_a_tenant_must_have_a_name(tenant: object) -> None:
         assert [fault.field for fault in answer.fields] == ["tenant"]
 
 
-async def test_a_worker_can_be_stopped_before_it_has_begun() -> None:
-    """A stop that comes while the worker is being started is not forgotten."""
+async def test_worker_can_be_stopped_before_it_has_started() -> None:
+    """A stop during the start is not forgotten."""
     async with Carteiro.open("memory://") as post:
         working = asyncio.create_task(post.run_worker())
         post.stop()
@@ -737,8 +736,8 @@ async def test_a_worker_can_be_stopped_before_it_has_begun() -> None:
             await working
 
 
-async def test_what_could_not_be_read_back_is_not_accepted() -> None:
-    """A moment beyond all calendars is a mistake."""
+async def test_time_that_cannot_be_read_back_is_refused() -> None:
+    """It is beyond all calendars."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(InvalidMessage, match="scheduledAt"):
             await post.send(tenant="acme", scheduled_at="9999-12-31T23:59:59Z", **HELLO)

@@ -19,7 +19,7 @@ NO_TIME = timedelta(0)
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
-    """A post office on each store."""
+    """An app on each store."""
     if request.param == "sqlite":
         async with Carteiro.open(f"sqlite:///{tmp_path}/post.db") as office:
             yield office
@@ -43,7 +43,7 @@ async def _dead(post: Carteiro) -> str:
     return message
 
 
-async def test_a_message_is_found_with_its_timeline(post: Carteiro) -> None:
+async def test_message_is_found_with_its_timeline(post: Carteiro) -> None:
     """By its id alone, or by its id and its tenant."""
     message = await _sent(post)
 
@@ -56,8 +56,8 @@ async def test_a_message_is_found_with_its_timeline(post: Carteiro) -> None:
     assert [event.type for event in events] == ["ENQUEUED"]
 
 
-async def test_waiting_ends_with_the_message(post: Carteiro) -> None:
-    """Whether it was sent or not; the answer says which, and why."""
+async def test_wait_ends_with_the_message(post: Carteiro) -> None:
+    """Sent or not; the answer has the state and the reason."""
     sent, dead = await _sent(post), await _sent(post, "bounce-550@sandbox.test")
     working = asyncio.create_task(post.run_worker())
     async with asyncio.timeout(TOO_LONG):
@@ -69,8 +69,8 @@ async def test_waiting_ends_with_the_message(post: Carteiro) -> None:
     assert states == [(State.SENT, True), (State.FAILED, False)]
 
 
-async def test_waiting_gives_up_after_its_timeout(post: Carteiro) -> None:
-    """Without a worker nothing ends: the message comes back as it is."""
+async def test_wait_ends_at_its_timeout(post: Carteiro) -> None:
+    """Without a worker nothing ends: the message comes back unchanged."""
     message = await _sent(post)
 
     found = await post.wait(message, timeout=timedelta(milliseconds=1))
@@ -79,7 +79,7 @@ async def test_waiting_gives_up_after_its_timeout(post: Carteiro) -> None:
     assert found.state is State.ENQUEUED
 
 
-async def test_a_message_that_waits_is_explained_and_cancelled(post: Carteiro) -> None:
+async def test_waiting_message_is_explained_and_cancelled(post: Carteiro) -> None:
     """A cancelled one is finished, and cannot be cancelled again."""
     message = await _waiting(post)
 
@@ -93,8 +93,8 @@ async def test_a_message_that_waits_is_explained_and_cancelled(post: Carteiro) -
     assert answers == [CancelAnswer.CANCELLED, CancelAnswer.FINISHED]
 
 
-async def test_a_dead_message_is_redriven_once(post: Carteiro) -> None:
-    """The timeline records by whom; what is on its way is not sent twice."""
+async def test_dead_message_is_redriven_once(post: Carteiro) -> None:
+    """The timeline has the user; a message in flight is not sent twice."""
     message = await _dead(post)
 
     answers = [await post.redrive(message, tenant="acme", by="ana"), await post.redrive(message)]
@@ -107,8 +107,8 @@ async def test_a_dead_message_is_redriven_once(post: Carteiro) -> None:
     assert events[-1].metadata["redrivenBy"] == "ana"
 
 
-async def test_what_never_failed_is_not_redriven(post: Carteiro) -> None:
-    """There is no dead letter, and the message stays as it is."""
+async def test_message_that_never_failed_is_not_redriven(post: Carteiro) -> None:
+    """There is no dead letter, and the message is not changed."""
     message = await _waiting(post)
 
     assert await post.redrive(message) is RedriveAnswer.NOT_FOUND
@@ -116,8 +116,8 @@ async def test_what_never_failed_is_not_redriven(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["brasa", "acme"])
-async def test_another_tenants_message_is_not_found(post: Carteiro, tenant: str) -> None:
-    """As an id that nobody has, or that is none: nothing is told, nothing changes."""
+async def test_message_of_another_tenant_is_not_found(post: Carteiro, tenant: str) -> None:
+    """As an unknown or invalid id: nothing leaks, nothing changes."""
     waiting, dead = await _waiting(post), await _dead(post)
     await post.send(tenant="brasa", to="ok@sandbox.test", **HELLO)
     foreign = [waiting, dead] if tenant == "brasa" else []

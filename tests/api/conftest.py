@@ -1,4 +1,4 @@
-"""A post office behind the API."""
+"""A Carteiro app behind the API."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Who is let in: which keys open what, and from where."""
+"""Access: the keys and networks that each endpoint accepts."""
 
 import asyncio
 from datetime import timedelta
@@ -31,8 +31,8 @@ OLD = "ck_old"
 # --- keys ---------------------------------------------------------------------------------------
 
 
-async def test_an_expired_key_opens_nothing(post: Carteiro) -> None:
-    """Its time is up: it is told like a key that never was."""
+async def test_expired_key_is_refused(post: Carteiro) -> None:
+    """It gets the same answer as an unknown key."""
     await let_in(post, ACME, OLD, expires_in=ZERO)
 
     async with a_client(post, key=OLD) as client:
@@ -41,16 +41,15 @@ async def test_an_expired_key_opens_nothing(post: Carteiro) -> None:
     error_in(response, 401, "UNAUTHORIZED")
 
 
-async def test_a_key_opens_until_it_expires(post: Carteiro) -> None:
-    """An end that lies ahead changes nothing today."""
+async def test_key_is_valid_until_it_expires(post: Carteiro) -> None:
     await let_in(post, ACME, OLD, expires_in=timedelta(days=1))
 
     async with a_client(post, key=OLD) as client:
         answer_in(await client.get("/v1/emails"))
 
 
-async def test_a_revoked_key_opens_nothing(post: Carteiro) -> None:
-    """Revoked where it was remembered, it is forgotten at once; the other key goes on."""
+async def test_revoked_key_is_refused(post: Carteiro) -> None:
+    """It leaves the cache at once; the other key stays valid."""
     old = await let_in(post, ACME, OLD)
     api = create_api(post)
 
@@ -68,7 +67,7 @@ async def test_a_revoked_key_opens_nothing(post: Carteiro) -> None:
 
 
 class _LookUps:
-    """How many keys the store was asked for."""
+    """Counts the keys that the store was queried for."""
 
     def __init__(self, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -80,10 +79,10 @@ class _LookUps:
         return await self._holder(key_hash)
 
 
-async def test_unknown_keys_of_one_address_are_looked_up_so_often(
+async def test_unknown_keys_of_one_address_are_queried_a_limited_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The store does not work for whoever guesses, or asks without end, be it all at once."""
+    """Guessing costs the store nothing, also when all guesses come at once."""
     async with opened("memory://", api={"unknown_keys_per_minute": 3}) as post:
         api = create_api(post)
         asked = _LookUps(post.backend.keys, monkeypatch)
@@ -103,8 +102,8 @@ async def test_unknown_keys_of_one_address_are_looked_up_so_often(
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
 
 
-async def test_many_first_requests_at_once_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that fits is looked up once, and is none of those that are counted."""
+async def test_many_first_requests_at_once_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A valid key is queried once, and does not count as a guess."""
     async with opened("memory://", api={"unknown_keys_per_minute": 1}) as post:
         api = create_api(post)
         looked_up = _LookUps(post.backend.keys, monkeypatch)
@@ -117,8 +116,8 @@ async def test_many_first_requests_at_once_are_let_in(monkeypatch: pytest.Monkey
     assert looked_up.count == 2
 
 
-async def test_keys_that_fit_pass_beside_guesses() -> None:
-    """From the same address if they opened before, also after a change; from any other in any case."""
+async def test_valid_keys_pass_alongside_guesses() -> None:
+    """From the same address if they were valid before, also after a change; from any other always."""
     api_settings = {"unknown_keys_per_minute": 1, "trusted_proxies": "10.0.0.0/8"}
     async with opened("memory://", api=api_settings) as post:
         api = create_api(post)
@@ -140,8 +139,8 @@ async def test_keys_that_fit_pass_beside_guesses() -> None:
             answer_in(await client.get("/v1/emails", headers=there | of_brasa))
 
 
-async def test_a_disabled_tenant_is_not_let_in(post: Carteiro) -> None:
-    """Its keys open nothing until it is enabled again."""
+async def test_disabled_tenant_is_refused(post: Carteiro) -> None:
+    """Its keys are invalid until it is enabled again."""
     api = create_api(post)
 
     async with a_client_of(api) as client, a_client_of(api, key=ADMIN_TOKEN) as admin:
@@ -152,8 +151,8 @@ async def test_a_disabled_tenant_is_not_let_in(post: Carteiro) -> None:
         answer_in(await client.get("/v1/emails"))
 
 
-async def test_a_tenant_that_is_disabled_behind_the_apis_back_sends_nothing(post: Carteiro) -> None:
-    """A key that is still remembered here does not get a message into the ledger."""
+async def test_tenant_disabled_in_another_process_sends_nothing(post: Carteiro) -> None:
+    """A key that is still cached here does not get a message into the ledger."""
     async with a_client(post) as client:
         await sent(client)
         await post.backend.tenants.define([Tenant(ACME, disabled=True)])
@@ -175,8 +174,10 @@ async def test_a_tenant_that_is_disabled_behind_the_apis_back_sends_nothing(post
         (KEY_OF_ACME, "/admin/v1/nowhere"),
     ],
 )
-async def test_each_kind_of_key_opens_its_own_half(post: Carteiro, key: str, path: str) -> None:
-    """A tenant is no administrator, and an administrator is no tenant."""
+async def test_each_kind_of_key_opens_only_its_own_endpoints(
+    post: Carteiro, key: str, path: str
+) -> None:
+    """A tenant's key opens no admin endpoint, and an admin token no tenant's."""
     async with a_client(post, key=key) as client:
         response = await client.get(path)
 
@@ -185,18 +186,18 @@ async def test_each_kind_of_key_opens_its_own_half(post: Carteiro, key: str, pat
 
 @pytest.mark.parametrize("key", [None, "ca_nobody", KEY_OF_ACME])
 @pytest.mark.parametrize("path", ["/admin/v1/tenants", f"/admin/v1/tenants/{ACME}", "/metrics"])
-async def test_whoever_is_no_administrator_is_told_what_is_needed(
+async def test_tenant_key_at_an_admin_endpoint_is_refused_as_the_wrong_kind(
     post: Carteiro, key: str | None, path: str
 ) -> None:
-    """A tenant's key is valid, and the wrong one: it is not said that a valid key is needed."""
+    """The key is valid, so the answer does not ask for a valid key."""
     async with a_client(post, key=key) as client:
         error = error_in(await client.get(path), 401, "UNAUTHORIZED")
 
     assert error["message"] == "An admin token is needed, as X-API-Key or Authorization: Bearer"
 
 
-async def test_a_token_opens_however_it_begins(post: Carteiro) -> None:
-    """Tokens began as keys do, once; those still open, and a new one is told from a key."""
+async def test_old_token_prefix_is_still_accepted(post: Carteiro) -> None:
+    """Tokens once began as keys do; a new token differs from a key."""
     [other] = await post.backend.keys.list(None)
     await post.backend.keys.revoke([other.id], tenant=None)
     await let_in(post, None, "ck_token_of_before")
@@ -208,8 +209,8 @@ async def test_a_token_opens_however_it_begins(post: Carteiro) -> None:
     assert (token[:3], key[:3]) == ("ca_", "ck_")
 
 
-async def test_the_use_of_a_key_is_noted_after_the_answer(post: Carteiro) -> None:
-    """Once, and not again within the minute."""
+async def test_use_of_a_key_is_recorded_after_the_answer(post: Carteiro) -> None:
+    """Once a minute at most."""
     api = create_api(post)
 
     async with a_client_of(api) as client:
@@ -222,7 +223,7 @@ async def test_the_use_of_a_key_is_noted_after_the_answer(post: Carteiro) -> Non
 
 
 async def noted(post: Carteiro, tenant: TenantId) -> Key:
-    """The key of a tenant, once its use is noted."""
+    """The key of a tenant, once its use is recorded."""
     while True:
         [key] = await post.backend.keys.list(tenant)
         if key.last_used_at is not None:
@@ -243,12 +244,12 @@ OFFICE = ("203.0.113.0/24", "2001:db8::/32")
         ("", "::ffff:203.0.113.7", None, 200),
         ("", "198.51.100.7", None, 403),
         ("", "unix", None, 403),
-        ("", "198.51.100.7", "203.0.113.7", 403),  # nobody vouches for it
-        ("", "203.0.113.7", "198.51.100.7", 200),  # nor against it
+        ("", "198.51.100.7", "203.0.113.7", 403),  # no trusted proxy confirms it
+        ("", "203.0.113.7", "198.51.100.7", 200),  # nor contradicts it
         ("10.0.0.0/8", "10.0.0.1", "203.0.113.7", 200),
         ("10.0.0.0/8", "10.0.0.1", "198.51.100.7", 403),
         ("10.0.0.0/8", "10.0.0.1", None, 403),
-        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7, 198.51.100.7", 403),  # the left one is made up
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7, 198.51.100.7", 403),  # the left one is forged
         ("10.0.0.0/8", "10.0.0.1", "1.2.3.4, 203.0.113.7, 10.0.0.2", 200),
         ("10.0.0.0/8", "198.51.100.7", "203.0.113.7", 403),
         ("10.0.0.0/8", "10.0.0.1", "203.0.113.7:50123", 200),
@@ -261,10 +262,10 @@ OFFICE = ("203.0.113.0/24", "2001:db8::/32")
         ("10.0.0.0/8 192.0.2.1", "192.0.2.1", "203.0.113.7,10.1.1.1", 200),
     ],
 )
-async def test_an_allow_list_counts_the_address_that_can_be_trusted(
+async def test_allow_list_checks_the_address_that_can_be_trusted(
     proxies: str, address: str, forwarded: str | None, status: int
 ) -> None:
-    """From the right, the first address that is no trusted proxy's is the client's."""
+    """From the right, the first address that does not belong to a trusted proxy."""
     async with opened("memory://", api={"trusted_proxies": proxies}) as post:
         await post.backend.tenants.define([Tenant(ACME, allowed_networks=OFFICE)])
         async with a_client(post, address=address) as client:
@@ -276,8 +277,8 @@ async def test_an_allow_list_counts_the_address_that_can_be_trusted(
         error_in(response, 403, "FORBIDDEN")
 
 
-async def test_an_allow_list_is_the_tenants_own(post: Carteiro) -> None:
-    """Other tenants and administrators come from anywhere, and what was refused left nothing."""
+async def test_allow_list_belongs_to_one_tenant(post: Carteiro) -> None:
+    """Other tenants and administrators come from anywhere; a refused request stores nothing."""
     await post.backend.tenants.define([Tenant(ACME, allowed_networks=OFFICE)])
     api = create_api(post)
 
@@ -306,10 +307,10 @@ async def test_an_allow_list_is_the_tenants_own(post: Carteiro) -> None:
         (None, 202),
     ],
 )
-async def test_a_tenant_sends_from_its_own_domains(
+async def test_tenant_sends_from_its_own_domains(
     post: Carteiro, given: str | None, status: int
 ) -> None:
-    """Another From is refused, and leaves nothing behind."""
+    """Another From is refused, and stores nothing."""
     acme = Tenant(ACME, from_domains=("acme.example",), default_from="shop@acme.example")
     await post.backend.tenants.define([acme])
     email: dict[str, Any] = {"to": "ana@example.com", "subject": "a", "text": "b"}

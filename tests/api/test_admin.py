@@ -1,4 +1,4 @@
-"""What administrators see and change: tenants, keys, messages, fairness, figures."""
+"""The admin endpoints: tenants, keys, messages, fairness, figures."""
 
 from datetime import timedelta
 from typing import Any
@@ -40,8 +40,8 @@ async def tenant_of(post: Carteiro, name: str) -> Tenant | None:
 # --- tenants ------------------------------------------------------------------------------------
 
 
-async def test_a_tenant_is_made_with_all_that_is_set_for_it(post: Carteiro) -> None:
-    """What was given is stored and shown; putting it again without a field takes the field away."""
+async def test_tenant_is_created_with_all_its_fields(post: Carteiro) -> None:
+    """Every field is stored and shown; a PUT without a field resets it."""
     given = {
         "name": "Café Central",
         "tier": "standard",
@@ -71,8 +71,8 @@ async def test_a_tenant_is_made_with_all_that_is_set_for_it(post: Carteiro) -> N
     assert (bare["weight"], bare["limits"], bare["paused"]) == (None, None, False)
 
 
-async def test_a_change_leaves_the_rest(post: Carteiro) -> None:
-    """Only what is given is different; null goes back to the default."""
+async def test_patch_changes_only_the_named_fields(post: Carteiro) -> None:
+    """Null resets a field to its default."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         await client.put(f"{TENANTS}/{ACME}", json={"name": "Acme", "weight": 2.0, "cap": 7})
         changed = answer_in(
@@ -84,8 +84,8 @@ async def test_a_change_leaves_the_rest(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_an_unknown_tier_is_refused(post: Carteiro, method: str) -> None:
-    """A mistyped one must not look like a privilege: 422 names the field, and nothing changes."""
+async def test_unknown_tier_is_refused(post: Carteiro, method: str) -> None:
+    """A typo must not look like a privilege: 422 names the field, and nothing changes."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         before = answer_in(await client.get(f"{TENANTS}/{ACME}"))
         response = await client.request(method, f"{TENANTS}/{ACME}", json={"tier": "glod"})
@@ -96,8 +96,8 @@ async def test_an_unknown_tier_is_refused(post: Carteiro, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_a_domain_of_another_tenant_is_refused(post: Carteiro, method: str) -> None:
-    """A claim is one tenant's alone, however the domain is written; so is a default From below it."""
+async def test_domain_of_another_tenant_is_refused(post: Carteiro, method: str) -> None:
+    """One tenant alone may claim it, in any spelling; the same holds for a default From below it."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         await client.put(f"{TENANTS}/brasa", json={"fromDomains": ["açaí.example"]})
         before = answer_in(await client.get(f"{TENANTS}/{ACME}"))
@@ -112,8 +112,8 @@ async def test_a_domain_of_another_tenant_is_refused(post: Carteiro, method: str
     assert after == before
 
 
-async def test_a_tenant_that_no_address_could_name_is_not_made(post: Carteiro) -> None:
-    """A slash parts addresses, however it is written."""
+async def test_tenant_id_with_a_slash_is_refused(post: Carteiro) -> None:
+    """No URL could name it, in any encoding."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         response = await client.put(f"{TENANTS}/acme%2Fbrasil", json={})
 
@@ -141,9 +141,7 @@ async def test_a_tenant_that_no_address_could_name_is_not_made(post: Carteiro) -
         ({"colour": "blue"}, "colour"),
     ],
 )
-async def test_a_tenant_that_makes_no_sense_is_422(
-    post: Carteiro, given: dict[str, Any], field: str
-) -> None:
+async def test_invalid_tenant_is_422(post: Carteiro, given: dict[str, Any], field: str) -> None:
     """The field is named, and nothing changes."""
     before = await tenant_of(post, ACME)
 
@@ -157,7 +155,7 @@ async def test_a_tenant_that_makes_no_sense_is_422(
 
 
 async def test_tenants_are_listed_page_by_page(post: Carteiro) -> None:
-    """By id, without a gap or a twin."""
+    """By id, without gaps or duplicates."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         first = answer_in(await client.get(TENANTS, params={"limit": 1}))
         second = answer_in(
@@ -179,10 +177,10 @@ async def test_tenants_are_listed_page_by_page(post: Carteiro) -> None:
         ("resume", "paused", False),
     ],
 )
-async def test_a_tenant_is_stopped_and_let_go_by_a_word(
+async def test_tenant_action_sets_one_flag(
     post: Carteiro, word: str, field: str, after: bool
 ) -> None:
-    """Each word sets one thing, whatever it was before; an unknown tenant is not made."""
+    """From any earlier state; an unknown tenant is not created."""
     async with a_client(post, key=ADMIN_TOKEN) as client:
         await client.patch(f"{TENANTS}/{ACME}", json={"cap": 7, field: not after})
         document = answer_in(await client.post(f"{TENANTS}/{ACME}/{word}"))
@@ -192,8 +190,8 @@ async def test_a_tenant_is_stopped_and_let_go_by_a_word(
     assert await tenant_of(post, "nobody") is None
 
 
-async def test_an_erased_tenant_is_gone_and_others_are_not(post: Carteiro) -> None:
-    """Its key opens nothing, it is not found, and the other's e-mail is there."""
+async def test_erased_tenant_is_gone_and_others_are_not(post: Carteiro) -> None:
+    """Its key is refused, it is not found, and the other's e-mail is there."""
     api = create_api(post)
 
     async with (
@@ -216,8 +214,8 @@ async def test_an_erased_tenant_is_gone_and_others_are_not(post: Carteiro) -> No
 
 
 @pytest.mark.parametrize("path", [f"{TENANTS}/{BRASA}/keys", "/admin/v1/keys"])
-async def test_a_key_is_shown_once_and_opens_at_once(post: Carteiro, path: str) -> None:
-    """Afterwards its beginning is known, and nobody can know the rest."""
+async def test_key_is_shown_once_and_valid_at_once(post: Carteiro, path: str) -> None:
+    """Afterwards only its prefix is known."""
     api = create_api(post)
 
     async with a_client_of(api, key=ADMIN_TOKEN) as client:
@@ -236,8 +234,8 @@ async def test_a_key_is_shown_once_and_opens_at_once(post: Carteiro, path: str) 
     error_in(too_many, 409, "CONFLICT")
 
 
-async def test_an_administrator_changes_tokens_without_locking_the_door(post: Carteiro) -> None:
-    """A token cannot end itself; a new one ends the old one."""
+async def test_admin_token_can_be_replaced_but_not_revoke_itself(post: Carteiro) -> None:
+    """A new one revokes the old one."""
     api = create_api(post)
 
     async with a_client_of(api, key=ADMIN_TOKEN) as client:
@@ -253,7 +251,7 @@ async def test_an_administrator_changes_tokens_without_locking_the_door(post: Ca
     error_in(again, 404, "NOT_FOUND")
 
 
-async def test_keys_of_another_tenant_are_not_revoked_by_mistake(post: Carteiro) -> None:
+async def test_key_of_another_tenant_is_not_revoked(post: Carteiro) -> None:
     """A key's id counts together with its tenant."""
     [key] = await post.backend.keys.list(BRASA)
 
@@ -268,14 +266,14 @@ async def test_keys_of_another_tenant_are_not_revoked_by_mistake(post: Carteiro)
 
 
 async def messages(client: httpx.AsyncClient, **query: Any) -> list[str]:
-    """The ids of the messages that match."""
+    """Ids of the messages that match."""
     document = answer_in(await client.get("/admin/v1/messages", params=query))
     EmailPage.model_validate(document)
     return [each["outboxId"] for each in document["items"]]
 
 
-async def test_messages_of_every_tenant_are_found_by_the_id_of_the_provider(post: Carteiro) -> None:
-    """A provider that complains about a message names no tenant."""
+async def test_messages_of_every_tenant_are_found_by_provider_id(post: Carteiro) -> None:
+    """A provider that reports a message names no tenant."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         await sent(client, to="ok@sandbox.test")
         of_brasa = (await sent(other, to="ok@sandbox.test"))["outboxId"]
@@ -291,7 +289,7 @@ async def test_messages_of_every_tenant_are_found_by_the_id_of_the_provider(post
 
 
 async def test_messages_of_every_tenant_are_found(post: Carteiro) -> None:
-    """All of them, or one tenant's, or one kind's; each is shown with its events."""
+    """All of them, or by tenant, or by kind; each is shown with its events."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         of_acme, of_brasa = (await sent(client))["outboxId"], (await sent(other))["outboxId"]
 
@@ -307,8 +305,8 @@ async def test_messages_of_every_tenant_are_found(post: Carteiro) -> None:
     assert (shown["companyId"], len(shown["events"])) == (BRASA, 1)
 
 
-async def test_it_is_told_why_a_message_waits(post: Carteiro) -> None:
-    """In a word for programs and in a sentence for people."""
+async def test_waiting_message_explains_its_wait(post: Carteiro) -> None:
+    """With a code for programs and a sentence for people."""
     async with a_client(post) as client:
         scheduled = await sent(client, scheduledAt="2199-01-01T00:00:00Z")
 
@@ -323,16 +321,16 @@ async def test_it_is_told_why_a_message_waits(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/explain"])
-async def test_an_unknown_message_is_not_found(post: Carteiro, path: str) -> None:
-    """Whatever stands in the address."""
+async def test_unknown_message_is_not_found(post: Carteiro, path: str) -> None:
+    """With any text as its id."""
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         for unknown in ("x", "%00", "01900000-0000-7000-8000-000000000001"):
             response = await admin.get(f"/admin/v1/messages/{unknown}{path}")
             error_in(response, 404, "NOT_FOUND")
 
 
-async def test_a_message_of_any_tenant_is_cancelled(post: Carteiro) -> None:
-    """As the tenant itself would: once, and not after it was sent."""
+async def test_message_of_any_tenant_is_cancelled(post: Carteiro) -> None:
+    """As by the tenant itself: once, and not after it was sent."""
     async with a_client(post, key=KEY_OF_BRASA) as client:
         done = (await sent(client, to="ok@sandbox.test"))["outboxId"]
         await work(post)
@@ -355,8 +353,8 @@ async def test_a_message_of_any_tenant_is_cancelled(post: Carteiro) -> None:
 # --- figures ------------------------------------------------------------------------------------
 
 
-async def test_the_figures_are_those_of_the_store(post: Carteiro) -> None:
-    """States, depths and dead letters, and how each tenant fares."""
+async def test_figures_are_those_of_the_store(post: Carteiro) -> None:
+    """States, depths and dead letters, and the standing of each tenant."""
     async with a_client(post) as client:
         await sent(client, to="ok@sandbox.test")
         await sent(client, to="bounce-550@sandbox.test")
@@ -393,8 +391,8 @@ async def test_the_figures_are_those_of_the_store(post: Carteiro) -> None:
     assert (acme["totalProcessed"], acme["inFlight"]) == (2, 0)
 
 
-async def test_the_turns_in_force_are_shown(post: Carteiro) -> None:
-    """With whether they were changed at run time, or are as configured."""
+async def test_fairness_in_force_is_shown(post: Carteiro) -> None:
+    """It says if it was changed at run time, or is as configured."""
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         configured = answer_in(await admin.get("/admin/v1/fairness"))
         await admin.put("/admin/v1/fairness", json={"maxJobsPerTenantBatch": 7})
@@ -414,8 +412,8 @@ async def test_the_turns_in_force_are_shown(post: Carteiro) -> None:
     assert tuned == configured | {"maxJobsPerTenantBatch": 7, "isOverride": True}
 
 
-async def test_turns_are_changed_at_run_time(post: Carteiro) -> None:
-    """For all workers, until it is taken back; what makes no sense is refused."""
+async def test_fairness_is_changed_at_run_time(post: Carteiro) -> None:
+    """For all workers, until it is reset; invalid values are refused."""
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         tuned = await admin.put("/admin/v1/fairness", json={"roundRobinBasePriority": 9})
         await post.send(tenant=ACME, to="ok@sandbox.test", subject="a", text="b")

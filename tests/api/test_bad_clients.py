@@ -1,4 +1,4 @@
-"""Clients that are slow, broken or up to no good, on a real socket."""
+"""Slow, broken and malicious clients, on a real socket."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class Wire:
         await self._writer.drain()
 
     async def all_that_comes(self) -> bytes:
-        """Everything until the other side closes."""
+        """Everything until the server closes."""
         try:
             return await asyncio.wait_for(self._reader.read(), 30)
         except ConnectionResetError:
@@ -49,7 +49,7 @@ class Wire:
 
 @asynccontextmanager
 async def a_wire(post: Carteiro) -> AsyncIterator[Wire]:
-    """A new connection to the API of a post office."""
+    """A new connection to the API."""
     async with served(post) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
@@ -67,8 +67,8 @@ def of_length(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("sent_so_far", [b"", b'{"to":'])
-async def test_a_body_that_does_not_come_is_408(sent_so_far: bytes) -> None:
-    """It is told, the connection is closed, and nothing is left behind."""
+async def test_missing_body_is_408(sent_so_far: bytes) -> None:
+    """The client gets the answer, the connection is closed, and nothing is stored."""
     async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
         await wire.say(HEAD, b"Content-Length: 1000\r\n\r\n", sent_so_far)
         said = await wire.all_that_comes()
@@ -80,8 +80,7 @@ async def test_a_body_that_does_not_come_is_408(sent_so_far: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent_so_far", [b"", b"POST /v1/em", HEAD])
-async def test_a_head_that_does_not_come_is_cut_off(sent_so_far: bytes) -> None:
-    """Whoever does not say what it wants is not waited for."""
+async def test_missing_head_closes_the_connection(sent_so_far: bytes) -> None:
     async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
         await wire.say(sent_so_far)
         said = await wire.all_that_comes()
@@ -89,8 +88,7 @@ async def test_a_head_that_does_not_come_is_cut_off(sent_so_far: bytes) -> None:
     assert said == b""
 
 
-async def test_one_that_has_asked_before_is_cut_off_too() -> None:
-    """Each request has its own time."""
+async def test_second_request_has_its_own_timeout() -> None:
     body = json.dumps(an_email()).encode()
 
     async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
@@ -102,8 +100,8 @@ async def test_one_that_has_asked_before_is_cut_off_too() -> None:
     assert (status, said) == (202, b"")
 
 
-async def test_a_quick_client_may_ask_again_and_again(post: Carteiro) -> None:
-    """On one connection, one after another."""
+async def test_fast_client_reuses_its_connection(post: Carteiro) -> None:
+    """One request after another."""
     body = json.dumps(an_email()).encode()
 
     async with a_wire(post) as wire:
@@ -119,8 +117,8 @@ async def test_a_quick_client_may_ask_again_and_again(post: Carteiro) -> None:
 # --- large --------------------------------------------------------------------------------------
 
 
-async def test_a_head_without_end_is_cut_off() -> None:
-    """It is not kept in memory for as long as it comes."""
+async def test_endless_head_closes_the_connection() -> None:
+    """It is not collected in memory."""
     line = b"X-Filler: " + b"x" * 4000 + b"\r\n"
 
     async with opened("memory://") as post, a_wire(post) as wire:
@@ -135,7 +133,7 @@ async def test_a_head_without_end_is_cut_off() -> None:
     assert said == b""
 
 
-async def test_a_body_without_end_is_413() -> None:
+async def test_endless_body_is_413() -> None:
     """In chunks, without a length: refused as soon as it is too much."""
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 
@@ -149,7 +147,7 @@ async def test_a_body_without_end_is_413() -> None:
     assert left == 0
 
 
-# --- up to no good ------------------------------------------------------------------------------
+# --- malicious ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ async def test_a_body_without_end_is_413() -> None:
         b"Transfer-Encoding: chunked, identity\r\n",
     ],
 )
-async def test_a_head_that_could_be_read_in_two_ways_is_refused(line: bytes) -> None:
+async def test_ambiguous_head_is_refused(line: bytes) -> None:
     """Nothing of it is echoed as a header, and nothing is accepted."""
     async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
         await wire.say(HEAD, line, b"\r\n")
@@ -187,10 +185,10 @@ async def test_a_head_that_could_be_read_in_two_ways_is_refused(line: bytes) -> 
         ({"tags": ["a\nb"]}, "tags.0"),
     ],
 )
-async def test_nobody_writes_a_header_of_an_e_mail_that_is_not_asked_for(
+async def test_header_injection_is_refused(
     post: Carteiro, changes: dict[str, object], field: str
 ) -> None:
-    """A line break in what becomes a header is 422."""
+    """A line break in a value that becomes an e-mail header is 422."""
     body = json.dumps(an_email(**changes)).encode()
 
     async with a_wire(post) as wire:
@@ -202,8 +200,8 @@ async def test_nobody_writes_a_header_of_an_e_mail_that_is_not_asked_for(
     assert await stored(post) == 0
 
 
-async def test_of_clients_that_leave_nothing_half_accepted_is_left(post: Carteiro) -> None:
-    """A whole request is accepted or not, one that was cut off is not, and others are served."""
+async def test_disconnected_client_leaves_no_partial_message(post: Carteiro) -> None:
+    """A request is accepted whole or not at all, and others are served."""
     body = json.dumps(an_email()).encode()
 
     async with served(post) as port:

@@ -1,4 +1,4 @@
-"""Many e-mails in one request: each judged and answered by itself."""
+"""Many e-mails in one request: each is validated and answered separately."""
 
 import json
 from typing import Any
@@ -13,8 +13,8 @@ from support.builders import ACME
 from support.http import a_client, an_email, answer_in, error_in, fields_in, opened, stored
 
 
-async def test_each_e_mail_has_its_result_in_its_place(post: Carteiro) -> None:
-    """What is wrong with one does not touch the others."""
+async def test_each_email_has_its_result_in_its_place(post: Carteiro) -> None:
+    """A fault in one does not affect the others."""
     items: list[Any] = [
         an_email(subject="first"),
         an_email(to="nobody"),
@@ -46,7 +46,7 @@ async def test_each_e_mail_has_its_result_in_its_place(post: Carteiro) -> None:
     assert await stored(post) == 2
 
 
-async def test_an_e_mail_that_is_nested_too_deep_spoils_no_other(post: Carteiro) -> None:
+async def test_email_nested_too_deep_fails_alone(post: Carteiro) -> None:
     """It is refused in its place."""
     deep = '{"a":' * 300 + "1" + "}" * 300
     strange = '{"to":"ana@example.com","template":{"type":"welcome","variables":' + deep + "}}"
@@ -63,8 +63,8 @@ async def test_an_e_mail_that_is_nested_too_deep_spoils_no_other(post: Carteiro)
     assert await stored(post) == 1
 
 
-async def test_a_thousand_are_taken_and_one_more_is_refused(post: Carteiro) -> None:
-    """The bound is on the number, and a batch beyond it leaves nothing behind."""
+async def test_batch_of_a_thousand_is_accepted_and_one_more_is_refused(post: Carteiro) -> None:
+    """The bound is on the number, and a batch beyond it stores nothing."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(None, None, None))])
 
     async with a_client(post) as client:
@@ -76,8 +76,8 @@ async def test_a_thousand_are_taken_and_one_more_is_refused(post: Carteiro) -> N
     assert await stored(post) == 1000
 
 
-async def test_a_batch_has_its_own_bound_of_bytes() -> None:
-    """More than a single e-mail may have, and not without end."""
+async def test_batch_has_its_own_byte_limit() -> None:
+    """Higher than that of a single e-mail."""
     large = "x" * (1024 * 1024)
 
     async with opened("memory://") as post, a_client(post) as client:
@@ -110,7 +110,9 @@ async def test_a_batch_has_its_own_bound_of_bytes() -> None:
         (b'{"messages":[{}],"more":1}', 422),
     ],
 )
-async def test_what_is_no_batch_is_refused_whole(post: Carteiro, body: bytes, status: int) -> None:
+async def test_body_that_is_not_a_batch_is_refused_whole(
+    post: Carteiro, body: bytes, status: int
+) -> None:
     """Without a list there is nothing to answer item by item."""
     async with a_client(post) as client:
         response = await client.post(
@@ -124,8 +126,8 @@ async def test_what_is_no_batch_is_refused_whole(post: Carteiro, body: bytes, st
 # --- limits -------------------------------------------------------------------------------------
 
 
-async def test_over_the_limit_a_message_is_429(post: Carteiro) -> None:
-    """The headers say which limit, and when to come again; nothing was stored."""
+async def test_message_over_the_rate_limit_is_429(post: Carteiro) -> None:
+    """The headers name the limit and the time to retry; nothing was stored."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(None, None, 1))])
 
     async with a_client(post) as client:
@@ -141,8 +143,8 @@ async def test_over_the_limit_a_message_is_429(post: Carteiro) -> None:
     assert await stored(post) == 1
 
 
-async def test_over_the_limit_items_of_a_batch_are_429_by_themselves(post: Carteiro) -> None:
-    """As many as are allowed are accepted, from the front."""
+async def test_batch_items_over_the_rate_limit_are_429(post: Carteiro) -> None:
+    """The items before them are accepted."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(None, None, 2))])
 
     async with a_client(post) as client:
@@ -156,7 +158,7 @@ async def test_over_the_limit_items_of_a_batch_are_429_by_themselves(post: Carte
     assert await stored(post) == 2
 
 
-async def test_the_usual_limits_are_settings() -> None:
+async def test_default_limits_are_settings() -> None:
     """A tenant without limits of its own has the configured ones."""
     async with (
         opened("memory://", api={"per_day": 1}) as post,

@@ -1,4 +1,4 @@
-"""Connections that are held: by whom, how many, and for how long; on a real socket."""
+"""Limits on open connections: number, owner and duration; on a real socket."""
 
 import asyncio
 import io
@@ -43,7 +43,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 @pytest.fixture
 def lines() -> Iterator[io.BytesIO]:
-    """What is logged meanwhile."""
+    """Log lines of the block."""
     stream = io.BytesIO()
     log.configure("warn", stream)
     yield stream
@@ -71,14 +71,14 @@ class Wire:
         return int(text.split()[1]), text
 
     async def rest(self) -> bytes:
-        """Everything until the other side closes."""
+        """Everything until the server closes."""
         try:
             return await asyncio.wait_for(self.reader.read(), 30)
         except ConnectionError:
             return b""
 
     async def talk_until_cut(self, part: bytes, *, most: int = 3000, pause: float = 0) -> int:
-        """Send a part again and again; how many were sent before the other side ended it."""
+        """Send a part repeatedly; the number sent before the server closed."""
         for sent in range(most):
             try:
                 await self.say(part)
@@ -106,7 +106,7 @@ async def an_api(**api: Any) -> AsyncIterator[int]:
 
 
 async def is_served(port: int, address: str = "127.0.0.1") -> bool:
-    """Whether a new connection is answered; False: it is turned away."""
+    """True if a new connection is answered, False if it is refused."""
     async with a_wire(port, address) as wire:
         with suppress(ConnectionError):
             await wire.say(LIVE)
@@ -131,21 +131,21 @@ async def served_again(port: int) -> None:
     [b"X-Filler: x\r\n", b"x" * 1000, b"X-Long: " + b"y" * 1000],
     ids=["many trailers", "one long name", "one long value"],
 )
-async def test_trailers_without_end_are_cut_off(part: bytes) -> None:
-    """They are counted to the last one, also of a body that was large before."""
+async def test_endless_trailers_close_the_connection(part: bytes) -> None:
+    """They are counted to the last one, also after a large body."""
     async with an_api() as port, a_wire(port) as wire:
         await wire.say(HEAD, CHUNKED, b"c0000\r\n" + b" " * 0xC0000 + b"\r\n0\r\n", part)
         block = part * (16 * 1024 // len(part))
         sent = await wire.talk_until_cut(block, pause=0.001)
 
-    assert sent * len(block) < 50 * MOST_FRAMING_BYTES  # with what lies in buffers of the system
+    assert sent * len(block) < 50 * MOST_FRAMING_BYTES  # including the buffers of the system
 
 
 @pytest.mark.parametrize(
     "part", [b"1;" + b"x" * 500 + b"\r\n \r\n", b";" + b"x" * 1000], ids=["chunks", "extension"]
 )
-async def test_framing_without_end_is_cut_off(part: bytes) -> None:
-    """What stands beside the sizes of chunks is no body, and must not come without end either."""
+async def test_endless_framing_closes_the_connection(part: bytes) -> None:
+    """Chunk extensions are not part of the body, and are bounded too."""
     async with an_api() as port, a_wire(port) as wire:
         await wire.say(HEAD, CHUNKED, b"1" if part.startswith(b";") else b"")
 
@@ -165,7 +165,7 @@ async def test_trailers_are_dropped() -> None:
     assert "from-a-trailer" not in head
 
 
-async def test_small_chunks_are_a_body_like_any_other() -> None:
+async def test_small_chunks_are_accepted() -> None:
     """A client that writes byte by byte has more framing than body, and is served."""
     body = json.dumps(an_email(text="x" * 20_000)).encode()
     chunks = b"".join(b"1\r\n%c\r\n" % each for each in body)
@@ -177,8 +177,8 @@ async def test_small_chunks_are_a_body_like_any_other() -> None:
     assert status == 202
 
 
-async def test_trailers_that_come_slowly_are_answered_408() -> None:
-    """Time counts until the last of them, however steadily they come."""
+async def test_slow_trailers_are_408() -> None:
+    """The timeout runs until the last of them, however steadily they come."""
     async with an_api(**IMPATIENT) as port, a_wire(port) as wire:
         await wire.say(HEAD, CHUNKED, b"2\r\n{}\r\n0\r\n")
         await wire.talk_until_cut(b"X-A: b\r\n", pause=0.01)
@@ -187,8 +187,8 @@ async def test_trailers_that_come_slowly_are_answered_408() -> None:
     assert said == b"" or said.startswith(b"HTTP/1.1 408 ")
 
 
-async def test_line_breaks_between_requests_do_not_go_on_for_ever() -> None:
-    """They belong to no request, and are no reason to keep a connection."""
+async def test_endless_line_breaks_between_requests_close_the_connection() -> None:
+    """They belong to no request, and do not keep a connection open."""
     async with an_api(**IMPATIENT) as port, a_wire(port) as wire:
         await wire.say(LIVE)
         status, _ = await wire.answer()
@@ -197,8 +197,8 @@ async def test_line_breaks_between_requests_do_not_go_on_for_ever() -> None:
     assert status == 200
 
 
-async def test_only_so_many_requests_are_taken_ahead() -> None:
-    """A client that asks without reading answers does not fill the memory with its questions."""
+async def test_pipelined_requests_are_bounded() -> None:
+    """A client that sends without reading answers does not fill the memory."""
     async with an_api() as port, a_wire(port) as wire:
         await wire.say(LIVE * (MOST_PIPELINED + 10))
         said = await wire.rest()
@@ -206,7 +206,7 @@ async def test_only_so_many_requests_are_taken_ahead() -> None:
     assert said.count(b"HTTP/1.1 200") <= MOST_PIPELINED + 1
 
 
-async def test_a_client_that_reads_no_answer_is_cut_off() -> None:
+async def test_client_that_reads_no_answer_is_disconnected() -> None:
     """Its connection is free for others again."""
     async with an_api(**IMPATIENT, max_connections=1) as port, a_wire(port) as wire:
         sock: socket.socket = wire.writer.get_extra_info("socket")
@@ -220,8 +220,8 @@ async def test_a_client_that_reads_no_answer_is_cut_off() -> None:
 # --- answers before the request is read ---------------------------------------------------------
 
 
-async def test_an_answer_to_a_body_that_is_not_read_is_the_last(monkeypatch: Any) -> None:
-    """It says so, it arrives, and who goes on sending is cut off."""
+async def test_answer_before_the_body_is_read_closes_the_connection(monkeypatch: Any) -> None:
+    """It says so, it arrives, and a client that goes on sending is disconnected."""
     monkeypatch.setattr(connection, "_LINGER_S", 0.1)
 
     async with an_api(max_connections=1) as port, a_wire(port) as wire:
@@ -235,7 +235,7 @@ async def test_an_answer_to_a_body_that_is_not_read_is_the_last(monkeypatch: Any
     assert sent < 1000
 
 
-async def test_lingering_reads_only_so_much(monkeypatch: Any) -> None:
+async def test_lingering_reads_a_bounded_number_of_bytes(monkeypatch: Any) -> None:
     """However fast the rest of a body comes."""
     monkeypatch.setattr(connection, "_LINGER_S", 60.0)
 
@@ -247,8 +247,8 @@ async def test_lingering_reads_only_so_much(monkeypatch: Any) -> None:
         await served_again(port)
 
 
-async def test_an_answer_arrives_while_its_body_is_still_sent() -> None:
-    """Closed at once, the client's system would throw the answer away."""
+async def test_answer_arrives_while_its_body_is_still_sent() -> None:
+    """Closed at once, the client's system would discard the answer."""
     async with an_api() as port, a_wire(port) as wire:
         await wire.say(NAMELESS, b"Content-Length: 900000\r\n\r\n")
         for _ in range(9):
@@ -258,8 +258,8 @@ async def test_an_answer_arrives_while_its_body_is_still_sent() -> None:
     assert status == 401
 
 
-async def test_a_body_that_is_complete_leaves_the_connection_open() -> None:
-    """Also if nobody looked at it."""
+async def test_complete_body_leaves_the_connection_open() -> None:
+    """Also if it was not looked at."""
     async with an_api() as port, a_wire(port) as wire:
         answers = []
         for _ in range(2):
@@ -269,11 +269,12 @@ async def test_a_body_that_is_complete_leaves_the_connection_open() -> None:
     assert [(status, "connection: close" in head) for status, head in answers] == [(401, False)] * 2
 
 
-# --- how many -----------------------------------------------------------------------------------
+# --- number
+# ---------------------------------------------------------------------------------------
 
 
 async def test_connections_are_bounded_in_total(lines: io.BytesIO) -> None:
-    """Whoever comes when it is full is told; the log has one line a minute."""
+    """A client beyond the limit gets an answer; the log has one line a minute."""
     async with an_api(max_connections=2) as port:
         for _ in range(2):
             async with a_wire(port), a_wire(port, "127.0.0.2"):
@@ -288,7 +289,7 @@ async def test_connections_are_bounded_in_total(lines: io.BytesIO) -> None:
 
 
 async def test_connections_are_bounded_by_address() -> None:
-    """One that holds all it may is refused more, and others are served."""
+    """An address at its limit is refused, and others are served."""
     async with an_api(max_connections_per_address=2) as port:
         async with a_wire(port), a_wire(port):
             theirs, of_others = await is_served(port), await is_served(port, "127.0.0.2")
@@ -297,8 +298,8 @@ async def test_connections_are_bounded_by_address() -> None:
     assert (theirs, of_others) == (False, True)
 
 
-async def test_the_one_refused_is_told_why() -> None:
-    """503, when to come again, and the end."""
+async def test_refused_connection_gets_503() -> None:
+    """With a Retry-After, and then it is closed."""
     async with an_api(max_connections=1) as port, a_wire(port), a_wire(port) as refused:
         said = await refused.rest()
 
@@ -307,8 +308,8 @@ async def test_the_one_refused_is_told_why() -> None:
     assert b"connection: close" in said
 
 
-async def test_behind_a_proxy_requests_are_bounded_by_the_forwarded_address() -> None:
-    """The proxy itself has as many connections as it needs; what it forwards for counts."""
+async def test_requests_behind_a_proxy_are_bounded_by_the_forwarded_address() -> None:
+    """The proxy itself may open any number of connections."""
     half = b"Content-Length: 1000\r\n\r\n{"
     body = json.dumps(an_email()).encode()
     whole = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -336,8 +337,8 @@ async def test_behind_a_proxy_requests_are_bounded_by_the_forwarded_address() ->
     assert (of_another[0], made_up[0], as_itself[0]) == (202, 429, 202)
 
 
-async def test_who_is_no_proxy_is_bounded_whatever_it_says_about_others() -> None:
-    """X-Forwarded-For of a stranger counts for nothing."""
+async def test_untrusted_proxy_is_bounded_by_its_own_address() -> None:
+    """X-Forwarded-For from a stranger is ignored."""
     async with (
         an_api(trusted_proxies="192.0.2.1", max_connections_per_address=1) as port,
         a_wire(port) as wire,
@@ -348,8 +349,8 @@ async def test_who_is_no_proxy_is_bounded_whatever_it_says_about_others() -> Non
     assert refused is False
 
 
-def test_connections_leave_files_for_the_store(monkeypatch: Any) -> None:
-    """With fewer files than connections are allowed, connections do not take them all."""
+def test_connections_leave_file_descriptors_for_the_store(monkeypatch: Any) -> None:
+    """With fewer descriptors than allowed connections, connections do not take them all."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 4096))
 
     from carteiro.cli.server import _within_files  # noqa: PLC0415 - what is tried
@@ -368,7 +369,7 @@ def _free_port() -> int:
 
 @asynccontextmanager
 async def running(part: Part) -> AsyncIterator[None]:
-    """A part of a process, running."""
+    """Run a part of a process for the time of the block."""
     task = asyncio.create_task(part.run())
     try:
         yield
@@ -395,8 +396,8 @@ async def a_page(which: str, **api: Any) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("which", ["metrics", "tickets"])
-async def test_other_pages_have_the_same_bounds(which: str) -> None:
-    """Nobody holds the last connection of a worker's page: slow ones are cut off, and there are only so many."""
+async def test_other_pages_have_the_same_limits(which: str) -> None:
+    """On a worker's page slow clients are disconnected, and connections are bounded."""
     async with a_page(which, **IMPATIENT, max_connections=1) as port:
         async with a_wire(port) as slow:
             refused = await is_served(port)
@@ -408,8 +409,8 @@ async def test_other_pages_have_the_same_bounds(which: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["metrics", "tickets"])
-async def test_other_pages_read_no_body_without_end(which: str) -> None:
-    """They read none at all: the answer is the last, and the rest is not waited for."""
+async def test_other_pages_read_no_body(which: str) -> None:
+    """The answer is the last one on the connection, and the body is not awaited."""
     async with a_page(which) as port, a_wire(port) as wire:
         await wire.say(b"GET /health/live HTTP/1.1\r\nHost: x\r\n", CHUNKED, b"1\r\nx\r\n")
         status, head = await wire.answer()
@@ -418,8 +419,7 @@ async def test_other_pages_read_no_body_without_end(which: str) -> None:
     assert (status, "connection: close" in head) == (200, True)
 
 
-async def test_a_stop_closes_what_is_idle_at_once(post: Carteiro) -> None:
-    """A connection on which nothing is asked does not hold a process up."""
+async def test_stop_closes_idle_connections_at_once(post: Carteiro) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         part = http_server(
             create_api(post), listener, grace=timedelta(seconds=60), bounds=post.settings.api
@@ -439,8 +439,8 @@ async def test_a_stop_closes_what_is_idle_at_once(post: Carteiro) -> None:
     assert await stored(post) == 0
 
 
-def test_a_bound_is_logged_once_whoever_else_comes(lines: io.BytesIO) -> None:
-    """Others below it come in between: they are no reason to say it again."""
+def test_connection_limit_is_logged_once(lines: io.BytesIO) -> None:
+    """Clients below the limit in between cause no second line."""
     crowd = Crowd(
         ConnectionLimits(timedelta(seconds=1), most=100, most_per_address=1, proxies=Networks([]))
     )
@@ -456,8 +456,8 @@ def _crowd(*proxies: str, most: int = 1000, most_per_address: int = 1000) -> Cro
     return Crowd(ConnectionLimits(second, most, most_per_address, Networks(proxies)))
 
 
-def test_addresses_of_one_network_of_64_bits_count_as_one() -> None:
-    """Everybody with IPv6 has 2^64 of them."""
+def test_addresses_of_one_64_bit_network_count_as_one() -> None:
+    """Every client with IPv6 has 2^64 of them."""
     crowd = _crowd(most_per_address=2)
     theirs = [f"2001:db8::{n}" for n in range(1, 4)]
 
@@ -470,7 +470,7 @@ def test_addresses_of_one_network_of_64_bits_count_as_one() -> None:
 
 
 async def test_forwarded_addresses_of_one_network_count_as_one() -> None:
-    """Whatever port the proxy names with them."""
+    """With any port that the proxy names."""
     half = b"Content-Length: 1000\r\n\r\n{"
     async with (
         an_api(trusted_proxies=PROXY, max_connections_per_address=1) as port,
@@ -489,8 +489,8 @@ async def test_forwarded_addresses_of_one_network_count_as_one() -> None:
 
 
 @pytest.mark.parametrize("own", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
-def test_places_are_kept_for_checks_of_this_machine(own: str) -> None:
-    """Others never get them; a proxy on this machine speaks for others."""
+def test_connections_are_reserved_for_local_health_checks(own: str) -> None:
+    """Others never get them; a proxy on this machine counts for its clients."""
     crowd = _crowd("127.0.0.9", most=100)
     others = sum(crowd.let_in(f"203.0.113.{n}") for n in range(100))
 

@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: found, looked at, sent round again, kept and dropped."""
+"""Dead letters over HTTP: list, show, redrive, export, import and purge."""
 
 import json
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ BOUNCES = "bounce-550@sandbox.test"
 
 
 async def died(post: Carteiro, number: int = 1, *, key: str = "ck_acme", to: str = BOUNCES) -> Any:
-    """The ids of so many e-mails that could not be delivered, oldest first."""
+    """The ids of this many e-mails that could not be delivered, oldest first."""
     async with a_client(post, key=key) as client:
         ids = [(await sent(client, to=to))["outboxId"] for _ in range(number)]
     await work(post)
@@ -44,7 +44,7 @@ async def died(post: Carteiro, number: int = 1, *, key: str = "ck_acme", to: str
 
 
 async def found(client: httpx.AsyncClient, **query: Any) -> list[str]:
-    """The ids of the dead letters that match."""
+    """Ids of the dead letters that match."""
     document = answer_in(await client.get(PATH, params=query))
     DeadLetterPage.model_validate(document)
     return [each["outboxId"] for each in document["items"]]
@@ -54,7 +54,7 @@ async def found(client: httpx.AsyncClient, **query: Any) -> list[str]:
 
 
 async def test_every_filter_counts(post: Carteiro) -> None:
-    """Each finds what is meant, and not the other."""
+    """Each finds the matching one, and not the other."""
     [of_acme] = await died(post)
     [of_brasa] = await died(post, key=KEY_OF_BRASA, to="reject@sandbox.test")
 
@@ -72,8 +72,8 @@ async def test_every_filter_counts(post: Carteiro) -> None:
     assert {each["key"]: each["count"] for each in groups["items"]} == {ACME: 1, BRASA: 1}
 
 
-async def test_one_is_shown_with_what_it_says_and_its_history(post: Carteiro) -> None:
-    """A list does not show what it says."""
+async def test_dead_letter_is_shown_with_content_and_history(post: Carteiro) -> None:
+    """A list does not show the content."""
     [dead] = await died(post)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -88,8 +88,8 @@ async def test_one_is_shown_with_what_it_says_and_its_history(post: Carteiro) ->
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/redrive"), ("POST", "/edit")])
-async def test_an_unknown_dead_letter_is_not_found(post: Carteiro, method: str, path: str) -> None:
-    """Nor is a message that is not dead."""
+async def test_unknown_dead_letter_is_not_found(post: Carteiro, method: str, path: str) -> None:
+    """The same holds for a message that is not dead."""
     async with a_client(post) as client:
         waits = (await sent(client))["outboxId"]
 
@@ -100,11 +100,11 @@ async def test_an_unknown_dead_letter_is_not_found(post: Carteiro, method: str, 
             error_in(response, 404, "NOT_FOUND")
 
 
-# --- sending round again ------------------------------------------------------------------------
+# --- redriving ----------------------------------------------------------------------------------
 
 
-async def test_a_dead_letter_is_redriven_once(post: Carteiro) -> None:
-    """While it is on its way a second word is refused."""
+async def test_dead_letter_is_redriven_once(post: Carteiro) -> None:
+    """While it is in flight a second redrive is refused."""
     [dead] = await died(post)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -116,8 +116,8 @@ async def test_a_dead_letter_is_redriven_once(post: Carteiro) -> None:
     assert (await row_of(post, MessageId(dead))).state is State.ENQUEUED
 
 
-async def test_an_edited_dead_letter_says_something_else(post: Carteiro) -> None:
-    """What is not named stays; it is sent as a new revision."""
+async def test_edited_dead_letter_has_new_content(post: Carteiro) -> None:
+    """Fields that are not named stay; it is sent as a new revision."""
     [dead] = await died(post)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -132,8 +132,8 @@ async def test_an_edited_dead_letter_says_something_else(post: Carteiro) -> None
     assert "Olá" in mail.content
 
 
-async def test_an_edit_of_what_was_edited_meanwhile_is_409(post: Carteiro) -> None:
-    """What the other made of it stays."""
+async def test_edit_of_an_outdated_revision_is_409(post: Carteiro) -> None:
+    """The other edit stays."""
     [dead] = await died(post)
     letters = _EditedMeanwhile(post)
     office = Carteiro(
@@ -149,20 +149,19 @@ async def test_an_edit_of_what_was_edited_meanwhile_is_409(post: Carteiro) -> No
 
 
 class _EditedMeanwhile:
-    """Dead letters that somebody else edits, and that die again, just before they are redriven."""
+    """Dead letters that are edited elsewhere, and die again, just before they are redriven."""
 
     def __init__(self, post: Carteiro) -> None:
         self._post = post
         self._letters = post.backend.dead_letters
 
     def __getattr__(self, name: str) -> Any:
-        """All else is as it is."""
         return getattr(self._letters, name)
 
     async def redrive(
         self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
     ) -> list[RedriveAnswer]:
-        """The other comes first."""
+        """Apply the other edit first."""
         row = await row_of(self._post, ids[0])
         theirs = await revise(row, {"subject": "Theirs"}, backend=self._post.backend)
         await self._letters.redrive(ids, by="rui", revision=theirs)
@@ -182,8 +181,8 @@ class _EditedMeanwhile:
         ([], 400),
     ],
 )
-async def test_a_bad_edit_changes_nothing(post: Carteiro, changes: object, status: int) -> None:
-    """It is judged as if it were new."""
+async def test_invalid_edit_changes_nothing(post: Carteiro, changes: object, status: int) -> None:
+    """It is validated like a new e-mail."""
     [dead] = await died(post)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -195,7 +194,7 @@ async def test_a_bad_edit_changes_nothing(post: Carteiro, changes: object, statu
 
 
 async def test_many_are_redriven_by_id(post: Carteiro) -> None:
-    """A result for each, also for one that there is not."""
+    """A result for each, also for an unknown one."""
     ids = await died(post, 2)
     unknown = "01900000-0000-7000-8000-000000000001"
 
@@ -210,8 +209,10 @@ async def test_many_are_redriven_by_id(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("rate", [{}, {"ratePerSecond": 1000}])
-async def test_all_that_match_are_redriven_in_parts(post: Carteiro, rate: dict[str, int]) -> None:
-    """Asked until there are no more, each was redriven once, and others are left alone."""
+async def test_all_that_match_are_redriven_page_by_page(
+    post: Carteiro, rate: dict[str, int]
+) -> None:
+    """Each is redriven once, and others are not changed."""
     ids = await died(post, 3)
     [other] = await died(post, key=KEY_OF_BRASA)
     asked = {"matching": {"companyId": ACME}, "limit": 2} | rate
@@ -229,8 +230,9 @@ async def test_all_that_match_are_redriven_in_parts(post: Carteiro, rate: dict[s
 
 
 @pytest.mark.parametrize("asked", [{}, {"ids": [], "matching": {}}, {"matching": {"age": 1}}])
-async def test_it_must_be_said_which(post: Carteiro, asked: dict[str, Any]) -> None:
-    """An empty request redrives nothing."""
+async def test_redrive_without_a_selection_is_refused(
+    post: Carteiro, asked: dict[str, Any]
+) -> None:
     [dead] = await died(post)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -239,7 +241,7 @@ async def test_it_must_be_said_which(post: Carteiro, asked: dict[str, Any]) -> N
     assert (await row_of(post, MessageId(dead))).state is State.FAILED
 
 
-# --- keeping and dropping -----------------------------------------------------------------------
+# --- exporting and purging ----------------------------------------------------------------------
 
 
 async def imported(client: httpx.AsyncClient, lines: bytes) -> httpx.Response:
@@ -248,7 +250,7 @@ async def imported(client: httpx.AsyncClient, lines: bytes) -> httpx.Response:
     return await client.post(f"{PATH}/import", content=lines, headers=headers)
 
 
-async def test_what_is_exported_and_purged_can_be_imported(post: Carteiro) -> None:
+async def test_purged_export_can_be_imported(post: Carteiro) -> None:
     """Line by line, and once."""
     ids = await died(post, 2)
 
@@ -269,7 +271,7 @@ async def test_what_is_exported_and_purged_can_be_imported(post: Carteiro) -> No
     assert sorted(back) == sorted(ids)
 
 
-async def test_an_export_of_any_size_arrives_whole(post: Carteiro) -> None:
+async def test_export_of_any_size_arrives_whole(post: Carteiro) -> None:
     """Over a real connection, in more pieces than fit into one write."""
     async with a_client(post) as client:
         for _ in range(3):
@@ -286,8 +288,8 @@ async def test_an_export_of_any_size_arrives_whole(post: Carteiro) -> None:
     assert [len(each["originalData"]["text"]) for each in entries] == [200_000] * 3
 
 
-async def test_a_purge_spares_the_young_and_those_on_their_way(post: Carteiro) -> None:
-    """Only what is old enough and matches goes."""
+async def test_purge_spares_young_and_redriven_dead_letters(post: Carteiro) -> None:
+    """Only old ones that match are deleted."""
     young, redriven = await died(post, 2)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
@@ -309,8 +311,8 @@ async def test_a_purge_spares_the_young_and_those_on_their_way(post: Carteiro) -
 
 
 @pytest.mark.parametrize("body", [b"not json\n", b'{"jobId":"x"}\n', b"\xff\n", b"[1]\n"])
-async def test_what_is_no_export_is_refused_by_its_line(post: Carteiro, body: bytes) -> None:
-    """The line is named, and nothing is put back."""
+async def test_invalid_line_of_an_import_is_named(post: Carteiro, body: bytes) -> None:
+    """Nothing is imported."""
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         response = await imported(admin, body)
 

@@ -1,4 +1,4 @@
-"""Feedback over HTTP: who is who it says may tell, and nobody else changes anything."""
+"""Feedback over HTTP: only an authenticated provider changes anything."""
 
 import asyncio
 import time
@@ -31,13 +31,13 @@ OF_SNS = {"x-amz-sns-topic-arn": TOPIC}
 
 @pytest.fixture
 def sns() -> SnsTwin:
-    """An SNS of its own."""
+    """An SNS twin for this test."""
     return SnsTwin()
 
 
 @pytest.fixture
 async def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Carteiro]:
-    """A post office that hears both providers."""
+    """An app that accepts feedback of both providers."""
     monkeypatch.setenv("RESEND_WEBHOOK_SECRET", SECRET)
     settings = {
         "feedback": {"ses_topics": TOPIC, "resend_secret": "env:RESEND_WEBHOOK_SECRET"},
@@ -56,14 +56,14 @@ async def hearing(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClie
 
 @pytest.fixture
 async def client(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClient]:
-    """Who tells."""
+    """The client that reports."""
     async with hearing(post, sns) as opened_client:
         yield opened_client
 
 
 @pytest.fixture
 async def message(post: Carteiro) -> MessageId:
-    """An e-mail that was sent through a relay: whoever is behind it tells."""
+    """An e-mail sent through a relay; the provider behind it reports."""
     async with a_client(post) as tenant:
         answer = await sent(tenant, to="ana@example.com")
     job = await claimed_and_declared(post.backend.store, provider="smtp")
@@ -72,13 +72,13 @@ async def message(post: Carteiro) -> MessageId:
 
 
 async def types(post: Carteiro, message: MessageId) -> list[EventType]:
-    """What its timeline tells of feedback."""
+    """Feedback events on its timeline."""
     events = await post.backend.reading.events(message)
     return [event.type for event in events if "eventId" in event.metadata]
 
 
 async def told(client: httpx.AsyncClient, document: Any) -> httpx.Response:
-    """What SNS posts, as it posts it."""
+    """A request as SNS posts it."""
     headers = {"Content-Type": "text/plain; charset=UTF-8"} | OF_SNS
     return await client.post(SES, content=orjson.dumps(document), headers=headers)
 
@@ -86,10 +86,10 @@ async def told(client: httpx.AsyncClient, document: Any) -> httpx.Response:
 # --- SES ----------------------------------------------------------------------------------------
 
 
-async def test_what_ses_tells_is_on_the_timeline_once(
+async def test_ses_event_is_on_the_timeline_once(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
 ) -> None:
-    """Told again, or by another topic's message, it is known; the certificate is fetched once."""
+    """A repeat is known, also from another topic; the certificate is fetched once."""
     first = await told(client, sns.notification(a_ses_event(message)))
     again = await told(client, sns.notification(a_ses_event(message)))
 
@@ -99,7 +99,7 @@ async def test_what_ses_tells_is_on_the_timeline_once(
     assert sns.fetched == [CERTIFICATE_URL]
 
 
-async def test_a_permanent_bounce_suppresses(
+async def test_permanent_bounce_suppresses_the_address(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
 ) -> None:
     """The tenant sees both."""
@@ -112,7 +112,7 @@ async def test_a_permanent_bounce_suppresses(
     assert (listed["email"], listed["reason"]) == ("ana@example.com", "hard_bounce")
 
 
-async def test_what_is_not_ours_is_answered_and_counted(
+async def test_event_of_another_sender_is_answered_and_counted(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
 ) -> None:
     """SNS would repeat it otherwise."""
@@ -157,7 +157,7 @@ PEM = CERTIFICATE_URL.rpartition("/")[2]
         ({"SigningCertURL": CERTIFICATE_URL.replace("-1.pem", "-404.pem")}, 401),
     ],
 )
-async def test_what_sns_did_not_sign_changes_nothing(
+async def test_event_not_signed_by_sns_changes_nothing(
     post: Carteiro,
     client: httpx.AsyncClient,
     sns: SnsTwin,
@@ -165,7 +165,7 @@ async def test_what_sns_did_not_sign_changes_nothing(
     changes: dict[str, str],
     status: int,
 ) -> None:
-    """Another topic, another text, another certificate; nothing but SNS' own is ever fetched."""
+    """Another topic, another text, another certificate; only certificates of SNS are fetched."""
     answer = await told(client, sns.notification(a_ses_bounce(message), **changes))
 
     codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN"}
@@ -179,10 +179,10 @@ async def test_what_sns_did_not_sign_changes_nothing(
 @pytest.mark.parametrize(
     "name", ["a.pem", "SimpleNotificationService-.pem", "SimpleNotificationService-xyz.pem"]
 )
-async def test_a_name_that_sns_gives_no_certificate_is_not_fetched(
+async def test_certificate_under_a_name_that_sns_never_uses_is_not_fetched(
     client: httpx.AsyncClient, sns: SnsTwin, message: MessageId, name: str
 ) -> None:
-    """Forged names that are refused unseen take no place from others."""
+    """Forged names do not use up the limit of others."""
     url = CERTIFICATE_URL.replace(PEM, name)
     answer = await told(client, sns.notification(a_ses_event(message), SigningCertURL=url))
 
@@ -190,8 +190,8 @@ async def test_a_name_that_sns_gives_no_certificate_is_not_fetched(
     assert sns.fetched == []
 
 
-async def test_a_certificate_that_is_over_signs_nothing(post: Carteiro, message: MessageId) -> None:
-    """However right the signature is."""
+async def test_expired_certificate_is_refused(post: Carteiro, message: MessageId) -> None:
+    """Also with a correct signature."""
     old = SnsTwin(valid_for=-timedelta(days=1))
     async with hearing(post, old) as client:
         answer = await told(client, old.notification(a_ses_bounce(message)))
@@ -200,10 +200,8 @@ async def test_a_certificate_that_is_over_signs_nothing(post: Carteiro, message:
     assert await types(post, message) == []
 
 
-async def test_a_subscription_is_confirmed_by_asking_sns(
-    client: httpx.AsyncClient, sns: SnsTwin
-) -> None:
-    """At the address that the topic's region has, never at the one in the message."""
+async def test_subscription_is_confirmed_at_sns(client: httpx.AsyncClient, sns: SnsTwin) -> None:
+    """At the address of the topic's region, never at the one in the message."""
     answer = await told(client, sns.confirmation())
 
     asked = httpx.URL(sns.fetched[-1])
@@ -215,7 +213,7 @@ async def test_a_subscription_is_confirmed_by_asking_sns(
 
 
 @pytest.mark.parametrize("changes", [{"Token": "another"}, {"SubscribeURL": "https://a.example"}])
-async def test_a_forged_confirmation_is_not_asked_for(
+async def test_forged_confirmation_is_ignored(
     client: httpx.AsyncClient, sns: SnsTwin, changes: dict[str, str]
 ) -> None:
     """Token and address are signed, too."""
@@ -225,10 +223,10 @@ async def test_a_forged_confirmation_is_not_asked_for(
     assert sns.fetched == [CERTIFICATE_URL]
 
 
-async def test_while_sns_is_away_it_is_to_be_sent_again(
+async def test_unreachable_sns_asks_for_a_retry(
     client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
 ) -> None:
-    """The certificate, or the confirmation, cannot be had now."""
+    """The certificate, or the confirmation, cannot be fetched now."""
     sns.is_away = True
     first = await told(client, sns.notification(a_ses_event(message)))
     sns.is_away = False
@@ -239,10 +237,10 @@ async def test_while_sns_is_away_it_is_to_be_sent_again(
     assert (first.status_code, confirmation.status_code) == (503, 503)
 
 
-async def test_forged_certificates_do_not_hold_up_what_sns_says(
+async def test_forged_certificates_do_not_delay_events_of_sns(
     post: Carteiro, sns: SnsTwin, message: MessageId
 ) -> None:
-    """A flood of names that SNS never heard of, each slow to be refused: known and unknown certificates get through."""
+    """During a flood of forged, slow names, known and unknown certificates get through."""
     forged = asyncio.Event()
 
     async def fetch(url: str) -> bytes:
@@ -268,19 +266,17 @@ async def test_forged_certificates_do_not_hold_up_what_sns_says(
         forged.set()
         await asyncio.gather(*second)
 
-    assert (
-        held_up.status_code == 503
-    )  # at once, for SNS to say it again: there is no queue to wait in
+    assert held_up.status_code == 503  # at once, so that SNS retries: there is no queue to wait in
     assert (statuses.count(401), statuses.count(503)) == (MOST_AT_ONCE, 200 - MOST_AT_ONCE)
     assert (answer_in(again)["result"], answer_in(known)["result"]) == ("noted", "known")
     assert sum("-f0f" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
     assert await types(post, message) == [EventType.DELIVERED]
 
 
-async def test_the_end_of_a_subscription_changes_nothing(
+async def test_end_of_a_subscription_changes_nothing(
     client: httpx.AsyncClient, sns: SnsTwin
 ) -> None:
-    """Nobody subscribes again by himself."""
+    """There is no automatic new subscription."""
     over = sns.confirmation() | {"Type": "UnsubscribeConfirmation"}
     over = sns.signed({name: each for name, each in over.items() if name != "Signature"})
 
@@ -291,17 +287,15 @@ async def test_the_end_of_a_subscription_changes_nothing(
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"\xff", b'{"Type":7}'])
-async def test_what_is_no_message_of_sns_is_malformed(
-    client: httpx.AsyncClient, body: bytes
-) -> None:
-    """It is said what is missing."""
+async def test_malformed_message_of_sns_is_400(client: httpx.AsyncClient, body: bytes) -> None:
+    """The answer says what is missing."""
     answer = await client.post(SES, content=body, headers=OF_SNS)
 
     assert answer.status_code in {400, 422}
 
 
-async def test_too_much_is_not_read(client: httpx.AsyncClient) -> None:
-    """At either address."""
+async def test_body_over_the_limit_is_not_read(client: httpx.AsyncClient) -> None:
+    """At either endpoint."""
     body = b"x" * (1024 * 1024 + 1)
     for path, headers in ((SES, OF_SNS), (RESEND, signed(body, SECRET))):
         answer = await client.post(path, content=body, headers=headers)
@@ -311,10 +305,10 @@ async def test_too_much_is_not_read(client: httpx.AsyncClient) -> None:
 # --- Resend -------------------------------------------------------------------------------------
 
 
-async def test_what_resend_tells_is_on_the_timeline_once(
+async def test_resend_event_is_on_the_timeline_once(
     post: Carteiro, client: httpx.AsyncClient, message: MessageId
 ) -> None:
-    """Known by the id of the webhook, also when it is signed anew."""
+    """Known by the id of the webhook, also with a new signature."""
     body = an_event(message)
     answers = [
         await client.post(RESEND, content=body, headers=signed(body, SECRET, at=time.time() - wait))
@@ -329,7 +323,7 @@ async def test_what_resend_tells_is_on_the_timeline_once(
 async def test_several_signatures_may_be_given(
     client: httpx.AsyncClient, message: MessageId
 ) -> None:
-    """One that fits is enough; other versions are passed over."""
+    """One valid signature is enough; other versions are ignored."""
     body = an_event(message)
     headers = signed(body, SECRET)
     right = headers["svix-signature"]
@@ -338,7 +332,7 @@ async def test_several_signatures_may_be_given(
     assert answer_in(await client.post(RESEND, content=body, headers=headers))["result"] == "noted"
 
 
-async def test_the_names_of_the_standard_do_as_well(
+async def test_standard_webhook_headers_are_accepted(
     client: httpx.AsyncClient, message: MessageId
 ) -> None:
     """``webhook-id`` instead of ``svix-id``."""
@@ -352,12 +346,12 @@ EVENT = an_event(MessageId("m"))
 
 
 def but(**others: str | None) -> dict[str, str]:
-    """The headers of an event signed now, but for these."""
+    """The headers of an event signed now, with these changes."""
     headers = signed(EVENT, SECRET) | {f"svix-{name}": text for name, text in others.items()}
     return {name: text for name, text in headers.items() if text is not None}
 
 
-# Made when they are sent: a signature is good for minutes, and all tests together take longer.
+# Made when they are sent: a signature is valid for minutes, and all tests together take longer.
 @pytest.mark.parametrize(
     "headers",
     [
@@ -375,7 +369,7 @@ def but(**others: str | None) -> dict[str, str]:
         lambda: signed(EVENT, SECRET, at=time.time() + 1000),
     ],
 )
-async def test_what_resend_did_not_sign_just_now_changes_nothing(
+async def test_event_without_a_current_resend_signature_changes_nothing(
     post: Carteiro, client: httpx.AsyncClient, headers: Callable[[], dict[str, str]]
 ) -> None:
     """No signature, a wrong one, of another body, of another time."""
@@ -385,10 +379,10 @@ async def test_what_resend_did_not_sign_just_now_changes_nothing(
     assert post.tally.feedback == {}
 
 
-async def test_what_is_not_ours_of_resend_is_answered(
+async def test_unrelated_event_of_resend_is_answered(
     client: httpx.AsyncClient, message: MessageId
 ) -> None:
-    """Another type of event, another's mail; what is no event at all is malformed."""
+    """Another type of event, another sender's mail; a body that is not an event is malformed."""
     strange = [an_event(message, "contact.created"), an_event(MessageId("unknown"))]
     answers = [
         await client.post(RESEND, content=body, headers=signed(body, SECRET))
@@ -401,8 +395,9 @@ async def test_what_is_not_ours_of_resend_is_answered(
 # --- neither ------------------------------------------------------------------------------------
 
 
-async def test_who_is_not_configured_is_not_heard(tmp_path: Path, sns: SnsTwin) -> None:
-    """Nothing is taken from anybody before somebody says from whom."""
+async def test_feedback_of_an_unconfigured_provider_is_refused(
+    tmp_path: Path, sns: SnsTwin
+) -> None:
     body = an_event(MessageId("m"))
     async with opened(f"sqlite:///{tmp_path}/carteiro.db") as post, hearing(post, sns) as client:
         ses = await told(client, sns.notification(a_ses_event(MessageId("m"))))
@@ -414,7 +409,7 @@ async def test_who_is_not_configured_is_not_heard(tmp_path: Path, sns: SnsTwin) 
 
 
 @pytest.mark.parametrize("nothing", ["whsec_?", "whsec_", "   "])
-async def test_a_secret_that_is_none_is_told_at_start(
+async def test_invalid_secret_is_reported_at_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing: str
 ) -> None:
     """Not when the first webhook comes."""
@@ -425,10 +420,10 @@ async def test_a_secret_that_is_none_is_told_at_start(
             create_api(post)
 
 
-async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
+async def test_missing_secret_is_reported_with_the_name_of_its_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And where it was looked for."""
+    """And with the places that were searched."""
     monkeypatch.delenv("A_SECRET", raising=False)
     settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
     async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
@@ -436,10 +431,10 @@ async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
             create_api(post)
 
 
-async def test_evidence_ends_a_doubt(
+async def test_evidence_settles_an_unconfirmed_message(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
 ) -> None:
-    """A mail whose answer never came is a dead letter no more: it is sent."""
+    """A mail without an answer was a dead letter; now it is sent."""
     async with a_client(post) as tenant:
         answer = await sent(tenant, to="ana@example.com", delivery="at_most_once")
     message = MessageId(answer["outboxId"])
@@ -457,10 +452,10 @@ async def test_evidence_ends_a_doubt(
     assert after.state == "SENT"
 
 
-async def test_what_contradicts_a_message_is_answered_and_told_to_whoever_watches(
+async def test_contradicting_event_is_answered_counted_and_logged(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
 ) -> None:
-    """An event that names another tenant changes nothing: it is counted, and stands in the log."""
+    """An event that names another tenant changes nothing."""
     event = a_ses_bounce(message)
     event["mail"]["tags"]["carteiro-tenant"] = ["another"]
 
@@ -475,10 +470,9 @@ async def test_what_contradicts_a_message_is_answered_and_told_to_whoever_watche
     assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
 
 
-async def test_what_is_told_at_the_same_moment_is_noted_once(
+async def test_concurrent_reports_of_one_event_are_recorded_once(
     post: Carteiro, client: httpx.AsyncClient, message: MessageId
 ) -> None:
-    """By many at once."""
     body = an_event(message, "email.bounced", bounce={"type": "Permanent", "subType": "General"})
     headers = signed(body, SECRET)
     answers = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""The HTTP API: what is accepted is stored, what is refused says why in one shape."""
+"""The HTTP API: an accepted request is stored, and every refusal has one shape."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ from support.working import Through, logged
 
 
 def another_way(post: Carteiro, accept: Callable[[], AcceptAnswer]) -> Carteiro:
-    """A post office whose store accepts in another way."""
+    """An app whose store accepts in another way."""
 
     class AnotherWay(Through):
         async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
@@ -54,8 +54,8 @@ def another_way(post: Carteiro, accept: Callable[[], AcceptAnswer]) -> Carteiro:
 # --- accepting --------------------------------------------------------------------------------
 
 
-async def test_an_accepted_e_mail_is_stored(post: Carteiro) -> None:
-    """A 202 means that the message is there, under the id in the answer."""
+async def test_accepted_email_is_stored(post: Carteiro) -> None:
+    """After a 202 the message exists under the id in the answer."""
     async with a_client(post) as client:
         answer = await sent(client, externalId="pedido-42")
 
@@ -68,8 +68,8 @@ async def test_an_accepted_e_mail_is_stored(post: Carteiro) -> None:
     assert IN_ISO.fullmatch(answer["receivedAt"])
 
 
-async def test_a_recipient_is_answered_under_its_id(post: Carteiro) -> None:
-    """The same external id is the same recipient, and the answer says which."""
+async def test_recipient_is_answered_with_its_id(post: Carteiro) -> None:
+    """The same external id is the same recipient, and the answer has its id."""
     ana = {"externalId": "ana", "email": "ana@example.com", "nome": "Ana"}
 
     async with a_client(post) as client:
@@ -89,10 +89,8 @@ async def test_a_recipient_is_answered_under_its_id(post: Carteiro) -> None:
         {"Authorization": f"bearer {KEY_OF_ACME}"},
     ],
 )
-async def test_a_key_names_the_tenant_in_either_header(
-    post: Carteiro, headers: dict[str, str]
-) -> None:
-    """Clients of either habit are known, also when their key is remembered."""
+async def test_key_is_accepted_in_either_header(post: Carteiro, headers: dict[str, str]) -> None:
+    """Also when it is cached."""
     async with a_client(post, key=None) as client:
         client.headers.update(headers)
         answers = [await sent(client), await sent(client)]
@@ -118,8 +116,8 @@ async def test_json_may_be_declared_in_any_spelling(post: Carteiro, media_type: 
 
 
 @pytest.mark.parametrize("given", ["a", "pedido-42.retry_1", "x" * 128])
-async def test_a_sane_request_id_is_kept(post: Carteiro, given: str) -> None:
-    """The client's own id runs through answer, header and ledger."""
+async def test_valid_request_id_is_kept(post: Carteiro, given: str) -> None:
+    """The client's own id is in the answer, the header and the ledger."""
     async with a_client(post) as client:
         response = await client.post(
             "/v1/email/send", json=an_email(), headers={"X-Request-Id": given}
@@ -129,8 +127,8 @@ async def test_a_sane_request_id_is_kept(post: Carteiro, given: str) -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"x" * 129, b"a b", b"a\tb", b'{"a":1}', "é".encode()])
-async def test_another_request_id_is_replaced(post: Carteiro, given: bytes) -> None:
-    """What is not fit to stand in a log is not taken over."""
+async def test_invalid_request_id_is_replaced(post: Carteiro, given: bytes) -> None:
+    """A text that is unfit for a log is not used."""
     async with a_client(post) as client:
         response = await client.post(
             "/v1/email/send", json=an_email(), headers={b"X-Request-Id": given}
@@ -141,7 +139,7 @@ async def test_another_request_id_is_replaced(post: Carteiro, given: bytes) -> N
 
 
 @pytest.mark.parametrize(("make", "prefix"), [(make_key, "ck_"), (make_token, "ca_")])
-def test_keys_are_long_and_told_by_their_prefix(make: Callable[[], str], prefix: str) -> None:
+def test_keys_are_long_and_have_a_prefix(make: Callable[[], str], prefix: str) -> None:
     """Each key is new and has at least 128 random bits; its hash is another text."""
     first, second = make(), make()
 
@@ -172,8 +170,8 @@ DEEP = '{"to":' + "[" * 100_000 + "]" * 100_000 + "}"
         b"{}",
     ],
 )
-async def test_what_is_malformed_or_incomplete_is_400(post: Carteiro, body: bytes) -> None:
-    """Broken JSON, broken text, bottomless nesting and missing fields are the client's, never ours."""
+async def test_malformed_or_incomplete_request_is_400(post: Carteiro, body: bytes) -> None:
+    """Broken JSON, broken text, deep nesting and missing fields never cause a 500."""
     async with a_client(post) as client:
         response = await client.post(
             "/v1/email/send", content=body, headers={"Content-Type": "application/json"}
@@ -184,8 +182,7 @@ async def test_what_is_malformed_or_incomplete_is_400(post: Carteiro, body: byte
 
 
 @pytest.mark.parametrize("missing", ["to", "subject", "html"])
-async def test_a_missing_field_is_named(post: Carteiro, missing: str) -> None:
-    """The details say which field is not there."""
+async def test_missing_field_is_named(post: Carteiro, missing: str) -> None:
     email = an_email()
     del email[missing]
 
@@ -213,8 +210,8 @@ async def test_a_missing_field_is_named(post: Carteiro, missing: str) -> None:
         ("colour", "blue"),
     ],
 )
-async def test_a_bad_value_is_422(post: Carteiro, field: str, bad: object) -> None:
-    """A request that is well-formed and not allowed names the field."""
+async def test_invalid_value_is_422(post: Carteiro, field: str, bad: object) -> None:
+    """The field is named."""
     async with a_client(post) as client:
         response = await client.post("/v1/email/send", json=an_email(**{field: bad}))
 
@@ -236,10 +233,10 @@ async def test_a_bad_value_is_422(post: Carteiro, field: str, bad: object) -> No
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/email/send", "/v1/emails/x"])
-async def test_without_a_valid_key_nobody_is_served(
+async def test_request_without_a_valid_key_is_401(
     post: Carteiro, headers: dict[str, str], path: str
 ) -> None:
-    """No key, a wrong key and a key in the wrong place are all told the same."""
+    """No key, a wrong key and a misplaced key get the same answer."""
     method = "POST" if path.endswith("send") else "GET"
 
     async with a_client(post, key=None) as client:
@@ -258,8 +255,8 @@ async def test_without_a_valid_key_nobody_is_served(
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},
     ],
 )
-async def test_what_is_not_sent_as_json_is_415(post: Carteiro, headers: dict[str, str]) -> None:
-    """Only JSON, as it is, is read."""
+async def test_body_that_is_not_json_is_415(post: Carteiro, headers: dict[str, str]) -> None:
+    """Other media types and encodings are not read."""
     async with a_client(post) as client:
         response = await client.post(
             "/v1/email/send", content=json.dumps(an_email()), headers=headers
@@ -269,7 +266,7 @@ async def test_what_is_not_sent_as_json_is_415(post: Carteiro, headers: dict[str
 
 
 def a_body_of(size: int) -> bytes:
-    """A valid request of so many bytes."""
+    """A valid request of this many bytes."""
     frame = len(json.dumps(an_email(text="")))
     return json.dumps(an_email(text="x" * (size - frame))).encode()
 
@@ -281,8 +278,8 @@ async def in_chunks(body: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_a_mebibyte_is_read_and_a_byte_more_is_413(post: Carteiro, is_streamed: bool) -> None:
-    """The size is counted, whether it was declared or not."""
+async def test_body_over_a_mebibyte_is_413(post: Carteiro, is_streamed: bool) -> None:
+    """The size is counted, declared or not."""
     statuses = []
 
     async with a_client(post) as client:
@@ -309,10 +306,10 @@ async def test_a_mebibyte_is_read_and_a_byte_more_is_413(post: Carteiro, is_stre
         ("DELETE", "/health/live", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-async def test_unknown_addresses_and_methods_are_told_in_the_same_shape(
+async def test_unknown_paths_and_methods_have_the_usual_error_shape(
     post: Carteiro, method: str, path: str, status: int, code: str
 ) -> None:
-    """Also what no endpoint answers has a requestId."""
+    """These answers have a requestId too."""
     async with a_client(post) as client:
         response = await client.request(method, path)
 
@@ -320,7 +317,7 @@ async def test_unknown_addresses_and_methods_are_told_in_the_same_shape(
 
 
 async def test_http_never_creates_a_tenant(post: Carteiro) -> None:
-    """A key cannot bring a tenant into being."""
+    """A key cannot create a tenant."""
     async with a_client(post, key="ck_newcomer") as client:
         response = await client.post("/v1/email/send", json=an_email())
 
@@ -328,8 +325,8 @@ async def test_http_never_creates_a_tenant(post: Carteiro) -> None:
     assert await post.backend.tenants.find([TenantId("newcomer")]) == [None]
 
 
-async def test_a_bug_is_500_and_tells_nothing() -> None:
-    """What went wrong inside is for the log, not for the client."""
+async def test_bug_is_500_without_details() -> None:
+    """The details are in the log."""
 
     def broken() -> AcceptAnswer:
         raise RuntimeError("the password is swordfish")
@@ -341,8 +338,8 @@ async def test_a_bug_is_500_and_tells_nothing() -> None:
     assert "swordfish" not in response.text
 
 
-async def test_a_store_that_is_away_is_503() -> None:
-    """The client is told to come again, and not where the store is."""
+async def test_unreachable_store_is_503() -> None:
+    """The client may retry; the address of the store is not shown."""
 
     def away() -> AcceptAnswer:
         raise StoreUnavailable("/var/lib/carteiro.db is locked")
@@ -358,8 +355,8 @@ async def test_a_store_that_is_away_is_503() -> None:
     assert told == [response.headers["X-Request-Id"]], "the client's id finds the cause in the log"
 
 
-async def test_without_room_nothing_is_accepted_and_it_is_not_ready(tmp_path: Path) -> None:
-    """A disk that is too full for new messages is told by 503 on both."""
+async def test_full_disk_refuses_messages_and_readiness(tmp_path: Path) -> None:
+    """Both answer 503."""
     url, floor = f"sqlite:///{tmp_path}/carteiro.db", {"min_free_bytes": 2**62}
 
     async with opened(url, sqlite=floor) as post, a_client(post) as client:
@@ -371,10 +368,10 @@ async def test_without_room_nothing_is_accepted_and_it_is_not_ready(tmp_path: Pa
         assert await stored(post) == 0
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------
 
 
-async def test_an_e_mail_is_shown_with_its_events(post: Carteiro) -> None:
+async def test_email_is_shown_with_its_events(post: Carteiro) -> None:
     """The fields of the log and the timeline, oldest first; no body."""
     async with a_client(post) as client:
         answer = await sent(client, to="ok@sandbox.test")
@@ -401,8 +398,8 @@ async def test_an_e_mail_is_shown_with_its_events(post: Carteiro) -> None:
     assert "Olá" not in response.text
 
 
-async def test_a_failed_e_mail_says_why(post: Carteiro) -> None:
-    """Code, category and reason are there for people to act on."""
+async def test_failed_email_says_why(post: Carteiro) -> None:
+    """Code, category and reason help people to act."""
     async with a_client(post) as client:
         answer = await sent(client, to="bounce-550@sandbox.test")
         await worked_off(post)
@@ -416,7 +413,7 @@ async def test_a_failed_e_mail_says_why(post: Carteiro) -> None:
 
 
 async def worked_off(post: Carteiro) -> None:
-    """Let a worker run until everything is finished."""
+    """Run a worker until everything is finished."""
     working = asyncio.create_task(post.run_worker())
     waiting = {State.ENQUEUED, State.RECEIVED, State.SENT_ATTEMPT, State.RETRY_SCHEDULED}
     while not waiting.isdisjoint(await post.backend.reading.states()):
@@ -425,8 +422,8 @@ async def worked_off(post: Carteiro) -> None:
     await working
 
 
-async def test_another_tenants_e_mail_is_not_found(post: Carteiro) -> None:
-    """It is told like one that never was."""
+async def test_email_of_another_tenant_is_not_found(post: Carteiro) -> None:
+    """It gets the same answer as an unknown one."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         path = f"/v1/emails/{(await sent(client))['outboxId']}"
         foreign = await other.get(path)
@@ -437,15 +434,15 @@ async def test_another_tenants_e_mail_is_not_found(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("unknown", ["x", "%00", "%ff", "01900000-0000-7000-8000-000000000001"])
-async def test_an_unknown_e_mail_is_not_found(post: Carteiro, unknown: str) -> None:
-    """Whatever stands in the address, the answer is 404."""
+async def test_unknown_email_is_404(post: Carteiro, unknown: str) -> None:
+    """With any text as its id."""
     async with a_client(post) as client:
         response = await client.get(f"/v1/emails/{unknown}")
 
     error_in(response, 404, "NOT_FOUND")
 
 
-async def test_a_task_is_no_e_mail(post: Carteiro) -> None:
+async def test_task_is_not_listed_as_an_email(post: Carteiro) -> None:
     """Jobs of other kinds are not shown among e-mails."""
 
     @post.task("tidy")
@@ -459,7 +456,7 @@ async def test_a_task_is_no_e_mail(post: Carteiro) -> None:
 
 
 async def test_health_needs_no_key(post: Carteiro) -> None:
-    """A balancer asks without one."""
+    """A load balancer has none."""
     async with a_client(post, key=None) as client:
         live, ready = await client.get("/health/live"), await client.get("/health/ready")
 
@@ -470,7 +467,7 @@ async def test_health_needs_no_key(post: Carteiro) -> None:
 
 
 async def test_everything_is_documented() -> None:
-    """Every endpoint stands in OpenAPI with what it reads and answers; every reference leads somewhere."""
+    """OpenAPI has every endpoint with its input and answers; every reference resolves."""
     async with opened("memory://") as post:
         api = create_api(post)
     document = api.openapi()
@@ -491,7 +488,7 @@ async def test_everything_is_documented() -> None:
         assert name in document["components"]["schemas"]
 
 
-async def test_the_schema_knows_no_version_of_a_template() -> None:
+async def test_schema_has_no_template_version() -> None:
     """No request may name one, so none is offered."""
     async with opened("memory://") as post:
         schemas = create_api(post).openapi()["components"]["schemas"]
@@ -502,8 +499,8 @@ async def test_the_schema_knows_no_version_of_a_template() -> None:
     }
 
 
-async def test_whoever_comes_without_an_address_is_sent_to_the_docs(post: Carteiro) -> None:
-    """They are there for whoever only asks whether they are, too."""
+async def test_root_redirects_to_the_docs(post: Carteiro) -> None:
+    """Also for HEAD."""
     async with a_client(post, key=None) as client:
         lost = await client.get("/")
         page = await client.head("/docs")
@@ -513,8 +510,8 @@ async def test_whoever_comes_without_an_address_is_sent_to_the_docs(post: Cartei
     assert page.headers["Content-Type"].startswith("text/html")
 
 
-async def test_the_page_for_people_tells_of_every_field() -> None:
-    """Whoever writes an e-mail finds what it can have, how much of it, and what it means."""
+async def test_docs_page_describes_every_field() -> None:
+    """Meaning and limits of each field of an e-mail."""
     async with opened("memory://") as post, a_client(post, key=None) as client:
         page = (await client.get("/docs")).text
         document = (await client.get("/openapi.json")).json()
@@ -532,8 +529,8 @@ async def test_the_page_for_people_tells_of_every_field() -> None:
         assert told in page
 
 
-async def test_the_page_for_people_loads_nothing() -> None:
-    """It works without a network, and no script of anyone runs in it."""
+async def test_docs_page_loads_nothing() -> None:
+    """It works without a network, and runs no third-party script."""
     async with opened("memory://") as post, a_client(post, key=None) as client:
         page = await client.get("/docs")
         document = await client.get("/openapi.json")
@@ -545,10 +542,8 @@ async def test_the_page_for_people_loads_nothing() -> None:
 
 
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
-async def test_what_anybody_may_read_is_made_once(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Making it takes a tenth of a second of the event loop, and no key is needed to ask for it."""
+async def test_public_documents_are_built_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building takes a tenth of a second of the event loop, and no key is needed."""
     made: list[object] = []
 
     def counted(endpoints: Any) -> Any:
@@ -564,11 +559,11 @@ async def test_what_anybody_may_read_is_made_once(
     assert answers[0].headers.keys() == answers[2].headers.keys()
 
 
-# --- clients that go away ---------------------------------------------------------------------
+# --- clients that disconnect ------------------------------------------------------------------
 
 
 class Connection:
-    """An ASGI connection that sends a body in pieces and then goes away."""
+    """An ASGI connection that sends a body in pieces and then disconnects."""
 
     def __init__(self, *pieces: bytes, is_whole: bool) -> None:
         self._messages: list[Message] = [
@@ -579,7 +574,6 @@ class Connection:
         self.answered: list[Message] = []
 
     async def ask(self, api: FastAPI) -> None:
-        """Send an e-mail."""
         headers = [(b"x-api-key", KEY_OF_ACME.encode()), (b"content-type", b"application/json")]
         scope = {
             "type": "http",
@@ -597,8 +591,8 @@ class Connection:
         self.answered.append(message)
 
 
-async def test_a_client_that_leaves_in_mid_sentence_leaves_nothing(post: Carteiro) -> None:
-    """A body that was not read to its end is not accepted, and nobody is answered."""
+async def test_client_that_disconnects_mid_body_stores_nothing(post: Carteiro) -> None:
+    """There is no answer either."""
     api = create_api(post)
     body = json.dumps(an_email()).encode()
     connection = Connection(body, is_whole=False)
@@ -609,8 +603,8 @@ async def test_a_client_that_leaves_in_mid_sentence_leaves_nothing(post: Carteir
     assert await stored(post) == 0
 
 
-async def test_a_request_that_is_cancelled_is_committed_or_not(post: Carteiro) -> None:
-    """Cancelled at any step, an e-mail is there with all that belongs to it, or not at all."""
+async def test_cancelled_request_is_committed_or_not(post: Carteiro) -> None:
+    """Cancelled at any step, an e-mail is stored with all its parts, or not at all."""
     api = create_api(post)
     body = json.dumps(an_email(to="ok@sandbox.test")).encode()
 
@@ -620,7 +614,7 @@ async def test_a_request_that_is_cancelled_is_committed_or_not(post: Carteiro) -
             await asyncio.sleep(0)
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
-    await Connection(body, is_whole=True).ask(api)  # answered after all that came before it
+    await Connection(body, is_whole=True).ask(api)  # answered after everything before it
     await worked_off(post)
 
     committed = await stored(post)

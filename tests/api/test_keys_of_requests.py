@@ -1,4 +1,4 @@
-"""Asked twice, done once: idempotency keys over HTTP."""
+"""Idempotency keys over HTTP: a repeated request is executed once."""
 
 import asyncio
 import json
@@ -26,8 +26,8 @@ from support.serving import served
 KEY = {"Idempotency-Key": "pedido-42"}
 
 
-async def test_the_same_key_and_e_mail_is_answered_as_the_first_time(post: Carteiro) -> None:
-    """How the JSON was written does not matter, nor which request id the second try has; it says that it is one."""
+async def test_same_key_and_email_get_the_first_answer(post: Carteiro) -> None:
+    """JSON formatting and request id do not matter; the answer is marked as a replay."""
     recipient = {"externalId": "ana", "email": "ana@example.com"}
     spaced = json.dumps(an_email(recipient=recipient), indent=4, sort_keys=True)
 
@@ -47,8 +47,8 @@ async def test_the_same_key_and_e_mail_is_answered_as_the_first_time(post: Carte
     assert await stored(post) == 1
 
 
-async def test_the_same_key_for_another_e_mail_is_409(post: Carteiro) -> None:
-    """The first one stands; the second leaves nothing behind."""
+async def test_same_key_for_another_email_is_409(post: Carteiro) -> None:
+    """The first one stands; the second stores nothing."""
     async with a_client(post) as client:
         await sent(client, headers=KEY)
         response = await client.post(
@@ -59,8 +59,8 @@ async def test_the_same_key_for_another_e_mail_is_409(post: Carteiro) -> None:
     assert await stored(post) == 1
 
 
-async def test_a_key_is_its_tenants_own(post: Carteiro) -> None:
-    """Two tenants may call their requests alike."""
+async def test_key_belongs_to_its_tenant(post: Carteiro) -> None:
+    """Two tenants may use the same key."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         first, second = await sent(client, headers=KEY), await sent(other, headers=KEY)
 
@@ -68,7 +68,7 @@ async def test_a_key_is_its_tenants_own(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"x" * 129, b"a\tb", b"a\x7fb", "é".encode()])
-async def test_what_cannot_be_a_key_is_422(post: Carteiro, given: bytes) -> None:
+async def test_invalid_key_is_422(post: Carteiro, given: bytes) -> None:
     """Too long, empty or not printable: the header is named."""
     async with a_client(post) as client:
         response = await client.post(
@@ -79,7 +79,7 @@ async def test_what_cannot_be_a_key_is_422(post: Carteiro, given: bytes) -> None
     assert await stored(post) == 0
 
 
-async def test_an_external_id_is_a_key_where_the_tenant_wants_it(post: Carteiro) -> None:
+async def test_external_id_is_a_key_where_the_tenant_wants_it(post: Carteiro) -> None:
     """Off by default; on, the same externalId is the same request."""
     async with a_client(post) as client:
         await sent(client, externalId="nf-1")
@@ -94,8 +94,8 @@ async def test_an_external_id_is_a_key_where_the_tenant_wants_it(post: Carteiro)
     assert first == again
 
 
-async def test_what_was_accepted_is_replayed_after_its_from_was_taken_away(post: Carteiro) -> None:
-    """Under a key of its own or that of its externalId; without one it is refused as a new one is."""
+async def test_accepted_email_is_replayed_after_its_from_was_revoked(post: Carteiro) -> None:
+    """By its own key or its externalId; without one it is refused as a new one."""
     from_acme: dict[str, Any] = {"from": "post@acme.example"}
     await post.backend.tenants.define([Tenant(ACME, external_id_is_key=True)])
     async with a_client(post) as client:
@@ -129,8 +129,8 @@ async def test_sixty_four_equal_requests_at_once_are_one_message(post: Carteiro)
     assert await stored(post) == 1
 
 
-async def test_keys_inside_one_batch_work_as_apart(post: Carteiro) -> None:
-    """Equal key and e-mail: the first one's answer; equal key, another e-mail: 409."""
+async def test_keys_inside_one_batch_work_as_in_single_requests(post: Carteiro) -> None:
+    """Equal key and e-mail: the first answer; equal key, another e-mail: 409."""
     items: list[dict[str, Any]] = [
         an_email(idempotencyKey="a"),
         an_email(idempotencyKey="a"),

@@ -1,4 +1,4 @@
-"""Finding e-mails and cancelling them."""
+"""Lists of e-mails, and cancelling."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from support.library import work
 
 
 async def listed(client: httpx.AsyncClient, **query: Any) -> list[str]:
-    """The ids of the e-mails that match."""
+    """Ids of the e-mails that match."""
     document = answer_in(await client.get("/v1/emails", params=query))
     EmailPage.model_validate(document)
     return [each["outboxId"] for each in document["items"]]
@@ -25,7 +25,7 @@ async def listed(client: httpx.AsyncClient, **query: Any) -> list[str]:
 
 
 async def test_every_filter_counts(post: Carteiro) -> None:
-    """Each finds the e-mail that is meant, and not the other."""
+    """Each finds the matching e-mail, and not the other."""
     ana = {"externalId": "ana", "email": "ana@example.com"}
     async with a_client(post) as client:
         wanted = await sent(client, externalId="nf-1", tags=["invoice"], recipient=ana)
@@ -45,8 +45,8 @@ async def test_every_filter_counts(post: Carteiro) -> None:
         assert len(await listed(client, createdBefore="2200-01-01T00:00:00Z")) == 2
 
 
-async def test_an_e_mail_is_found_by_the_id_that_its_provider_gave(post: Carteiro) -> None:
-    """By its own tenant alone; `sesMessageId` shows the id, whichever provider it was."""
+async def test_email_is_found_by_its_provider_id(post: Carteiro) -> None:
+    """By its own tenant alone; `sesMessageId` shows the id of any provider."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         mail = (await sent(client, to="ok@sandbox.test"))["outboxId"]
         await sent(client)
@@ -60,7 +60,7 @@ async def test_an_e_mail_is_found_by_the_id_that_its_provider_gave(post: Carteir
 
 
 async def test_pages_follow_each_other(post: Carteiro) -> None:
-    """Newest first, without a gap or a twin; the last page says so."""
+    """Newest first, without gaps or duplicates; the last page says so."""
     found: list[str] = []
     async with a_client(post) as client:
         newest_first = [(await sent(client))["outboxId"] for _ in range(5)][::-1]
@@ -75,8 +75,8 @@ async def test_pages_follow_each_other(post: Carteiro) -> None:
     assert found == newest_first
 
 
-async def test_a_list_shows_no_other_tenants_e_mails(post: Carteiro) -> None:
-    """Whatever is asked for."""
+async def test_list_shows_no_emails_of_other_tenants(post: Carteiro) -> None:
+    """With any filter."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         await sent(client, externalId="nf-1", tags=["invoice"])
 
@@ -84,8 +84,8 @@ async def test_a_list_shows_no_other_tenants_e_mails(post: Carteiro) -> None:
             assert await listed(other, **query) == []
 
 
-async def test_a_list_shows_no_bodies(post: Carteiro) -> None:
-    """What was written stays in the ledger; the fields of the log are shown."""
+async def test_list_shows_no_bodies(post: Carteiro) -> None:
+    """Content stays in the ledger; the fields of the log are shown."""
     async with a_client(post) as client:
         await sent(client, html="<p>segredo</p>", tags=["invoice"])
         response = await client.get("/v1/emails")
@@ -110,8 +110,8 @@ async def test_a_list_shows_no_bodies(post: Carteiro) -> None:
         ("colour", "blue"),
     ],
 )
-async def test_a_bad_question_is_422(post: Carteiro, name: str, given: str) -> None:
-    """The parameter is named, also one that there is not."""
+async def test_invalid_query_is_422(post: Carteiro, name: str, given: str) -> None:
+    """The parameter is named, also an unknown one."""
     async with a_client(post) as client:
         response = await client.get("/v1/emails", params={name: given})
 
@@ -126,7 +126,7 @@ async def cancelled(client: httpx.AsyncClient, answer: dict[str, Any]) -> httpx.
     return await client.post(f"/v1/emails/{answer['outboxId']}/cancel")
 
 
-async def test_what_waits_is_cancelled(post: Carteiro) -> None:
+async def test_waiting_email_is_cancelled(post: Carteiro) -> None:
     """It is never sent, and a second cancel finds it finished."""
     async with a_client(post) as client:
         accepted = await sent(client, scheduledAt="2199-01-01T00:00:00Z")
@@ -142,7 +142,7 @@ async def test_what_waits_is_cancelled(post: Carteiro) -> None:
     error_in(again, 409, "CONFLICT")
 
 
-async def test_a_send_in_flight_is_only_marked(post: Carteiro) -> None:
+async def test_email_in_flight_is_only_marked_as_cancelled(post: Carteiro) -> None:
     """202: it is not sent again, and may have been sent already."""
     async with a_client(post) as client:
         accepted = await sent(client)
@@ -164,8 +164,7 @@ async def in_flight(post: Carteiro, message: MessageId) -> None:
     assert isinstance((await store.declare([start]))[0], Begun)
 
 
-async def test_what_is_finished_is_not_cancelled(post: Carteiro) -> None:
-    """Sent is sent."""
+async def test_finished_email_is_not_cancelled(post: Carteiro) -> None:
     async with a_client(post) as client:
         accepted = await sent(client, to="ok@sandbox.test")
         await work(post)
@@ -177,8 +176,8 @@ async def test_what_is_finished_is_not_cancelled(post: Carteiro) -> None:
     assert message.state is State.SENT
 
 
-async def test_nobody_cancels_anothers(post: Carteiro) -> None:
-    """Another tenant's e-mail is not found, and goes on waiting."""
+async def test_email_of_another_tenant_is_not_cancelled(post: Carteiro) -> None:
+    """It is not found, and goes on waiting."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
         accepted = await sent(client)
         error_in(await cancelled(other, accepted), 404, "NOT_FOUND")

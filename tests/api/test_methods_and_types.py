@@ -1,4 +1,4 @@
-"""An address names all its methods, and a document has the types that it is documented with."""
+"""A path names all its methods, and a document has exactly its documented types."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def _documented() -> dict[str, set[str]]:
-    """The methods of each address."""
+    """The methods of each path."""
 
     async def collected() -> dict[str, set[str]]:
         async with Carteiro.open("memory://") as post:
@@ -29,8 +29,8 @@ DOCUMENTED = _documented()
 
 
 @pytest.mark.parametrize("path", DOCUMENTED)
-async def test_allow_lists_all_methods_of_an_address(path: str) -> None:
-    """On each method that it does not know, the same ones: exactly those that do not answer so."""
+async def test_allow_header_lists_all_methods_of_a_path(path: str) -> None:
+    """For each unknown method the same list: exactly the methods that are supported."""
     given = path
     for part in ("tenant", "type", "id", "key"):
         given = given.replace(f"{{{part}}}", "acme")
@@ -45,8 +45,8 @@ async def test_allow_lists_all_methods_of_an_address(path: str) -> None:
     error_in(answers["OPTIONS"], 405, "METHOD_NOT_ALLOWED")
 
 
-async def test_the_documentation_allows_what_it_answers() -> None:
-    """It is there for HEAD, too."""
+async def test_docs_pages_allow_their_own_methods() -> None:
+    """HEAD included."""
     async with opened("memory://") as post, a_client(post) as client:
         refused = await client.request("OPTIONS", "/docs")
         answers = [(await client.request(each, "/docs")).status_code for each in ("GET", "HEAD")]
@@ -89,10 +89,10 @@ async def test_the_documentation_allows_what_it_answers() -> None:
         ("POST", "tenants/acme/templates/welcome/preview", {"version": True}, "version"),
     ],
 )
-async def test_no_value_of_a_document_is_turned_into_another_type(
+async def test_values_are_not_converted_to_another_type(
     method: str, path: str, document: dict[str, Any], field: str
 ) -> None:
-    """A text is no number and a number is no truth: 422, and nothing changes."""
+    """A text never becomes a number, nor a number a boolean: 422, and nothing changes."""
     async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
         await defined(post.backend, "welcome")
         before = await post.backend.tenants.find([ACME])
@@ -126,10 +126,10 @@ async def test_no_value_of_a_document_is_turned_into_another_type(
         ),
     ],
 )
-async def test_what_is_of_the_right_type_is_taken(
+async def test_values_of_the_right_type_are_accepted(
     method: str, path: str, document: dict[str, Any]
 ) -> None:
-    """Whole numbers where any number may stand, and texts for times, names and ids."""
+    """Whole numbers for any number, and texts for times, names and ids."""
     async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
         await defined(post.backend, "welcome")
 
@@ -138,8 +138,8 @@ async def test_what_is_of_the_right_type_is_taken(
         assert response.is_success, response.text
 
 
-async def test_a_query_is_text_and_is_read_as_such() -> None:
-    """Numbers and truths in an address can be written in no other way."""
+async def test_query_values_are_parsed_from_text() -> None:
+    """Numbers and booleans in a URL can only be text."""
     async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
         for query in (
             {"limit": "5"},

@@ -1,4 +1,4 @@
-"""Metrics over HTTP: who may scrape them, and how requests are counted."""
+"""Metrics over HTTP: access, and the labels of requests."""
 
 from uuid import uuid4
 
@@ -11,8 +11,8 @@ from support.http import ADMIN_TOKEN, KEY_OF_ACME, a_client, sent
 from support.scraping import Page
 
 
-async def test_an_administrator_scrapes_what_happened(post: Carteiro) -> None:
-    """The page has what this process counted and what the store shows."""
+async def test_administrator_scrapes_metrics(post: Carteiro) -> None:
+    """The page has the counters of this process and the figures of the store."""
     async with a_client(post) as client:
         await sent(client)
     async with a_client(post, key=ADMIN_TOKEN) as client:
@@ -25,7 +25,7 @@ async def test_an_administrator_scrapes_what_happened(post: Carteiro) -> None:
 
 
 @pytest.mark.parametrize("key", [None, KEY_OF_ACME, "ck_nobody"])
-async def test_nobody_else_scrapes(post: Carteiro, key: str | None) -> None:
+async def test_only_administrators_scrape(post: Carteiro, key: str | None) -> None:
     """It names tenants; and behind a proxy every client looks local."""
     async with a_client(post, key=key, address="127.0.0.1") as client:
         response = await client.get("/metrics")
@@ -34,8 +34,8 @@ async def test_nobody_else_scrapes(post: Carteiro, key: str | None) -> None:
     assert "carteiro_" not in response.text
 
 
-async def test_requests_are_counted_by_the_template_of_their_address(post: Carteiro) -> None:
-    """Ids and made-up addresses make no series of their own."""
+async def test_requests_are_counted_by_path_template(post: Carteiro) -> None:
+    """Ids and made-up paths create no series."""
     async with a_client(post) as client:
         for _ in range(3):
             await client.get(f"/v1/emails/{uuid4()}")

@@ -1,4 +1,4 @@
-"""Readiness over HTTP: real servers that go and come back under an open post office."""
+"""Readiness over HTTP: real servers stop and start again under an open app."""
 
 import asyncio
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ def queue() -> Iterator[RedisServer]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Each ledger that a queue can stand beside."""
+    """Each ledger that supports a separate queue."""
     return (
         f"sqlite:///{tmp_path}/carteiro.db" if request.param == "sqlite" else postgres_url(tmp_path)
     )
 
 
 async def becomes(client: httpx.AsyncClient, status: str) -> httpx.Response:
-    """The answer to whether it is ready, once it is this."""
+    """The readiness answer, once it has this status."""
     async with asyncio.timeout(PATIENCE_S):
         while (answer := await client.get("/health/ready")).json()["status"] != status:
             await asyncio.sleep(0.02)
@@ -46,14 +46,14 @@ async def becomes(client: httpx.AsyncClient, status: str) -> httpx.Response:
 
 
 def both_roles(post: Carteiro) -> AbstractAsyncContextManager[httpx.AsyncClient]:
-    """A client of a process that works, too."""
+    """A client of a process that is API and worker."""
     return a_client_of(create_api(post, works=True), key=None)
 
 
-async def test_without_the_queue_it_accepts_and_says_that_it_is_degraded(
+async def test_app_without_its_queue_accepts_and_is_degraded(
     store: str, queue: RedisServer
 ) -> None:
-    """A balancer goes on sending; what is accepted meanwhile is there, and people are told what is away."""
+    """A load balancer goes on sending; messages are stored, and the answer names the queue."""
     async with opened(store, queue=queue.url) as post, a_client(post) as client:
         before = answer_in(await becomes(client, "ready"))
         queue.stop()
@@ -73,11 +73,11 @@ async def test_without_the_queue_it_accepts_and_says_that_it_is_degraded(
     assert before == after == expected
     assert (meanwhile["ledger"], meanwhile["queue"]) == ("writable", "away")
     assert "The queue is away" in meanwhile["detail"]
-    assert str(queue.port) not in str(meanwhile), "strangers are not told where it is"
+    assert str(queue.port) not in str(meanwhile), "the address is not shown to strangers"
 
 
-async def test_it_can_be_opened_while_the_queue_is_away(store: str, queue: RedisServer) -> None:
-    """Whoever starts then accepts, too."""
+async def test_app_opens_while_the_queue_is_down(store: str, queue: RedisServer) -> None:
+    """It accepts, too."""
     queue.stop()
 
     async with opened(store, queue=queue.url) as post, a_client(post) as client:
@@ -85,10 +85,8 @@ async def test_it_can_be_opened_while_the_queue_is_away(store: str, queue: Redis
         await sent(client)
 
 
-async def test_a_process_of_both_roles_names_both_and_answers_as_an_api(
-    store: str, queue: RedisServer
-) -> None:
-    """To send it requests is right as long as it can accept them."""
+async def test_process_of_both_roles_is_ready_like_an_api(store: str, queue: RedisServer) -> None:
+    """It can take requests as long as it can accept messages."""
     async with opened(store, queue=queue.url) as post, both_roles(post) as client:
         before = answer_in(await becomes(client, "ready"))
         queue.stop()
@@ -98,8 +96,8 @@ async def test_a_process_of_both_roles_names_both_and_answers_as_an_api(
     assert meanwhile["roles"] == {"api": "degraded", "worker": "unready"}
 
 
-async def test_a_full_queue_is_told(store: str, queue: RedisServer) -> None:
-    """New messages wait, and workers go on with those that are in it."""
+async def test_full_queue_is_reported(store: str, queue: RedisServer) -> None:
+    """New messages wait, and workers go on with those in the queue."""
     async with opened(store, queue=queue.url) as post, both_roles(post) as client:
         await becomes(client, "ready")
         with redis.Redis.from_url(queue.url) as server:
@@ -112,10 +110,8 @@ async def test_a_full_queue_is_told(store: str, queue: RedisServer) -> None:
     assert meanwhile["roles"] == {"api": "degraded", "worker": "ready"}
 
 
-async def test_without_the_queue_administrators_are_told_what_the_ledger_knows(
-    tmp_path: Path, queue: RedisServer
-) -> None:
-    """Why a message waits, and all figures but those of the queue."""
+async def test_admin_endpoints_work_without_the_queue(tmp_path: Path, queue: RedisServer) -> None:
+    """Explanations of waits, and all figures but those of the queue."""
     async with opened(f"sqlite:///{tmp_path}/carteiro.db", queue=queue.url) as post:
         queue.stop()
         async with a_client(post) as client:
@@ -128,8 +124,8 @@ async def test_without_the_queue_administrators_are_told_what_the_ledger_knows(
     assert (stats["depths"], stats["states"]) == (None, {"ENQUEUED": 1})
 
 
-async def test_without_its_ledger_it_is_not_ready() -> None:
-    """No message can be stored, so none must be sent here; it is ready again when the ledger is back."""
+async def test_app_without_its_ledger_is_not_ready() -> None:
+    """No message can be stored; it is ready again when the ledger is back."""
     with a_postgres(password=SECRET) as server:
         async with opened(server.url()) as post, a_client(post) as client:
             before = answer_in(await client.get("/health/ready"))
@@ -146,17 +142,17 @@ async def test_without_its_ledger_it_is_not_ready() -> None:
 
 
 @pytest.mark.parametrize("has_queue", [False, True])
-async def test_a_ledger_that_can_only_be_read_is_not_enough(
+async def test_read_only_ledger_is_not_ready(
     tmp_path: Path, queue: RedisServer, has_queue: bool
 ) -> None:
-    """As a replica: it answers every question, and takes nothing."""
+    """As a replica: it answers every query, and stores nothing."""
     url = postgres_url(tmp_path)
     options = {"queue": queue.url} if has_queue else {}
 
     async with opened(url, **options) as post, a_client(post) as client:
         await becomes(client, "ready")
         only_readable(url, is_so=True)
-        await becomes(client, "unready")  # perhaps because its connection was ended
+        await becomes(client, "unready")  # perhaps because its connection was closed
         unready = answer_in(await client.get("/health/ready"), 503)
         found = await client.get("/v1/emails")
         only_readable(url, is_so=False)
@@ -167,7 +163,7 @@ async def test_a_ledger_that_can_only_be_read_is_not_enough(
 
 
 def only_readable(url: str, *, is_so: bool) -> None:
-    """Have every session of a database read alone, or no longer; those that there are have to connect again."""
+    """Make every session of a database read-only, or writable again; open sessions have to reconnect."""
     name, word = urlsplit(url).path.lstrip("/"), "on" if is_so else "off"
     shared_postgres().psql(
         f"ALTER DATABASE {name} SET default_transaction_read_only = {word};"

@@ -1,4 +1,4 @@
-"""Recipients over HTTP: found, deleted, erased."""
+"""Recipients over HTTP: listed, deleted, erased."""
 
 from typing import Any
 
@@ -24,21 +24,21 @@ BOTH_WAYS = pytest.mark.parametrize(
 
 
 async def met(post: Carteiro, *recipients: dict[str, str]) -> list[str]:
-    """The ids of recipients that e-mails were sent to."""
+    """Ids of recipients that e-mails were sent to."""
     async with a_client(post) as client:
         answers = [await sent(client, to=each["email"], recipient=each) for each in recipients]
     return [answer["recipient"]["recipientId"] for answer in answers]
 
 
 async def listed(client: httpx.AsyncClient, path: str, **query: Any) -> list[str]:
-    """The ids of the recipients that match."""
+    """Ids of the recipients that match."""
     document = answer_in(await client.get(path, params=query))
     RecipientPage.model_validate(document)
     return [each["recipientId"] for each in document["items"]]
 
 
 @BOTH_WAYS
-async def test_recipients_are_found(post: Carteiro, path: str, key: str) -> None:
+async def test_recipients_are_listed(post: Carteiro, path: str, key: str) -> None:
     """All of them page by page, or by external id or address."""
     ana, rui = await met(post, ANA, RUI)
 
@@ -57,7 +57,7 @@ async def test_recipients_are_found(post: Carteiro, path: str, key: str) -> None
 
 
 @BOTH_WAYS
-async def test_a_deleted_recipient_stays_with_its_time(post: Carteiro, path: str, key: str) -> None:
+async def test_deleted_recipient_stays_with_its_time(post: Carteiro, path: str, key: str) -> None:
     """Deleting it again changes nothing."""
     [ana] = await met(post, ANA)
 
@@ -73,10 +73,10 @@ async def test_a_deleted_recipient_stays_with_its_time(post: Carteiro, path: str
 
 
 @BOTH_WAYS
-async def test_an_erased_recipient_leaves_nothing_personal(
+async def test_erased_recipient_leaves_no_personal_data(
     post: Carteiro, path: str, key: str
 ) -> None:
-    """Neither in its own row nor in what was sent to it; others keep theirs."""
+    """Neither in its own row nor in its messages; other recipients keep theirs."""
     ana, rui = await met(post, ANA, RUI)
 
     async with a_client(post, key=key) as client, a_client(post) as tenant:
@@ -96,10 +96,10 @@ async def test_an_erased_recipient_leaves_nothing_personal(
 
 @BOTH_WAYS
 @pytest.mark.parametrize("unknown", ["x", "%00", "01900000-0000-7000-8000-000000000001"])
-async def test_an_unknown_recipient_is_not_found(
+async def test_unknown_recipient_is_not_found(
     post: Carteiro, path: str, key: str, unknown: str
 ) -> None:
-    """Whatever is asked of it."""
+    """For every operation."""
     async with a_client(post, key=key) as client:
         for method, address in (("GET", ""), ("DELETE", ""), ("POST", "/erase")):
             response = await client.request(method, f"{path}/{unknown}{address}")

@@ -1,4 +1,4 @@
-"""Headers that steer a relay are refused, whichever way an e-mail comes in."""
+"""Headers that control a relay are refused at every entry point."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ ALLOWED: dict[str, Any] = {"relay_headers": "X-PM-Tag x-ses-configuration-set"}
 
 
 @pytest.mark.parametrize("name", STEERING)
-async def test_a_header_that_steers_a_relay_is_422(post: Carteiro, name: str) -> None:
-    """By itself or among others, alone or in a batch; nothing is stored."""
+async def test_relay_header_is_422(post: Carteiro, name: str) -> None:
+    """Alone or among others, in one e-mail or in a batch; nothing is stored."""
     email = an_email(headers={"X-Campaign": "may", name: "[]"})
 
     async with a_client(post) as client:
@@ -46,7 +46,7 @@ async def test_a_header_that_steers_a_relay_is_422(post: Carteiro, name: str) ->
     assert await stored(post) == 0
 
 
-async def test_the_library_takes_none_either(post: Carteiro) -> None:
+async def test_library_refuses_relay_headers(post: Carteiro) -> None:
     """One by one or many."""
     email = an_email(headers={"X-SMTPAPI": "{}"})
 
@@ -57,8 +57,8 @@ async def test_the_library_takes_none_either(post: Carteiro) -> None:
     assert isinstance(answer, NotAccepted)
 
 
-async def test_an_edit_of_a_dead_letter_adds_none(post: Carteiro) -> None:
-    """What a person changes is judged as what comes in."""
+async def test_edit_of_a_dead_letter_adds_no_relay_header(post: Carteiro) -> None:
+    """An edit is validated like a new e-mail."""
     async with a_client(post) as client:
         message = (await sent(client, to="bounce-550@sandbox.test"))["outboxId"]
     await work(post)
@@ -72,8 +72,8 @@ async def test_an_edit_of_a_dead_letter_adds_none(post: Carteiro) -> None:
     assert edited.is_success
 
 
-async def test_named_ones_can_be_allowed() -> None:
-    """Those that the settings name, however they are cased, on every way in; no other."""
+async def test_named_relay_headers_can_be_allowed() -> None:
+    """Those that the settings name, in any case, at every entry point; no other."""
     headers = {"x-pm-tag": "a", "X-SES-CONFIGURATION-SET": "b"}
     email = an_email(headers=headers)
 
@@ -97,8 +97,8 @@ async def test_named_ones_can_be_allowed() -> None:
     error_in(refused, 422, "INVALID_VALUE")
 
 
-async def test_only_names_of_such_headers_can_be_allowed() -> None:
-    """A setting that would do nothing is refused."""
+async def test_only_relay_headers_can_be_allowed() -> None:
+    """A setting without effect is refused."""
     with pytest.raises(ConfigError, match="relay_headers"):
         async with Carteiro.open(
             "memory://", delivery={"relay_headers": "X-PM-Tag, X-PM-Metadata"}

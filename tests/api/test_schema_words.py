@@ -1,4 +1,4 @@
-"""Schemas in words: what people read of a field."""
+"""Schemas as text: the description of a field for people."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from carteiro.api.schema_words import FieldWords, fields_of, limits_of, type_of
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string or null"),
     ],
 )
-def test_a_type_is_told_in_words(schema: dict[str, Any], told: str) -> None:
-    """A document by its name, a choice by its values."""
+def test_type_is_described(schema: dict[str, Any], told: str) -> None:
+    """A document by its name, an enum by its values."""
     assert type_of(schema) == told
 
 
@@ -43,13 +43,13 @@ def test_a_type_is_told_in_words(schema: dict[str, Any], told: str) -> None:
         ({"pattern": "x" * 31}, ""),
     ],
 )
-def test_limits_are_told_in_words(schema: dict[str, Any], told: str) -> None:
-    """As a person would say them; a pattern only where a person can read it."""
+def test_limits_are_described(schema: dict[str, Any], told: str) -> None:
+    """In readable form; a pattern only where a person can read it."""
     assert limits_of(schema) == told
 
 
-def test_a_document_is_told_field_by_field() -> None:
-    """In its order, with what is required and what it means."""
+def test_document_is_described_field_by_field() -> None:
+    """In its order, with required fields and meanings."""
     document = {
         "properties": {
             "to": {"type": "string", "description": "An\n  ``address``."},

@@ -1,4 +1,4 @@
-"""Whom tenants may send as: their own domains, and nobody's that another has claimed, whatever the way in."""
+"""Senders of tenants: their own domains, and no domain claimed by another, at every entry point."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,12 +20,12 @@ MAIL: dict[str, Any] = {"to": "ok@sandbox.test", "subject": "Oi", "text": "Oi"}
 
 
 def a_mail(sender: str | None) -> dict[str, Any]:
-    """An e-mail that names this From, or none."""
+    """An e-mail with this From, or none."""
     return MAIL if sender is None else {**MAIL, "from": sender}
 
 
 async def answers(post: Carteiro, sender: str | None) -> list[str]:
-    """What each way in says of an e-mail of ACME: taken, or why its From is refused."""
+    """The answer of each entry point to an e-mail of ACME: accepted, or the reason of the refusal."""
     said = []
     async with a_client(post) as client:
         one = await client.post("/v1/email/send", json=a_mail(sender))
@@ -69,24 +69,24 @@ async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
         ("post@brasa.example", a_tenant(default_from="post@brasa.example")),
     ],
 )
-async def test_a_claimed_domain_is_nobody_elses(
+async def test_claimed_domain_is_refused_to_others(
     post: Carteiro, sender: str | None, tenant: Tenant
 ) -> None:
-    """Named in the e-mail, or the default From of before the claim; with any provider."""
+    """In the e-mail, or as a default From older than the claim; with any provider."""
     await post.backend.tenants.define([tenant])
 
     assert {*await answers(post, sender)} == {"is of a domain that another tenant has claimed"}
 
 
-async def test_what_nobody_has_claimed_is_allowed_where_the_installation_says_so(
+async def test_unclaimed_domain_is_allowed_where_configured(
     post: Carteiro,
 ) -> None:
-    """As ever with a provider that never leaves this machine."""
+    """Always with a provider that never leaves this machine."""
     assert await answers(post, "post@free.example") == ["taken", "taken"]
 
 
-async def test_across_a_network_an_empty_list_means_the_default_from() -> None:
-    """Unless the installation says otherwise; a list of domains is that list."""
+async def test_empty_domain_list_means_the_default_from() -> None:
+    """With a provider across a network, unless configured otherwise; a list of domains is that list."""
     said = {}
     async with opened("memory://", provider="smtp") as post:
         await post.backend.tenants.define([a_tenant(default_from="post@acme.example")])
@@ -101,8 +101,8 @@ async def test_across_a_network_an_empty_list_means_the_default_from() -> None:
     assert [*said.values()] == [{"taken"}] * 3
 
 
-async def test_an_edited_dead_letter_is_judged_as_a_new_mail() -> None:
-    """Its From, too: by claims, and by what the installation allows."""
+async def test_edited_dead_letter_is_validated_like_a_new_email() -> None:
+    """Its From too: by claims, and by the configured rules."""
     async with opened("memory://") as post:
         backend = post.backend
         await backend.tenants.define([a_tenant(BRASA, from_domains=("brasa.example",))])
@@ -120,8 +120,8 @@ async def test_an_edited_dead_letter_is_judged_as_a_new_mail() -> None:
         assert await revise(message, {"from": "post@free.example"}, backend=backend)
 
 
-async def test_a_worker_refuses_what_a_database_put_in() -> None:
-    """The table queue puts the tenant's default From in without asking: a claim of another counts when it is sent."""
+async def test_worker_refuses_a_claimed_from_of_the_table_queue() -> None:
+    """The table queue does not check the tenant's default From; the worker does before sending."""
     content = '{"maxRetries":2,"to":"ok@sandbox.test","from":"post@%s.example","template":{"type":"hello"}}'
     async with opened("memory://") as post, an_office() as office:
         await office.backend.templates.define(NewTemplate(ACME, "hello", subject="Oi", text="Oi"))

@@ -14,13 +14,13 @@ OWN, OF_ACME = "/v1/suppressions", "/admin/v1/tenants/acme/suppressions"
 
 
 async def items(client: httpx.AsyncClient, path: str = OWN, **query: str) -> list[dict[str, Any]]:
-    """What is listed."""
+    """Listed items."""
     listed: list[dict[str, Any]] = answer_in(await client.get(path, params=query))["items"]
     return listed
 
 
-async def test_a_tenant_keeps_its_own_list(post: Carteiro) -> None:
-    """Put, listed, found by any spelling, removed once."""
+async def test_tenant_keeps_its_own_list(post: Carteiro) -> None:
+    """Put, listed, found by any spelling, deleted once."""
     async with a_client(post) as client:
         put = await client.put(OWN, json={"emails": ["Ana@EXAMPLE.com", "bia@example.com"]})
         [ana] = await items(client, email="ana@example.com")
@@ -54,10 +54,10 @@ async def test_a_tenant_keeps_its_own_list(post: Carteiro) -> None:
     ],
 )
 @pytest.mark.parametrize("path", [OWN, OF_ACME])
-async def test_an_address_of_any_characters_is_found_and_removed(
+async def test_address_with_any_characters_is_found_and_deleted(
     post: Carteiro, path: str, address: str, written: str
 ) -> None:
-    """Percent-encoded in the query, as everything there; no other address is meant by it."""
+    """Percent-encoded in the query; no other address is affected."""
     key = {"key": ADMIN_TOKEN} if path == OF_ACME else {}
     async with a_client(post, **key) as client:
         answer_in(await client.put(path, json={"emails": [address, "other@example.com"]}))
@@ -70,8 +70,8 @@ async def test_an_address_of_any_characters_is_found_and_removed(
     assert [each["email"] for each in left] == ["other@example.com"]
 
 
-async def test_a_plus_that_is_not_encoded_is_a_space(post: Carteiro) -> None:
-    """As in every query: it is no address, and nothing is removed."""
+async def test_unencoded_plus_is_a_space(post: Carteiro) -> None:
+    """As in every query: the address is invalid, and nothing is deleted."""
     async with a_client(post) as client:
         answer_in(await client.put(OWN, json={"emails": ["ana+x@example.com"]}))
         missed = await client.delete(f"{OWN}?email=ana+x@example.com")
@@ -80,8 +80,8 @@ async def test_a_plus_that_is_not_encoded_is_a_space(post: Carteiro) -> None:
     error_in(missed, 404, "NOT_FOUND")
 
 
-async def test_what_is_suppressed_is_not_sent(post: Carteiro) -> None:
-    """It fails in the validation of its recipient; copies are left out, and the timeline says so."""
+async def test_suppressed_recipient_is_not_sent_to(post: Carteiro) -> None:
+    """The e-mail fails validation; copies are left out, and the timeline says so."""
     async with a_client(post) as client:
         await client.put(OWN, json={"emails": ["ana@example.com"]})
         refused = await sent(client, to="ana@example.com")
@@ -101,8 +101,8 @@ async def test_what_is_suppressed_is_not_sent(post: Carteiro) -> None:
     assert post.tally.suppressed == 1
 
 
-async def test_it_ends_when_it_was_to(post: Carteiro) -> None:
-    """As long as that is to come, it is listed with its end."""
+async def test_suppression_ends_at_its_time(post: Carteiro) -> None:
+    """Until then it is listed with its end."""
     until = datetime.now(UTC) + timedelta(days=1)
     async with a_client(post) as client:
         body = {"emails": ["bia@example.com"], "expiresAt": until.isoformat()}
@@ -123,10 +123,10 @@ async def test_it_ends_when_it_was_to(post: Carteiro) -> None:
         ({"emails": ["ana@example.com"], "expiresAt": "2020-01-01T00:00:00Z"}, "expiresAt"),
     ],
 )
-async def test_what_is_not_allowed_changes_nothing(
+async def test_invalid_suppression_changes_nothing(
     post: Carteiro, body: dict[str, Any], field: str
 ) -> None:
-    """All of them are put, or none."""
+    """All of them are stored, or none."""
     async with a_client(post) as client:
         error = error_in(await client.put(OWN, json=body), 422, "INVALID_VALUE")
         listed = await items(client)
@@ -136,7 +136,6 @@ async def test_what_is_not_allowed_changes_nothing(
 
 
 async def test_administrators_see_any_tenants_list(post: Carteiro) -> None:
-    """And others do not."""
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         answer_in(await admin.put(OF_ACME, json={"emails": ["ana@example.com"]}))
         seen = await items(admin, OF_ACME)

@@ -1,4 +1,4 @@
-"""The addresses that those know who come from Supabase: put in by a template, and wait for the attempts."""
+"""Endpoints compatible with Supabase: enqueue by template, and wait for the attempts."""
 
 import asyncio
 from base64 import urlsafe_b64encode
@@ -42,7 +42,7 @@ SEND = "/functions/v1/send-custom-emails"
 
 @pytest.fixture(autouse=True)
 async def template(post: Carteiro) -> None:
-    """What ACME welcomes people with."""
+    """The welcome template of ACME."""
     await post.backend.templates.define(_template())
 
 
@@ -53,7 +53,7 @@ def _template() -> NewTemplate:
 
 @pytest.fixture
 async def impatient() -> AsyncIterator[Carteiro]:
-    """A post office whose API does not wait for a worker."""
+    """An app whose API does not wait for a worker."""
     async with opened("memory://", api={"attempt_wait_ms": 1}) as office:
         await office.backend.templates.define(_template())
         yield office
@@ -61,7 +61,7 @@ async def impatient() -> AsyncIterator[Carteiro]:
 
 @asynccontextmanager
 async def at_work(post: Carteiro) -> AsyncIterator[None]:
-    """A worker runs beside the block."""
+    """A worker runs during the block."""
     working = asyncio.create_task(post.run_worker())
     try:
         async with asyncio.timeout(TOO_LONG):
@@ -72,7 +72,7 @@ async def at_work(post: Carteiro) -> AsyncIterator[None]:
 
 
 class Looked:
-    """A reading port that tells when somebody looks at messages for which it waits: each was looked at before."""
+    """A reading port that signals when a waiting call has looked at every message."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -80,7 +80,6 @@ class Looked:
         self._looks = 0
 
     def __getattr__(self, name: str) -> Any:
-        """What the port offers."""
         if name == "message":
             self._looks += 1
             if self._looks > MOST_IN_A_RUN:
@@ -99,19 +98,19 @@ def asked(**changes: Any) -> dict[str, Any]:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """The header that shows a key."""
+    """The header with a key."""
     return {"Authorization": f"Bearer {key}"}
 
 
 async def enqueued(client: httpx.AsyncClient, **changes: Any) -> MessageId:
-    """The id of an e-mail that is put in."""
+    """The id of an enqueued e-mail."""
     response = await client.post(ENQUEUE, json=asked(**changes), headers=bearer(KEY_OF_ACME))
     assert response.status_code == 200, response.text
     return MessageId(str(UUID(response.json())))
 
 
-async def test_an_email_is_put_in_and_sent(post: Carteiro) -> None:
-    """Rendered at once, so that what is wrong is told at once."""
+async def test_email_is_enqueued_and_sent(post: Carteiro) -> None:
+    """Rendered at once, so that a fault is reported at once."""
     user = uuid4()
     async with a_client(post, key=None) as client:
         identity = await enqueued(client, p_user_id=str(user))
@@ -131,8 +130,8 @@ async def test_an_email_is_put_in_and_sent(post: Carteiro) -> None:
 # --- process-email-queue ------------------------------------------------------------------------
 
 
-async def test_what_is_due_is_counted_as_it_ended(post: Carteiro) -> None:
-    """A temporary failure is tried again in a minute; ten at most are waited for."""
+async def test_due_emails_are_counted_by_result(post: Carteiro) -> None:
+    """A temporary failure is retried in a minute; ten at most are waited for."""
     async with a_client(post, key=None) as client:
         for to in ("full-552@sandbox.test", "bounce-550@sandbox.test", *["a@example.com"] * 9):
             await enqueued(client, p_recipient_email=to)
@@ -140,7 +139,7 @@ async def test_what_is_due_is_counted_as_it_ended(post: Carteiro) -> None:
     post.backend = replace(post.backend, reading=looked)
     async with a_client(post) as client:
         run = asyncio.create_task(client.post(PROCESS, json={}))
-        await looked.at_one.wait()  # by now it knows for which ones it waits
+        await looked.at_one.wait()  # by now it knows its messages
         async with at_work(post):
             counts = answer_in(await run)
 
@@ -149,7 +148,7 @@ async def test_what_is_due_is_counted_as_it_ended(post: Carteiro) -> None:
     }  # fmt: skip
 
 
-async def test_what_is_due_is_found_behind_any_number_that_is_not(post: Carteiro) -> None:
+async def test_due_email_is_found_behind_any_number_of_later_ones(post: Carteiro) -> None:
     """More than a thousand newer ones wait for another day."""
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     async with a_client(post, key=None) as client:
@@ -162,8 +161,8 @@ async def test_what_is_due_is_found_behind_any_number_that_is_not(post: Carteiro
     assert (await row_of(post, identity)).state is State.SENT
 
 
-async def test_without_a_worker_it_is_pending_and_nothing_is_sent(impatient: Carteiro) -> None:
-    """The API's own provider has nothing to do with it: the mail is a worker's."""
+async def test_email_without_a_worker_is_pending(impatient: Carteiro) -> None:
+    """The API's own provider sends nothing: the mail is a worker's."""
     async with a_client(impatient, key=None) as client:
         identity = await enqueued(client)
         counts = answer_in(await client.post(PROCESS, headers=bearer(KEY_OF_ACME)), 202)
@@ -173,8 +172,8 @@ async def test_without_a_worker_it_is_pending_and_nothing_is_sent(impatient: Car
     assert await impatient.backend.inbox.list() == []
 
 
-async def test_e_mails_of_another_tenant_are_not_waited_for(impatient: Carteiro) -> None:
-    """Nor counted, nor touched."""
+async def test_emails_of_another_tenant_are_not_waited_for(impatient: Carteiro) -> None:
+    """They are neither counted nor changed."""
     async with a_client(impatient, key=None) as client:
         identity = await enqueued(client)
         counts = answer_in(await client.post(PROCESS, headers=bearer(KEY_OF_BRASA)))
@@ -183,8 +182,7 @@ async def test_e_mails_of_another_tenant_are_not_waited_for(impatient: Carteiro)
     assert (await row_of(impatient, identity)).state is State.ENQUEUED
 
 
-async def test_what_is_not_due_is_not_waited_for(impatient: Carteiro) -> None:
-    """A mail for later is no reason to wait now."""
+async def test_email_that_is_not_due_is_not_waited_for(impatient: Carteiro) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
     to = {"to": "ana@example.com", "subject": "Later", "text": "Hi", "scheduled_at": later}
     await impatient.send(tenant=ACME, **to)
@@ -192,8 +190,8 @@ async def test_what_is_not_due_is_not_waited_for(impatient: Carteiro) -> None:
         assert set(answer_in(await client.post(PROCESS)).values()) == {0}
 
 
-async def test_few_calls_of_a_tenant_wait_at_once(post: Carteiro) -> None:
-    """Each looks at the ledger again and again: the sixth is refused, and leaves nothing behind."""
+async def test_waiting_calls_of_a_tenant_are_bounded(post: Carteiro) -> None:
+    """Each polls the ledger: the sixth is refused, and stores nothing."""
     async with a_client(post) as client:
         calls = [asyncio.create_task(client.post(SEND, json=a_row())) for _ in range(5)]
         while await stored(post) < 5:
@@ -220,7 +218,7 @@ def a_row(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-async def test_the_first_attempt_is_answered(post: Carteiro) -> None:
+async def test_first_attempt_is_answered(post: Carteiro) -> None:
     """Sent, with the provider's id."""
     async with a_client(post) as client, at_work(post):
         told = answer_in(await client.post(SEND, json=a_row()))
@@ -230,7 +228,7 @@ async def test_the_first_attempt_is_answered(post: Carteiro) -> None:
     assert told == {"id": row.id, "status": "sent", "resend_id": row.provider_id}
 
 
-async def test_a_failed_first_attempt_is_answered(post: Carteiro) -> None:
+async def test_failed_first_attempt_is_answered(post: Carteiro) -> None:
     """A temporary failure is pending, with the time of the next attempt; a permanent one has failed."""
     async with a_client(post) as client, at_work(post):
         full = answer_in(
@@ -247,8 +245,8 @@ async def test_a_failed_first_attempt_is_answered(post: Carteiro) -> None:
     assert gone["status"] == "failed"
 
 
-async def test_without_a_worker_the_answer_is_pending(impatient: Carteiro) -> None:
-    """It is stored all the same, and tried when a worker comes."""
+async def test_answer_without_a_worker_is_pending(impatient: Carteiro) -> None:
+    """The e-mail is stored, and sent when a worker starts."""
     async with a_client(impatient) as client:
         told = answer_in(await client.post(SEND, json=a_row()), 202)
 
@@ -256,8 +254,8 @@ async def test_without_a_worker_the_answer_is_pending(impatient: Carteiro) -> No
     assert (await row_of(impatient, MessageId(told["id"]))).state is State.ENQUEUED
 
 
-async def test_what_is_wrong_with_a_row_is_told_by_its_columns(post: Carteiro) -> None:
-    """And nothing is stored."""
+async def test_faults_of_a_row_are_named_by_column(post: Carteiro) -> None:
+    """Nothing is stored."""
     async with a_client(post) as client:
         address = await client.post(SEND, json=a_row(recipient_email="nobody"))
         variable = await client.post(SEND, json=a_row(payload={}))
@@ -267,7 +265,7 @@ async def test_what_is_wrong_with_a_row_is_told_by_its_columns(post: Carteiro) -
     assert await stored(post) == 0
 
 
-async def test_a_key_in_the_header_apikey_alone_is_enough(post: Carteiro) -> None:
+async def test_key_in_the_apikey_header_is_enough(post: Carteiro) -> None:
     """As Supabase's clients send it."""
     async with a_client(post, key=None) as client:
         response = await client.post(ENQUEUE, json=asked(), headers={"apikey": KEY_OF_ACME})
@@ -275,7 +273,7 @@ async def test_a_key_in_the_header_apikey_alone_is_enough(post: Carteiro) -> Non
     assert response.status_code == 200
 
 
-# --- bad questions ------------------------------------------------------------------------------
+# --- invalid requests ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -291,10 +289,10 @@ async def test_a_key_in_the_header_apikey_alone_is_enough(post: Carteiro) -> Non
         ({"extra": 1}, 422, "extra"),
     ],
 )
-async def test_what_is_wrong_is_told(
+async def test_invalid_request_is_refused(
     post: Carteiro, changes: dict[str, Any], status: int, field: str
 ) -> None:
-    """And nothing is stored."""
+    """Nothing is stored."""
     async with a_client(post) as client:
         response = await client.post(ENQUEUE, json=asked(**changes))
 
@@ -302,8 +300,8 @@ async def test_what_is_wrong_is_told(
     assert await stored(post) == 0
 
 
-async def test_a_user_need_not_be_named(post: Carteiro) -> None:
-    """Nor words, where the template has no place for any."""
+async def test_user_is_optional(post: Carteiro) -> None:
+    """So are variables, where the template has none."""
     plain = NewTemplate(tenant=ACME, type="plain", subject="Hello", html=None, text="Hi")
     await post.backend.templates.define(plain)
     async with a_client(post, key=None) as client:
@@ -331,10 +329,10 @@ def _token(role: str) -> str:
         (ADMIN_TOKEN, 401, "UNAUTHORIZED"),
     ],
 )
-async def test_only_a_key_of_a_tenant_opens(
+async def test_only_a_key_of_a_tenant_is_accepted(
     post: Carteiro, path: str, key: str, status: int, code: str
 ) -> None:
-    """One that everybody has is refused as such."""
+    """A public key is refused as such."""
     async with a_client(post, key=None) as client:
         response = await client.post(path, json=asked(), headers=bearer(key))
 
@@ -342,16 +340,15 @@ async def test_only_a_key_of_a_tenant_opens(
     assert await stored(post) == 0
 
 
-async def test_a_template_of_another_is_not_found(post: Carteiro) -> None:
-    """Tenants have their own."""
+async def test_template_of_another_tenant_is_not_found(post: Carteiro) -> None:
     async with a_client(post, key=KEY_OF_BRASA) as client:
         response = await client.post(ENQUEUE, json=asked())
 
     assert fields_in(error_in(response, 422, "INVALID_VALUE")) == ["p_template_type"]
 
 
-async def test_it_is_counted_by_the_tenant_s_limits(post: Carteiro) -> None:
-    """As everything that comes over HTTP."""
+async def test_rate_limits_of_the_tenant_apply(post: Carteiro) -> None:
+    """As to every HTTP request."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(per_minute=1))])
     async with a_client(post, key=None) as client:
         await enqueued(client)
@@ -360,8 +357,8 @@ async def test_it_is_counted_by_the_tenant_s_limits(post: Carteiro) -> None:
     error_in(response, 429, "TOO_MANY_REQUESTS")
 
 
-async def test_nobody_else_says_how_often_it_may_fail(post: Carteiro) -> None:
-    """That is for the table queue to say."""
+async def test_max_attempts_cannot_be_set_elsewhere(post: Carteiro) -> None:
+    """Only the table queue has that field."""
     async with a_client(post) as client:
         email = {"to": "a@example.com", "subject": "a", "text": "b", "maxRetries": 1}
         response = await client.post("/v1/email/send", json=email)

@@ -1,4 +1,4 @@
-"""Templates over HTTP: written, looked at, tried, and sent with."""
+"""Templates over HTTP: stored, shown, previewed, and sent with."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ ANA = {"user_data": {"full_name": "Ana"}}
 
 
 async def written(client: httpx.AsyncClient, path: str = OWN, **changes: Any) -> dict[str, Any]:
-    """The template after it was written."""
+    """The template as stored."""
     document = answer_in(await client.put(f"{path}/welcome", json=WELCOME | changes))
     TemplateView.model_validate(document)
     return document
 
 
 def summary_of(template: dict[str, Any]) -> dict[str, Any]:
-    """What lists show of a template."""
+    """The fields of a template in lists."""
     summary = {name: each for name, each in template.items() if name not in {"html", "text"}}
     has = {"hasHtml": template["html"] is not None, "hasText": template["text"] is not None}
     return summary | has
@@ -49,7 +49,7 @@ def summary_of(template: dict[str, Any]) -> dict[str, Any]:
     [(OWN, "ck_acme"), (f"/admin/v1/tenants/{ACME}/templates", ADMIN_TOKEN)],
 )
 async def test_each_change_is_a_new_version(post: Carteiro, path: str, key: str) -> None:
-    """The newest is shown unless another is named; a tenant and an administrator see the same."""
+    """The newest is shown unless another is named; tenant and administrator see the same."""
     async with a_client(post, key=key) as client:
         first = await written(client, path)
         second = await written(client, path, subject="Olá")
@@ -65,8 +65,8 @@ async def test_each_change_is_a_new_version(post: Carteiro, path: str, key: str)
     assert versions["items"] == [summary_of(second), summary_of(first)]
 
 
-async def test_a_list_says_what_there_is_and_not_what_it_says(post: Carteiro) -> None:
-    """However long the texts are, a list is short; whoever wants one asks for it."""
+async def test_list_shows_templates_without_content(post: Carteiro) -> None:
+    """A list is short; the content is in the single template."""
     long = "a" * 100_000
 
     async with a_client(post) as client:
@@ -87,8 +87,8 @@ async def test_a_list_says_what_there_is_and_not_what_it_says(post: Carteiro) ->
     assert [(each["version"], each["text"]) for each in shown] == [(3, long), (2, long), (1, long)]
 
 
-async def test_one_template_too_many_is_a_storage_limit(post: Carteiro) -> None:
-    """It says so, and nothing is stored; one that was deleted makes room."""
+async def test_template_over_the_storage_limit_is_refused(post: Carteiro) -> None:
+    """Nothing is stored; a deleted template makes room."""
     for number in range(MOST_TEMPLATES):
         await defined(post.backend, f"type-{number}")
 
@@ -104,8 +104,8 @@ async def test_one_template_too_many_is_a_storage_limit(post: Carteiro) -> None:
     assert len(listed["items"]) == MOST_TEMPLATES
 
 
-async def test_a_version_of_a_deleted_template_says_since_when(post: Carteiro) -> None:
-    """By its number it can still be read; so can the list of versions."""
+async def test_version_of_a_deleted_template_has_its_deletion_time(post: Carteiro) -> None:
+    """It can still be read by number; so can the list of versions."""
     async with a_client(post) as client:
         before = await written(client)
         assert (await client.delete(f"{OWN}/welcome")).is_success
@@ -118,8 +118,8 @@ async def test_a_version_of_a_deleted_template_says_since_when(post: Carteiro) -
     assert versions["items"] == [summary_of(shown)]
 
 
-async def test_a_deleted_template_is_gone(post: Carteiro) -> None:
-    """It is not found any more, and cannot be deleted twice."""
+async def test_deleted_template_is_gone(post: Carteiro) -> None:
+    """It is not found, and cannot be deleted twice."""
     async with a_client(post) as client:
         await written(client)
         deleted = await client.delete(f"{OWN}/welcome")
@@ -132,8 +132,8 @@ async def test_a_deleted_template_is_gone(post: Carteiro) -> None:
     error_in(shown, 404, "NOT_FOUND")
 
 
-async def test_a_preview_puts_the_words_in(post: Carteiro) -> None:
-    """Nested variables included; one that is missing is named."""
+async def test_preview_inserts_the_variables(post: Carteiro) -> None:
+    """Nested ones included; a missing one is named."""
     async with a_client(post) as client:
         await written(client)
         path = f"{OWN}/welcome/preview"
@@ -163,10 +163,8 @@ async def test_a_preview_puts_the_words_in(post: Carteiro) -> None:
         ({"colour": "blue"}, "colour"),
     ],
 )
-async def test_a_broken_template_is_422(
-    post: Carteiro, changes: dict[str, str], field: str
-) -> None:
-    """It is judged when it is written, and nothing is stored."""
+async def test_invalid_template_is_422(post: Carteiro, changes: dict[str, str], field: str) -> None:
+    """It is validated when stored, and nothing is stored."""
     async with a_client(post) as client:
         response = await client.put(f"{OWN}/welcome", json=WELCOME | changes)
         listed = answer_in(await client.get(OWN))
@@ -175,8 +173,8 @@ async def test_a_broken_template_is_422(
     assert listed["items"] == []
 
 
-async def test_an_e_mail_may_be_a_template_with_its_words(post: Carteiro) -> None:
-    """What is stored says what the template said when it was accepted."""
+async def test_email_may_be_a_template_with_variables(post: Carteiro) -> None:
+    """The message has the content of the template at acceptance."""
     email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
 
     async with a_client(post) as client:
@@ -196,8 +194,10 @@ async def test_an_e_mail_may_be_a_template_with_its_words(post: Carteiro) -> Non
     "template",
     [{"type": "welcome", "variables": {}}, {"type": "unknown", "variables": ANA}],
 )
-async def test_a_missing_word_or_template_is_422(post: Carteiro, template: dict[str, Any]) -> None:
-    """By itself and in a batch; nothing is stored."""
+async def test_missing_variable_or_template_is_422(
+    post: Carteiro, template: dict[str, Any]
+) -> None:
+    """Alone and in a batch; nothing is stored."""
     email = {"to": "ana@example.com", "template": template}
 
     async with a_client(post) as client:
@@ -210,10 +210,10 @@ async def test_a_missing_word_or_template_is_422(post: Carteiro, template: dict[
     assert await stored(post) == 0
 
 
-async def test_a_key_stands_for_what_was_asked_whatever_the_template_became(
+async def test_key_stands_for_the_request_after_a_template_change(
     post: Carteiro,
 ) -> None:
-    """A retry of the same request is replayed, also after the template was changed."""
+    """A retry of the same request is replayed."""
     email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
     key = {"Idempotency-Key": "once"}
 
@@ -226,8 +226,8 @@ async def test_a_key_stands_for_what_was_asked_whatever_the_template_became(
     assert first == again
 
 
-async def test_what_was_accepted_is_replayed_after_its_template_is_gone(post: Carteiro) -> None:
-    """Whoever lost the answer hears it again, single or in a batch; what was never accepted is refused."""
+async def test_accepted_email_is_replayed_after_its_template_was_deleted(post: Carteiro) -> None:
+    """Alone or in a batch; a request that was never accepted is refused."""
     email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
     key, keyed = {"Idempotency-Key": "once"}, email | {"idempotencyKey": "once"}
     other = email | {"to": "rui@example.com", "idempotencyKey": "once"}
@@ -251,7 +251,7 @@ async def test_what_was_accepted_is_replayed_after_its_template_is_gone(post: Ca
     assert await stored(post) == 1
 
 
-async def test_a_template_is_its_tenants_own(post: Carteiro) -> None:
+async def test_template_belongs_to_its_tenant(post: Carteiro) -> None:
     """Another tenant neither sees it nor sends with it."""
     email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
 
@@ -261,8 +261,8 @@ async def test_a_template_is_its_tenants_own(post: Carteiro) -> None:
         error_in(await other.post("/v1/email/send", json=email), 422, "INVALID_VALUE")
 
 
-async def test_the_e_mails_of_a_batch_share_the_work_of_their_templates(post: Carteiro) -> None:
-    """Those that come when it is used up are refused, by name; in another batch they are taken."""
+async def test_emails_of_a_batch_share_a_rendering_budget(post: Carteiro) -> None:
+    """Those beyond it are refused by name; in another batch they are accepted."""
     heavy = {"type": "welcome", "variables": {"s": "a" * 150_000}}
     email = {"to": "ana@example.com", "template": heavy}
     source = "x" + "{% if s | upper == 1 %}{% endif %}" * 32

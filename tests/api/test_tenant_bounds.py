@@ -1,4 +1,4 @@
-"""What one tenant may hold of a process and of a store: requests, bytes, previews, templates, suppressions."""
+"""Limits of one tenant in a process and in a store: requests, bytes, previews, templates, suppressions."""
 
 import asyncio
 from collections import Counter
@@ -42,7 +42,7 @@ HEADERS = [(b"host", b"carteiro.test"), (b"content-type", b"application/json")]
 
 
 class HalfSent:
-    """A request whose body does not come to an end until it is let go."""
+    """A request whose body does not end until the test says so."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class HalfSent:
         self._chunks = asyncio.Queue[bytes | None]()
 
     async def receive(self) -> dict[str, Any]:
-        """What the server reads."""
+        """Body pieces for the server."""
         self.is_read.set()
         self._is_waiting = True
         chunk = await self._chunks.get()
@@ -82,16 +82,16 @@ class HalfSent:
         return {"type": "http.request", "body": chunk, "more_body": True}
 
     async def send(self, message: Any) -> None:
-        """What it answers."""
+        """Collect the answer."""
         self.status = message.get("status", self.status)
 
     @property
     def has_read_all(self) -> bool:
-        """Whether the server waits for more."""
+        """True if the server waits for more."""
         return self._is_waiting and self._chunks.empty()
 
     def comes(self, chunk: bytes | None) -> None:
-        """Let a piece arrive; None: the client goes away."""
+        """Let a piece arrive; None: the client disconnects."""
         self._chunks.put_nowait(chunk)
 
 
@@ -109,11 +109,11 @@ async def under_way(api: Any, *halves: HalfSent) -> AsyncIterator[None]:
         await asyncio.gather(*tasks)
 
 
-# --- under way ----------------------------------------------------------------------------------
+# --- in flight ----------------------------------------------------------------------------------
 
 
-async def test_requests_under_way_are_bounded_by_tenant() -> None:
-    """One more is 429 with a time to come again; other tenants are served, and so is it afterwards."""
+async def test_requests_in_flight_are_bounded_by_tenant() -> None:
+    """One more is 429 with a Retry-After; other tenants are served, and so is this one later."""
     async with opened("memory://", api={"max_requests_per_tenant": 2}) as post:
         api = create_api(post)
         halves = [HalfSent(SEND, KEY_OF_ACME, declares=100) for _ in range(2)]
@@ -128,8 +128,8 @@ async def test_requests_under_way_are_bounded_by_tenant() -> None:
         assert int(each.headers["Retry-After"]) >= 1
 
 
-async def test_bytes_under_way_are_bounded_by_tenant() -> None:
-    """What is declared counts before it comes, so that half-sent batches do not fill the memory."""
+async def test_bytes_in_flight_are_bounded_by_tenant() -> None:
+    """The declared size counts before it arrives, so half-sent batches do not fill the memory."""
     async with opened("memory://", api={"max_body_bytes_per_tenant": 1_000_000}) as post:
         api = create_api(post)
         half = HalfSent(BATCH, KEY_OF_ACME, declares=999_000)
@@ -145,7 +145,7 @@ async def test_bytes_under_way_are_bounded_by_tenant() -> None:
     assert [each.status_code for each in (fits, of_other, after)] == [202] * 3
 
 
-async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
+async def test_undeclared_bytes_count_on_arrival() -> None:
     """In chunks the size is known at the end alone."""
     async with opened("memory://", api={"max_body_bytes_per_tenant": 1_000_000}) as post:
         api = create_api(post)
@@ -161,10 +161,10 @@ async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/emails", "/v1/emails/0197f3a2-0000-7000-8000-000000000000"])
-async def test_few_reads_of_a_tenant_are_under_way_at_once(
+async def test_concurrent_reads_of_a_tenant_are_bounded(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others wait their turn, so the store is free for everybody else; all are answered."""
+    """The others wait, so the store is free for other tenants; all are answered."""
     async with opened("memory://") as post:
         reading = type(post.backend.reading)
         name = "messages" if path == "/v1/emails" else "message"
@@ -186,7 +186,7 @@ async def test_few_reads_of_a_tenant_are_under_way_at_once(
                     await asyncio.sleep(0)
                 of_other = [await other.get(path) for _ in range(10)]
             at_once = begun[ACME]
-            await sent(client)  # what writes does not wait for what reads
+            await sent(client)  # writes do not wait for reads
             for each in theirs[:2] + theirs[-2:]:  # two that read, two that wait
                 each.cancel()
             go_on.set()
@@ -197,8 +197,8 @@ async def test_few_reads_of_a_tenant_are_under_way_at_once(
     assert (at_once, statuses) == (MOST_READS, {200 if name == "messages" else 404})
 
 
-async def test_what_a_batch_is_parsed_into_counts() -> None:
-    """A hundred thousand tiny values are more than their bytes; without any of them there is room again."""
+async def test_parsed_size_of_a_batch_counts() -> None:
+    """A hundred thousand tiny values are more than their bytes; without them there is room again."""
     dense = [
         '{"messages":[{"attachments":[' + ",".join([part] * 100_000) + "]}]}"
         for part in ("{}", "[]", '"aa"')
@@ -221,7 +221,7 @@ async def test_what_a_batch_is_parsed_into_counts() -> None:
 
 @asynccontextmanager
 async def hearing(most: int) -> AsyncIterator[Any]:
-    """An API that hears SES and Resend, and holds so many bytes of whoever says to be one of them."""
+    """An API that accepts feedback of SES and Resend, with this byte limit for unauthenticated bodies."""
     feedback = {"resend_secret": "env:WEBHOOK_SECRET", "ses_topics": TOPIC}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WEBHOOK_SECRET", SECRET)
@@ -239,15 +239,15 @@ async def _arrived(half: HalfSent, chunks: int) -> None:
 
 
 async def _told(api: Any, address: str, size: int, **more: str) -> int:
-    """What Resend is answered that is wrongly signed: 401 once its body was read."""
+    """The answer to a wrongly signed event of Resend: 401 once its body was read."""
     body = b"x" * size
     headers = signed(body, a_secret()) | more
     async with a_client_of(api, key=None, address=address) as client:
         return (await client.post(FEEDBACK, content=body, headers=headers)).status_code
 
 
-async def test_what_callers_without_a_key_declare_does_not_count() -> None:
-    """Connections that say how much will come, and send nothing, keep nobody from being heard."""
+async def test_declared_bytes_of_callers_without_a_key_do_not_count() -> None:
+    """Connections that declare a body and send nothing block nobody."""
     idle = [
         HalfSent(FEEDBACK, None, declares=MAX_REQUEST_BYTES, headers=signed(b"", SECRET))
         for _ in range(64)
@@ -258,8 +258,8 @@ async def test_what_callers_without_a_key_declare_does_not_count() -> None:
     assert heard == 401
 
 
-async def test_callers_without_a_key_share_one_bound() -> None:
-    """Feedback is signed, not keyed: of one address a quarter is held, of all together no more than that."""
+async def test_callers_without_a_key_share_one_limit() -> None:
+    """Feedback is signed, not keyed: one address may hold a quarter of it."""
     halves = [
         HalfSent(
             FEEDBACK, None, declares=MAX_REQUEST_BYTES, headers=signed(b"", SECRET), address=each
@@ -293,10 +293,10 @@ async def test_callers_without_a_key_share_one_bound() -> None:
         ("/v1/feedback/ses", {"x-amz-sns-topic-arn": f"{TOPIC}-of-others"}, 403),
     ],
 )
-async def test_no_body_is_read_whose_headers_show_that_no_provider_sent_it(
+async def test_body_with_invalid_feedback_headers_is_not_read(
     path: str, headers: dict[str, str], status: int
 ) -> None:
-    """What is not signed, or long ago, or of another topic."""
+    """Not signed, too old, or of another topic."""
     half = HalfSent(path, None, declares=1000, headers=headers)
     async with hearing(MAX_REQUEST_BYTES) as api:
         await asyncio.wait_for(api(half.scope, half.receive, half.send), 30)
@@ -316,7 +316,7 @@ def _addresses() -> list[tuple[str, str]]:
 
 
 def _documented(create: Any) -> set[tuple[str, str]]:
-    """All addresses of the API, with something in the places that they have."""
+    """All paths of the API, with values for their parameters."""
 
     async def collected() -> set[tuple[str, str]]:
         async with Carteiro.open("memory://") as post:
@@ -330,8 +330,8 @@ def _documented(create: Any) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("method", "path"), _addresses())
-async def test_no_body_is_read_before_its_key_is_checked(method: str, path: str) -> None:
-    """Who has no key is refused without a byte of its body being waited for."""
+async def test_body_is_not_read_before_its_key_is_checked(method: str, path: str) -> None:
+    """A caller without a key is refused before its body arrives."""
     given = path.replace("{tenant}", "acme").replace("{type}", "welcome").replace("{id}", "7")
     half = HalfSent(given.replace("{key}", "7"), "ck_wrong", declares=1000, method=method)
     async with opened("memory://") as post:
@@ -341,13 +341,13 @@ async def test_no_body_is_read_before_its_key_is_checked(method: str, path: str)
     assert not half.is_read.is_set()
 
 
-def test_what_a_request_held_is_given_back() -> None:
-    """And callers who hold nothing are forgotten before there are too many of them."""
+def test_finished_request_releases_its_bytes() -> None:
+    """Callers that hold nothing are forgotten before there are too many of them."""
     in_flight = InFlight(most_requests=1, most_bytes=10)
     scope: dict[str, Any] = {}
 
     in_flight.begin(scope, ACME)
-    in_flight.begin(scope, ACME)  # the same request, asked for twice
+    in_flight.begin(scope, ACME)  # the same request, sent twice
     scope[SHARE].take(10)
     with pytest.raises(Refusal):
         scope[SHARE].take(1)
@@ -373,8 +373,8 @@ async def _previewed(client: httpx.AsyncClient) -> httpx.Response:
     return await client.post("/v1/templates/welcome/preview", json={"variables": {"name": "Ana"}})
 
 
-async def test_previews_are_metered_by_tenant() -> None:
-    """So many a minute; another tenant and administrators are not held up."""
+async def test_previews_are_rate_limited_by_tenant() -> None:
+    """A number a minute; another tenant and administrators are not delayed."""
     async with opened("memory://", api={"previews_per_minute": 2}) as post:
         api = create_api(post)
         for tenant in (ACME, BRASA):
@@ -393,7 +393,7 @@ async def test_previews_are_metered_by_tenant() -> None:
     assert (of_other.status_code, of_admin.status_code) == (200, 200)
 
 
-def test_a_meter_remembers_few() -> None:
+def test_rate_limiter_remembers_a_bounded_number_of_callers() -> None:
     """Callers can choose addresses, and would fill the memory."""
     meter: PerMinute[int] = PerMinute(1)
     for number in range(25_000):
@@ -402,8 +402,8 @@ def test_a_meter_remembers_few() -> None:
     assert len(meter._windows) <= 10_000
 
 
-def test_a_meter_begins_anew_after_its_minute() -> None:
-    """The refusal says how long that is."""
+def test_rate_limiter_starts_again_after_its_minute() -> None:
+    """The refusal says when."""
     now = [100.0]
     meter: PerMinute[TenantId] = PerMinute(1, clock=lambda: now[0])
     meter.count(ACME, "previews")
@@ -418,8 +418,8 @@ def test_a_meter_begins_anew_after_its_minute() -> None:
     assert refused.value.headers["Retry-After"] == "15"
 
 
-async def test_a_tenant_with_many_slow_previews_holds_up_nobody() -> None:
-    """Whoever asks next has the next turn, not one behind all that wait."""
+async def test_slow_previews_of_one_tenant_delay_no_other() -> None:
+    """The next tenant has the next turn, not one behind all waiting calls."""
     begin = Event()
     order: list[str] = []
 
@@ -446,7 +446,7 @@ async def test_a_tenant_with_many_slow_previews_holds_up_nobody() -> None:
 
 
 async def test_stored_templates_are_bounded(tmp_path: Any) -> None:
-    """422 with a code of its own; a deleted one makes room; administrators have the same bound."""
+    """422 with its own code; a deleted one makes room; administrators have the same limit."""
     store, bounds = f"sqlite:///{tmp_path}/carteiro.db", {"templates": 2, "template_bytes": 1000}
     async with opened(store, storage=bounds) as post:
         api = create_api(post)
@@ -469,7 +469,7 @@ async def test_stored_templates_are_bounded(tmp_path: Any) -> None:
 
 
 async def test_stored_suppressions_are_bounded(tmp_path: Any) -> None:
-    """All of a list or nothing; what was there can be put again."""
+    """All of a list or nothing; existing ones can be put again."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with opened(store, storage={"suppressions": 2}) as post, a_client(post) as client:
 

@@ -1,4 +1,4 @@
-"""Texts that no store can hold, in every place of a request that has one: refused or not found, on every store."""
+"""Texts that no store can hold, in every place of a request: refused or not found, on every store."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -22,14 +22,14 @@ EXPORT = "/admin/v1/dead-letters/export"
 
 @pytest.fixture(scope="module")
 def queue() -> Iterator[RedisServer]:
-    """A server of this module's own."""
+    """A server for this module alone."""
     with a_redis() as running:
         yield running
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis+sqlite", "redis+postgres"])
 async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
-    """A post office on each set-up, where there is a dead letter to be found."""
+    """An app on each set-up, with a dead letter."""
     has_queue, _, store = request.param.rpartition("+")
     url = f"sqlite:///{tmp_path}/carteiro.db" if store == "sqlite" else None
     settings = {"queue": request.getfixturevalue("queue").url} if has_queue else {}
@@ -41,8 +41,8 @@ async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         drop_postgres(tmp_path)
 
 
-async def test_no_request_with_such_a_text_is_a_fault_of_ours(post: Carteiro) -> None:
-    """In addresses, queries and bodies; whoever asks is told at once, and need not try again."""
+async def test_request_with_an_unfit_text_is_never_a_500(post: Carteiro) -> None:
+    """In paths, queries and bodies; the answer asks for no retry."""
     api = create_api(post)
     asked = list(requests(api.openapi()))
     async with a_client_of(api, key=ADMIN_TOKEN) as admin, a_client_of(api) as tenant:
@@ -55,7 +55,7 @@ async def test_no_request_with_such_a_text_is_a_fault_of_ours(post: Carteiro) ->
     assert len(asked) > 60
 
 
-async def test_a_thing_is_not_found_by_such_a_name(post: Carteiro) -> None:
+async def test_nothing_is_found_by_an_unfit_name(post: Carteiro) -> None:
     """The same on every store."""
     paths = [("GET", ""), ("POST", "/cancel")]
     async with a_client_of(create_api(post), key=KEY_OF_ACME) as client:
@@ -64,8 +64,8 @@ async def test_a_thing_is_not_found_by_such_a_name(post: Carteiro) -> None:
     assert [each.status_code for each in answers] == [404, 404]
 
 
-async def test_a_dead_letter_with_such_a_name_is_not_imported(post: Carteiro) -> None:
-    """What a line says is refused like any other value."""
+async def test_dead_letter_with_an_unfit_name_is_not_imported(post: Carteiro) -> None:
+    """It is refused like any other invalid value."""
     async with a_client_of(create_api(post), key=ADMIN_TOKEN) as admin:
         [line] = (await admin.get(EXPORT)).text.splitlines()
         for name in [name for name, told in json.loads(line).items() if isinstance(told, str)]:
@@ -83,7 +83,7 @@ async def test_a_dead_letter_with_such_a_name_is_not_imported(post: Carteiro) ->
 
 
 def is_refused_or_empty(answer: httpx.Response) -> bool:
-    """Whether nothing was found or done."""
+    """True if nothing was found or done."""
     if 400 <= answer.status_code < 500:
         return True
     if answer.headers["Content-Type"] != "application/json":
@@ -92,7 +92,7 @@ def is_refused_or_empty(answer: httpx.Response) -> bool:
 
 
 def requests(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every endpoint, with such a text in each place that takes one, a place at a time."""
+    """Every endpoint, with such a text in one place at a time."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if "{" in path:
@@ -134,7 +134,7 @@ def _parameters(operation: dict[str, Any], place: str) -> list[dict[str, Any]]:
 
 
 def _texts(document: dict[str, Any], operation: dict[str, Any]) -> list[str]:
-    """The fields of a body that are texts."""
+    """The text fields of a body."""
     content = operation.get("requestBody", {}).get("content", {})
     reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
     schema = document["components"]["schemas"].get(reference.rpartition("/")[2], {})

@@ -1,4 +1,4 @@
-"""What it costs to refuse: few faults are made however large a request is, each counts, and others have turns."""
+"""Cost of a refusal: few errors are built for any size of request, each counts, and others have turns."""
 
 import asyncio
 import json
@@ -37,16 +37,14 @@ from support.http import (
 )
 from support.templates import defined
 
-MOST_ERRORS = (
-    200  # that the library may make of one document: more fields than there are, and far from many
-)
+MOST_ERRORS = 200  # errors that the library may build for one document: more than it has fields, and far from many
 SEND, BATCH = "/v1/email/send", "/v1/email/batch"
 JSON = {"Content-Type": "application/json"}
 UNUSUAL = "{number}@exämple{number}.com"
 
 
 def many(part: str, *, bytes: int = MAX_REQUEST_BYTES - 1000) -> str:  # noqa: A002 - a number of them
-    """The part again and again, until there are so many bytes; {} is a number in it."""
+    """The part repeated up to this many bytes; {} is a number in it."""
     longest = len(part.replace("{}", "000000")) + 1
     return ",".join(part.replace("{}", f"{number:06}") for number in range(bytes // longest))
 
@@ -78,17 +76,17 @@ def crowded(crowd: str) -> bytes:
 
 
 def errors_behind(refused: BaseException) -> int:
-    """How many faults the library made before some were told."""
+    """Number of errors that the library built before some were shown."""
     cause = refused.__context__
     return cause.error_count() if isinstance(cause, ValidationError) else 0
 
 
-# --- how many faults ----------------------------------------------------------------------------
+# --- number of errors ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("crowd", CROWDS.values(), ids=CROWDS.keys())
-def test_a_crowd_in_an_e_mail_makes_few_faults(crowd: str) -> None:
-    """Lists end at their first fault, and objects that are too large are not looked into."""
+def test_crowded_email_builds_few_errors(crowd: str) -> None:
+    """Lists end at their first error, and objects that are too large are not inspected."""
     body = crowded(crowd)
     assert len(body) <= MAX_REQUEST_BYTES
 
@@ -102,8 +100,8 @@ def test_a_crowd_in_an_e_mail_makes_few_faults(crowd: str) -> None:
         assert 1 <= len(refused.fields) <= MOST_FAULTS
 
 
-def test_no_more_faults_are_told_than_anybody_reads() -> None:
-    """Where each of many attachments has two, twenty are told."""
+def test_shown_errors_are_bounded() -> None:
+    """Where each of many attachments has two, twenty are shown."""
     bad = {"filename": "a/b", "contentType": "text/plain", "content": "no base64"}
 
     with pytest.raises(InvalidMessage) as refused:
@@ -121,8 +119,8 @@ def test_no_more_faults_are_told_than_anybody_reads() -> None:
         ("attachments", 50, {"filename": "a", "contentType": "a/b", "content": ""}),
     ],
 )
-def test_a_list_may_be_as_long_as_documented(field: str, most: int, each: object) -> None:
-    """One more is told, by the name of the list."""
+def test_list_may_have_its_documented_length(field: str, most: int, each: object) -> None:
+    """One more is refused, by the name of the list."""
     make_email(an_email(**{field: [each] * most}))
 
     with pytest.raises(InvalidMessage) as refused:
@@ -140,8 +138,8 @@ def test_a_list_may_be_as_long_as_documented(field: str, most: int, each: object
     ],
     ids=["wide", "lists in a list", "below"],
 )
-def test_variables_have_only_so_many_values(variables: dict[str, Any]) -> None:
-    """At whatever depth they are."""
+def test_variables_have_a_bounded_number_of_values(variables: dict[str, Any]) -> None:
+    """At any depth."""
     template = {"type": "welcome", "variables": variables}
 
     with pytest.raises(InvalidMessage) as refused:
@@ -151,14 +149,14 @@ def test_variables_have_only_so_many_values(variables: dict[str, Any]) -> None:
 
 
 def test_variables_may_be_many() -> None:
-    """As many as are allowed, in one list."""
+    """Up to the limit, in one list."""
     template = {"type": "welcome", "variables": {"a": [1] * (MOST_VALUES - 1)}}
 
     assert make_email({"to": "ana@example.com", "template": template}).template is not None
 
 
-def test_a_page_of_style_is_no_crowd() -> None:
-    """Colons, commas and braces in a body are text, however many."""
+def test_stylesheet_is_not_crowded() -> None:
+    """Any number of colons, commas and braces in a body is text."""
     html = "<style>" + "a{b:c,d}" * 2000 + "</style><p>Oi</p>"
 
     assert make_email(an_email(html=html)).html == html
@@ -166,7 +164,7 @@ def test_a_page_of_style_is_no_crowd() -> None:
 
 @pytest.fixture
 def errors_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many faults the library made of each document that was refused."""
+    """Number of errors that the library built for each refused document."""
     counted: list[int] = []
     for module in (reading, feedback):
         tell = module.plainly
@@ -205,10 +203,10 @@ _UNKNOWN = "{" + many('"{}":1') + "}"
         ("POST", "/admin/v1/dead-letters/purge", f'{{"olderThanMs":1,"matching":{_UNKNOWN}}}'),
     ],
 )
-async def test_a_crowd_in_any_document_makes_few_faults(
+async def test_crowded_document_builds_few_errors(
     errors_made: list[int], method: str, path: str, body: str
 ) -> None:
-    """Every document that the API reads is bounded before it is judged."""
+    """Every document that the API reads is bounded before validation."""
     key = ADMIN_TOKEN if path.startswith("/admin") else KEY_OF_ACME
     async with opened("memory://") as post, a_client(post, key=key) as client:
         await defined(post.backend, "welcome")
@@ -236,8 +234,8 @@ async def test_a_crowd_in_any_document_makes_few_faults(
         "x" * 65 + "@example.com",
     ],
 )
-def test_an_address_that_is_too_long_is_not_judged_at_length(text: str) -> None:
-    """Lengths alone refuse it: the library, whose cost grows with them, is not asked."""
+def test_overlong_address_is_refused_by_length_alone(text: str) -> None:
+    """The library, whose cost grows with the length, is not called."""
     before = Unusual.judged
 
     assert judge_address(text) is None
@@ -253,8 +251,8 @@ def test_an_address_that_is_too_long_is_not_judged_at_length(text: str) -> None:
         ("é" * 40 + "@example.com", None),
     ],
 )
-def test_an_unusual_address_is_judged_as_before(text: str, normal: str | None) -> None:
-    """Other scripts are addresses, within the lengths that mail has."""
+def test_unusual_address_is_valid(text: str, normal: str | None) -> None:
+    """Other scripts are addresses, within the lengths of mail."""
     judged = judge_address(text)
 
     assert judged == normal or (normal is None and judged == text)
@@ -265,7 +263,7 @@ def test_an_unusual_address_is_judged_as_before(text: str, normal: str | None) -
 
 @asynccontextmanager
 async def turns_of_another() -> AsyncIterator[list[int]]:
-    """How often another coroutine ran meanwhile, as the only item of a list."""
+    """Number of times that another coroutine ran, while this was the only item of a list."""
     turns = [0]
 
     async def live() -> None:
@@ -294,8 +292,8 @@ async def _posted(client: httpx.AsyncClient, items: Iterable[object]) -> list[in
     ],
     ids=["bad shape", "good", "bad address"],
 )
-async def test_others_run_between_the_items_of_a_batch(item: object, status: int) -> None:
-    """Judging, storing and answering a thousand items leaves the event loop again and again."""
+async def test_event_loop_runs_between_the_items_of_a_batch(item: object, status: int) -> None:
+    """Validating, storing and answering a thousand items yields many times."""
     unlimited = {"per_minute": 0, "per_hour": 0, "per_day": 0}
     async with (
         opened("memory://", api=unlimited) as post,
@@ -305,11 +303,11 @@ async def test_others_run_between_the_items_of_a_batch(item: object, status: int
         statuses = await _posted(client, [item] * 1000)
 
     assert statuses == [status] * 1000
-    assert turns[0] >= 2 * 1000 // 20  # once while judging, once while answering
+    assert turns[0] >= 2 * 1000 // 20  # once while validating, once while answering
 
 
-async def test_others_run_between_large_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes count as well as items. Turns that are given are counted: while the store writes, others run anyway."""
+async def test_event_loop_runs_between_large_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes count as well as items. Only explicit yields are counted: during a write others run anyway."""
     given: list[float] = []
     sleep = asyncio.sleep
 
@@ -329,8 +327,8 @@ async def test_others_run_between_large_items(monkeypatch: pytest.MonkeyPatch) -
     assert seen[1] >= seen[0] + 10
 
 
-async def test_others_run_between_unusual_addresses() -> None:
-    """Eleven of them in an item are enough for a turn; a list of suppressions is no different."""
+async def test_event_loop_runs_between_unusual_addresses() -> None:
+    """Eleven of them in an item are enough to yield; the same holds for a list of suppressions."""
     people = iter(UNUSUAL.format(number=number) for number in range(10_000))
     items = [
         an_email(
@@ -353,8 +351,8 @@ async def test_others_run_between_unusual_addresses() -> None:
     assert for_list[0] >= 50
 
 
-async def test_no_more_addresses_are_judged_than_faults_are_told() -> None:
-    """After twenty that are none, the rest of a list is not looked at."""
+async def test_address_validation_stops_after_the_shown_errors() -> None:
+    """After twenty invalid ones, the rest of a list is not validated."""
     async with opened("memory://") as post, a_client(post) as client:
         before = Unusual.judged
         response = await client.put(EMAILS, json={"emails": [f"no{n}@" + "-" for n in range(1000)]})
@@ -363,8 +361,8 @@ async def test_no_more_addresses_are_judged_than_faults_are_told() -> None:
     assert Unusual.judged - before <= MOST_FAULTS
 
 
-async def test_others_run_between_the_items_of_the_library() -> None:
-    """A thousand that are handed in at once are judged in slices, too."""
+async def test_event_loop_runs_between_the_items_of_the_library() -> None:
+    """A thousand e-mails submitted at once are validated in slices, too."""
     async with opened("memory://") as post, turns_of_another() as turns:
         answers = await post.send_many([{"tenant": ACME, **an_email(to="nobody")}] * 1000)
 
@@ -372,8 +370,8 @@ async def test_others_run_between_the_items_of_the_library() -> None:
     assert turns[0] >= 1000 // 20
 
 
-async def test_a_batch_of_too_many_parts_is_not_parsed(post: Carteiro) -> None:
-    """Objects that are made before anybody counts them would fill the memory."""
+async def test_batch_of_too_many_parts_is_not_parsed(post: Carteiro) -> None:
+    """Parsed objects would fill the memory before they are counted."""
     body = '{"messages":[{"attachments":[' + ",".join(["{}"] * 250_001) + "]}]}"
 
     async with a_client(post) as client:
@@ -400,8 +398,8 @@ async def _limited(post: Carteiro, per_minute: int) -> None:
     ],
     ids=["shape", "address", "template", "from"],
 )
-async def test_a_refused_e_mail_counts_as_one(post: Carteiro, bad: dict[str, Any]) -> None:
-    """Whatever it was refused for; over the limit it is told so, and nothing else of it is kept."""
+async def test_refused_email_counts_as_one(post: Carteiro, bad: dict[str, Any]) -> None:
+    """For any reason; over the rate limit it is refused as such, and nothing of it is kept."""
     own = Tenant(ACME, limits=ApiLimits(3, None, None), from_domains=("example.com",))
     await post.backend.tenants.define([own])
 
@@ -418,7 +416,7 @@ async def test_a_refused_e_mail_counts_as_one(post: Carteiro, bad: dict[str, Any
 
 
 async def test_refused_items_of_a_batch_count(post: Carteiro) -> None:
-    """Those that are over the limit say so, in their places."""
+    """Those over the rate limit say so, in their places."""
     await _limited(post, 4)
     good, bad, long = an_email(), an_email(to="nobody"), an_email(text="x" * MAX_REQUEST_BYTES)
 
@@ -430,8 +428,8 @@ async def test_refused_items_of_a_batch_count(post: Carteiro) -> None:
     assert second == [429, 429]
 
 
-async def test_a_refused_row_of_the_table_queue_counts(post: Carteiro) -> None:
-    """By that address, too."""
+async def test_refused_row_of_the_table_queue_counts(post: Carteiro) -> None:
+    """By that endpoint, too."""
     await _limited(post, 2)
     unknown = {"p_template_type": "unknown", "p_recipient_email": "ana@example.com"}
     no_address = {"p_template_type": "unknown", "p_recipient_email": "nobody"}
@@ -445,8 +443,8 @@ async def test_a_refused_row_of_the_table_queue_counts(post: Carteiro) -> None:
     assert statuses == [422, 422, 429]
 
 
-async def test_without_limits_nothing_is_counted() -> None:
-    """No store is asked."""
+async def test_nothing_is_counted_without_limits() -> None:
+    """The store is not called."""
     unlimited = {"per_minute": 0, "per_hour": 0, "per_day": 0}
     async with opened("memory://", api=unlimited) as post, a_client(post) as client:
         statuses = {

@@ -1,6 +1,6 @@
-"""Whoever asks with the wrong key learns nothing and changes nothing, at every endpoint there is.
+"""A request with the wrong key reads nothing and changes nothing, at every endpoint.
 
-The endpoints are taken from the OpenAPI document: a new one is asked without being named here.
+The endpoints come from the OpenAPI document: a new one is tested without being named here.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -31,8 +31,8 @@ from support.http import (
 from support.library import work
 from support.shared_servers import shared_postgres
 
-SECRET = "segredo"  # stands in everything of ACME's
-BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its document
+SECRET = "segredo"  # part of everything of ACME
+BODIES: dict[str, Any] = {  # a valid one, by the name of its document
     "Batch": {"messages": [an_email()]},
     "Changes": {"subject": "a"},
     "Email": an_email(),
@@ -51,7 +51,7 @@ BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its doc
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
-    """A post office on each store."""
+    """An app on each store."""
     with ExitStack() as stack:
         url = "memory://"
         if request.param == "postgres":
@@ -61,7 +61,7 @@ async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
 
 
 class Requests:
-    """A good request for each operation, about the things of ACME."""
+    """A valid request for each operation, about the things of ACME."""
 
     def __init__(self, document: dict[str, Any], things: dict[str, dict[str, str]]) -> None:
         self._document = document
@@ -93,7 +93,7 @@ class Requests:
 
 
 async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
-    """Something of everything, each with the secret in it; what stands in addresses."""
+    """One of everything, each with the secret in it; the values for URLs."""
     recipient = {"externalId": f"{SECRET}-1", "email": f"{SECRET}@example.com", "nome": SECRET}
     async with a_client(post) as client:
         dead = await sent(client, to="bounce-550@sandbox.test", subject=SECRET, tags=[SECRET])
@@ -119,7 +119,7 @@ async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
 
 
 async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[Any]:
-    """All that ACME has."""
+    """Everything that ACME has."""
     ports = post.backend
     recipient = RecipientId(things["recipients"]["id"])
     page = await ports.reading.messages(MessageFilter(tenant=ACME))
@@ -135,8 +135,8 @@ async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[An
     ]
 
 
-async def test_another_tenant_learns_nothing_and_changes_nothing(post: Carteiro) -> None:
-    """At every address of a tenant's, with the ids of things that are there."""
+async def test_another_tenant_reads_and_changes_nothing(post: Carteiro) -> None:
+    """At every path of a tenant, with ids that exist."""
     things = await things_of_acme(post)
     before = await snapshot(post, things)
     api = create_api(post)
@@ -162,10 +162,10 @@ async def test_another_tenant_learns_nothing_and_changes_nothing(post: Carteiro)
         ("ck_made_up", ("/v1/", "/admin/v1/", "/metrics")),
     ],
 )
-async def test_the_wrong_kind_of_key_opens_no_door(
+async def test_wrong_kind_of_key_is_refused(
     post: Carteiro, key: str | None, prefixes: tuple[str, ...]
 ) -> None:
-    """401 at every address, before anything else is looked at."""
+    """401 at every path, before any other check."""
     things = await things_of_acme(post)
     before = await snapshot(post, things)
     api = create_api(post)
@@ -181,15 +181,15 @@ async def test_the_wrong_kind_of_key_opens_no_door(
 @pytest.mark.parametrize(
     ("key", "prefixes"), [(KEY_OF_ACME, ("/v1/",)), (ADMIN_TOKEN, ("/admin/v1/", "/metrics"))]
 )
-async def test_the_right_key_opens_every_door(
+async def test_right_key_is_accepted_everywhere(
     post: Carteiro, key: str, prefixes: tuple[str, ...]
 ) -> None:
-    """So the tests above ask for what would have been answered."""
+    """So the requests of the tests above are valid."""
     things = await things_of_acme(post)
     api = create_api(post)
     requests = Requests(api.openapi(), things)
     asked = list(requests.under(*prefixes))
-    # Those that end what others are about come last.
+    # Destructive ones come last.
     asked.sort(key=lambda each: (each[1].endswith(("/erase", "/disable")), each[0] == "DELETE"))
 
     async with a_client_of(api, key=key) as client:
@@ -199,7 +199,7 @@ async def test_the_right_key_opens_every_door(
 
 
 def expected(response: httpx.Response, path: str) -> set[int]:
-    """What a good request may be answered; some end what others are about."""
+    """The valid answers; some operations delete what others ask for."""
     took_effect_before = {409} if path.endswith(("/cancel", "/redrive", "/edit")) else set()
     is_gone = {404} if response.request.method == "DELETE" or path.endswith("/erase") else set()
     too_many = {409} if path.endswith("/keys") else set()

@@ -1,4 +1,4 @@
-"""A command line of one's own for each test."""
+"""A separate command line for each test."""
 
 from pathlib import Path
 

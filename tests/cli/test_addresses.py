@@ -1,4 +1,4 @@
-"""Wrong addresses of servers: one sentence, without what is secret, whatever is asked."""
+"""Wrong server addresses: every command answers with one sentence, without secrets."""
 
 import pytest
 
@@ -37,7 +37,7 @@ ARCHIVES = (
 
 
 def _says(line: CommandLine, *command: str, **environment: str) -> str:
-    """What a command says that cannot be done."""
+    """The error message of a command."""
     ran = line(*command, **environment)
     assert ran.code in {ExitCode.FAILED, ExitCode.WRONG_USE}, ran.err
     assert SECRET not in ran.out + ran.err
@@ -47,10 +47,10 @@ def _says(line: CommandLine, *command: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("command", [("doctor",), ("stats",), ("migrate",), ("process",)], ids=str)
 @pytest.mark.parametrize("url", STORES)
-def test_a_wrong_store_is_told_in_a_sentence(
+def test_wrong_store_is_reported_in_one_sentence(
     line: CommandLine, url: str, command: tuple[str, ...]
 ) -> None:
-    """By whatever command; it names the setting or the server."""
+    """By every command; it names the setting or the server."""
     said = _says(line, *command, CARTEIRO_STORE=url)
 
     assert "store" in said
@@ -58,10 +58,10 @@ def test_a_wrong_store_is_told_in_a_sentence(
 
 @pytest.mark.parametrize("command", [("doctor",), ("stats",), ("process",)], ids=str)
 @pytest.mark.parametrize("url", QUEUES)
-def test_a_wrong_queue_is_told_in_a_sentence(
+def test_wrong_queue_is_reported_in_one_sentence(
     line: CommandLine, url: str, command: tuple[str, ...]
 ) -> None:
-    """The same beside a store that is sound."""
+    """The same with a store that works."""
     line.tenant("acme")
 
     said = _says(line, *command, CARTEIRO_QUEUE=url)
@@ -70,13 +70,13 @@ def test_a_wrong_queue_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize("url", ARCHIVES)
-def test_a_wrong_archive_is_told_in_a_sentence(line: CommandLine, url: str) -> None:
+def test_wrong_archive_is_reported_in_one_sentence(line: CommandLine, url: str) -> None:
     """That of the ticket lane."""
     assert "tickets.mongo" in _says(line, "tickets", "dlq", "group", CARTEIRO_TICKETS_MONGO=url)
 
 
 def test_settings_are_shown_without_secrets(line: CommandLine) -> None:
-    """As a table and as JSON, whichever setting it is."""
+    """As a table and as JSON, for every setting."""
     secrets = {
         "CARTEIRO_STORE": f"postgresql://ana:{SECRET}@db/mail?sslpassword={SECRET}",
         "CARTEIRO_QUEUE": f"redis+sentinel://:{SECRET}@a:1/svc?password={SECRET}",
@@ -102,7 +102,7 @@ def test_settings_are_shown_without_secrets(line: CommandLine) -> None:
         {"CARTEIRO_SMTP_HOST": f"ana:{SECRET}@relay"},
     ],
 )
-def test_a_mistyped_address_is_shown_without_secrets(
+def test_mistyped_address_is_shown_without_secrets(
     line: CommandLine, settings: dict[str, str], command: tuple[str, ...]
 ) -> None:
     """Without its ``://`` it is not an address, and still holds a password."""

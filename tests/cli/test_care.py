@@ -1,4 +1,4 @@
-"""What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
+"""Maintenance commands: inbox, stats, doctor, migrate, prune, backup."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ from support.syncing import inodes, watched_syncs
 
 
 def changed(line: CommandLine, statement: str, *values: object) -> None:
-    """Do to the file what only an accident does."""
+    """Change the file as only an accident would."""
     with closing(sqlite3.connect(line.file)) as db, db:
         db.execute(statement, values)
 
@@ -35,7 +35,7 @@ def changed(line: CommandLine, statement: str, *values: object) -> None:
 # --- inbox --------------------------------------------------------------------------------------
 
 
-def test_the_inbox_has_what_was_delivered(line: CommandLine) -> None:
+def test_inbox_lists_delivered_mail(line: CommandLine) -> None:
     """Of all tenants or one."""
     line.tenant("acme")
     mine = line.sent("ok@sandbox.test", "--tenant", "acme")
@@ -48,8 +48,8 @@ def test_the_inbox_has_what_was_delivered(line: CommandLine) -> None:
     assert line("inbox", "show", other, "--tenant", "acme").code == ExitCode.NOT_FOUND
 
 
-def test_a_mail_is_shown_with_all_that_is_beside_its_text(line: CommandLine) -> None:
-    """Copies, where answers go, headers of its own, and what is attached."""
+def test_mail_is_shown_with_all_its_parts(line: CommandLine) -> None:
+    """Copies, Reply-To, custom headers and attachments."""
     document = {
         "to": "ok@sandbox.test",
         "subject": "S",
@@ -76,8 +76,8 @@ def test_a_mail_is_shown_with_all_that_is_beside_its_text(line: CommandLine) -> 
     } <= {" ".join(row.split()) for row in shown}
 
 
-def test_a_mail_is_written_to_be_looked_at(line: CommandLine) -> None:
-    """Its HTML, or its text as it stands, in a file for its reader's eyes, where nothing runs."""
+def test_mail_is_written_to_a_private_file(line: CommandLine) -> None:
+    """Its HTML, or its text, readable by its owner alone; scripts do not run in it."""
     plain = line.sent("ok@sandbox.test", "--text", "1 < 2")
     rich = line.sent("ok@sandbox.test", "--html", "<p>Olá</p>")
     line.worked_off()
@@ -92,8 +92,8 @@ def test_a_mail_is_written_to_be_looked_at(line: CommandLine) -> None:
         path.parent.rmdir()
 
 
-def test_what_was_not_delivered_is_not_in_the_inbox(line: CommandLine) -> None:
-    """It says where the message is."""
+def test_undelivered_mail_is_not_in_the_inbox(line: CommandLine) -> None:
+    """The error says where the message is."""
     message = line.sent("ok@sandbox.test")
 
     ran = line("inbox", "show", message)
@@ -105,7 +105,7 @@ def test_what_was_not_delivered_is_not_in_the_inbox(line: CommandLine) -> None:
 # --- stats, explain -----------------------------------------------------------------------------
 
 
-def test_stats_count_what_there_is(line: CommandLine) -> None:
+def test_stats_count_messages(line: CommandLine) -> None:
     """Of all tenants, or of one."""
     line.tenant("acme")
     line.dead("--tenant", "acme")
@@ -125,12 +125,12 @@ def test_stats_count_what_there_is(line: CommandLine) -> None:
     assert whole["providers"] == mine["providers"] == []
 
 
-def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
-    """As those who call them found out: what trouble there was, and whether one is left alone for it."""
+def test_stats_show_the_health_of_providers(line: CommandLine) -> None:
+    """The failures that workers saw, and an open circuit."""
 
     async def report() -> None:
         async with Carteiro.open(f"sqlite:///{line.file}") as post:
-            why = "NETWORK_ERROR: the relay is away"
+            why = "NETWORK_ERROR: the relay is down"
             await post.backend.rates.report("smtp", why=why, wait=timedelta(minutes=1))
             stay = timedelta(seconds=5)
             rates = post.backend.rates
@@ -141,7 +141,7 @@ def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
 
     resend, ses, smtp = line.asked("stats", CARTEIRO_PROVIDER=route)["providers"]
     text = line.done("stats", CARTEIRO_PROVIDER=route)
-    assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is away")
+    assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is down")
     assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
     assert (resend["provider"], resend["rate"], resend["processes"]) == ("resend", None, 0)
     assert "left alone" in text
@@ -150,8 +150,8 @@ def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
     assert "14.285" not in text
 
 
-def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:
-    """In a word for programs, in a sentence for people."""
+def test_explain_says_why_a_message_waits(line: CommandLine) -> None:
+    """With a code for programs, a sentence for people."""
     line.tenant("acme")
     message = line.sent("ok@sandbox.test", "--tenant", "acme")
 
@@ -165,8 +165,8 @@ def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:
     assert "paused" in said
 
 
-def test_without_its_queue_the_ledger_still_tells_what_it_knows(line: CommandLine) -> None:
-    """That the queue is away is an answer, and no failure."""
+def test_explain_works_without_the_queue(line: CommandLine) -> None:
+    """A queue that is down is an answer, not a failure."""
     done = line.dead()
     waits = line.sent("ok@sandbox.test")
     away = {"CARTEIRO_QUEUE": f"redis://{HOST}:{free_port()}/0"}
@@ -199,7 +199,7 @@ def levels(line: CommandLine) -> dict[str, str]:
 _BAD = ("ok", "warn", "fail")
 
 
-def test_a_sound_installation_is_all_ok(line: CommandLine) -> None:
+def test_working_installation_is_all_ok(line: CommandLine) -> None:
     """Every check is named, and the exit code is 0."""
     line.sent("ok@sandbox.test")
     line.worked_off()
@@ -213,8 +213,8 @@ def test_a_sound_installation_is_all_ok(line: CommandLine) -> None:
     assert "worker" in levels(line)
 
 
-def test_a_missing_store_fails_and_is_not_made(line: CommandLine) -> None:
-    """It says what to do."""
+def test_missing_store_fails_and_is_not_created(line: CommandLine) -> None:
+    """The finding says what to do."""
     ran = line("doctor")
 
     assert (ran.code, "carteiro migrate" in ran.out) == (ExitCode.FAILED, True)
@@ -222,8 +222,8 @@ def test_a_missing_store_fails_and_is_not_made(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 999])
-def test_another_schema_fails_and_stays(line: CommandLine, version: int) -> None:
-    """Old or too new: looking changes nothing."""
+def test_other_schema_version_fails_and_stays(line: CommandLine, version: int) -> None:
+    """Older or newer: doctor changes nothing."""
     line.sent()
     changed(line, f"PRAGMA user_version = {version}")
 
@@ -233,15 +233,15 @@ def test_another_schema_fails_and_stays(line: CommandLine, version: int) -> None
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
 
 
-def test_what_is_worth_a_thought_is_a_warning(line: CommandLine) -> None:
-    """No worker was ever seen: that does not fail."""
+def test_missing_worker_is_a_warning(line: CommandLine) -> None:
+    """It does not fail."""
     line.sent()
 
     assert levels(line)["worker"] == "warn"
     assert line("doctor").code == ExitCode.OK
 
 
-def test_an_unset_provider_fails_where_others_send_elsewhere(line: CommandLine) -> None:
+def test_unset_provider_fails_where_workers_send_through_another(line: CommandLine) -> None:
     """A worker with these settings would refuse to start."""
     line.sent()
     changed(line, "INSERT INTO overrides VALUES ('provider', 'smtp')")
@@ -252,7 +252,7 @@ def test_an_unset_provider_fails_where_others_send_elsewhere(line: CommandLine) 
     assert "sends through smtp" in found["told"]
 
 
-def test_a_template_that_does_not_render_is_a_warning(line: CommandLine) -> None:
+def test_template_that_does_not_render_is_a_warning(line: CommandLine) -> None:
     """It names the template and its tenant."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
@@ -264,8 +264,8 @@ def test_a_template_that_does_not_render_is_a_warning(line: CommandLine) -> None
     assert told.startswith("'welcome_user' of tenant 'acme': html ")
 
 
-def test_a_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> None:
-    """It was written before it was refused."""
+def test_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> None:
+    """It is older than the check that refuses it."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
     changed(line, "UPDATE templates SET html = '<p onclick=x>' WHERE type = 'welcome_user'")
@@ -279,8 +279,8 @@ def test_a_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> No
     )
 
 
-def test_a_queue_that_is_away_is_not_blamed_on_the_store(line: CommandLine) -> None:
-    """The ledger is looked at all the same; only the queue fails."""
+def test_unreachable_queue_is_not_reported_as_a_store_failure(line: CommandLine) -> None:
+    """The ledger is checked all the same; only the queue fails."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
     changed(line, "UPDATE templates SET html = '{{ oops' WHERE type = 'welcome_user'")
@@ -293,8 +293,8 @@ def test_a_queue_that_is_away_is_not_blamed_on_the_store(line: CommandLine) -> N
     assert (found["store"], found["templates"], found["senders"]) == ("ok", "warn", "ok")
 
 
-def test_a_queue_that_is_none_is_not_blamed_on_the_store(line: CommandLine) -> None:
-    """Then tenants cannot be looked at, and why is said."""
+def test_invalid_queue_is_not_reported_as_a_store_failure(line: CommandLine) -> None:
+    """Then tenants cannot be checked, and the finding says why."""
     line.tenant("acme")
 
     ran = line("doctor", "--json", CARTEIRO_QUEUE="redis://127.0.0.1:1/0?nonsense=1")
@@ -305,8 +305,8 @@ def test_a_queue_that_is_none_is_not_blamed_on_the_store(line: CommandLine) -> N
     assert found["tenants"]["told"].endswith("without the queue")
 
 
-def test_a_default_from_that_is_anothers_is_a_warning(line: CommandLine) -> None:
-    """The tenant had it before the claim, and can send nothing now."""
+def test_default_from_claimed_by_another_tenant_is_a_warning(line: CommandLine) -> None:
+    """It is older than the claim, and the tenant can send nothing now."""
     line.done("tenant", "add", "acme", "--from", "post@brasa.example")
     line.done("tenant", "add", "brasa", "--from-domain", "brasa.example")
 
@@ -316,8 +316,8 @@ def test_a_default_from_that_is_anothers_is_a_warning(line: CommandLine) -> None
     assert "'acme' cannot send: 'brasa' has claimed" in told
 
 
-def test_whoever_may_send_as_anybody_is_a_warning(line: CommandLine) -> None:
-    """Only where the installation says so, and mail leaves this machine."""
+def test_tenant_that_may_send_from_any_domain_is_a_warning(line: CommandLine) -> None:
+    """Only where it is configured so, and mail leaves this machine."""
     line.tenant("acme")
     levels_of = []
     for provider, rule in (("smtp", "any"), ("smtp", "default_from"), ("sandbox", "any")):
@@ -330,7 +330,7 @@ def test_whoever_may_send_as_anybody_is_a_warning(line: CommandLine) -> None:
     assert levels_of == ["warn", "ok", "ok"]
 
 
-def test_a_preset_that_is_gone_is_a_warning(line: CommandLine) -> None:
+def test_missing_preset_is_a_warning(line: CommandLine) -> None:
     """Its tenant is retried as if it named none."""
     own = '{"calm": {"attempts": 2, "base_ms": 1000}}'
     line.done("tenant", "add", "acme", "--retry-preset", "calm", CARTEIRO_RETRY_PRESETS=own)
@@ -340,7 +340,7 @@ def test_a_preset_that_is_gone_is_a_warning(line: CommandLine) -> None:
     assert [each["level"] for each in kept if each["check"] == "presets"] == ["ok"]
 
 
-def test_a_message_from_the_future_fails(line: CommandLine) -> None:
+def test_message_from_the_future_fails(line: CommandLine) -> None:
     """Leases and schedules would be wrong."""
     line.sent()
     changed(line, "UPDATE messages SET created_at = ?", (int(time.time()) + 3600) * 1000)
@@ -348,8 +348,7 @@ def test_a_message_from_the_future_fails(line: CommandLine) -> None:
     assert levels(line)["clock"] == "fail"
 
 
-def test_a_full_disk_and_a_provider_that_cannot_be_made_fail(line: CommandLine) -> None:
-    """Whatever the settings ask for must be there."""
+def test_full_disk_and_unusable_provider_fail(line: CommandLine) -> None:
     line.sent()
 
     full = line("doctor", "--json", CARTEIRO_SQLITE_MIN_FREE_BYTES=str(2**62))
@@ -362,8 +361,8 @@ def test_a_full_disk_and_a_provider_that_cannot_be_made_fail(line: CommandLine) 
     assert (full.code, wrong.code) == (ExitCode.FAILED, ExitCode.FAILED)
 
 
-def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
-    """Mail waits for it: nothing is lost, and somebody should look."""
+def test_unreachable_relay_is_a_warning(line: CommandLine) -> None:
+    """Mail waits for it: nothing is lost, but an operator should look."""
     line.sent()
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -375,8 +374,8 @@ def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
     assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
 
 
-def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> None:
-    """With keys that fit it can be used; where each mail would be refused it fails, and says what to do."""
+def test_ses_account_is_checked(line: CommandLine, tmp_path: Path) -> None:
+    """Valid keys pass; an account that would refuse each mail fails, with advice."""
     line.sent()
     with a_twin_process(tmp_path / "twin") as twin:
         account = {
@@ -400,8 +399,8 @@ def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> No
     assert taken_by_ses(twin.folder) == []
 
 
-def test_a_key_that_resend_does_not_know_fails(line: CommandLine) -> None:
-    """Mail would die by it; neither the finding nor the settings show the key."""
+def test_key_unknown_to_resend_fails(line: CommandLine) -> None:
+    """All mail would fail; neither the finding nor the settings show the key."""
     line.sent()
     with running_twin() as (url, _):
         account = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_RESEND_URL": url}
@@ -416,8 +415,8 @@ def test_a_key_that_resend_does_not_know_fails(line: CommandLine) -> None:
     assert "env:RESEND_API_KEY" in shown.out
 
 
-def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:
-    """The reference is told, and which setting has it."""
+def test_missing_password_is_reported_with_its_setting(line: CommandLine) -> None:
+    """The finding has the reference and the setting that holds it."""
     line.sent()
 
     ran = line(
@@ -434,8 +433,8 @@ def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None
 
 
 @pytest.mark.parametrize("store", ["sqlite:///missing.db", "postgresql://127.0.0.1:1/nowhere"])
-def test_without_its_store_the_rest_is_looked_at(line: CommandLine, store: str) -> None:
-    """Providers, feedback, and what could not be looked at."""
+def test_other_checks_run_without_the_store(line: CommandLine, store: str) -> None:
+    """Providers, feedback, and a list of skipped checks."""
     relay = {"CARTEIRO_PROVIDER": "smtp", "CARTEIRO_SMTP_PORT": str(free_port())}
 
     ran = line("doctor", "--json", "--store", store, CARTEIRO_SMTP_HOST=HOST, **relay)
@@ -446,7 +445,7 @@ def test_without_its_store_the_rest_is_looked_at(line: CommandLine, store: str) 
     assert "templates cannot be checked" in found["tenants"]["told"]
 
 
-def test_a_provider_that_cannot_be_made_does_not_hide_the_others(line: CommandLine) -> None:
+def test_unusable_provider_does_not_hide_the_others(line: CommandLine) -> None:
     """Each of a chain has its row."""
     line.sent()
 
@@ -488,10 +487,10 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:mails"
         ({"provider": "smtp"}, [("ok", "more than its answer")]),
     ],
 )
-def test_it_is_told_whether_bounces_are_heard(
+def test_bounce_feedback_is_checked(
     settings: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
-    """Of each provider that speaks of them; a secret that is nowhere keeps the API from starting."""
+    """For each provider that reports bounces; a missing secret keeps the API from starting."""
     environ = {f"CARTEIRO_{name.upper()}": each for name, each in settings.items()}
 
     found = list(installation.of_feedback(load(environ=environ)))
@@ -510,10 +509,8 @@ def test_it_is_told_whether_bounces_are_heard(
         ),
     ],
 )
-def test_a_secret_that_the_api_would_not_start_with_fails(
-    tmp_path: Path, told: str, level: str, text: str
-) -> None:
-    """An empty file or half a secret hears nobody, and doctor must not say that it does."""
+def test_secret_that_stops_the_api_fails(tmp_path: Path, told: str, level: str, text: str) -> None:
+    """An empty file or half a secret is not reported as working feedback."""
     (tmp_path / "secret").write_text(told, "utf-8")
     place = f"file:{tmp_path}/secret"
     environ = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_FEEDBACK_RESEND_SECRET": place}
@@ -524,8 +521,8 @@ def test_a_secret_that_the_api_would_not_start_with_fails(
     assert text in found.told
 
 
-def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:
-    """A slip in a name sends mail another way, and nobody notices."""
+def test_route_of_an_unknown_tenant_is_a_warning(line: CommandLine) -> None:
+    """A typo in a name would silently send mail another way."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
     routes = {
@@ -550,8 +547,8 @@ def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:
     assert ran.code == ExitCode.OK
 
 
-def test_what_is_no_database_fails(line: CommandLine) -> None:
-    """In one line, with what to do."""
+def test_file_that_is_not_a_database_fails(line: CommandLine) -> None:
+    """In one line, with advice."""
     line.file.write_bytes(b"not a database, and long enough to be taken for one" * 100)
 
     ran = line("doctor")
@@ -562,8 +559,8 @@ def test_what_is_no_database_fails(line: CommandLine) -> None:
 # --- migrate ------------------------------------------------------------------------------------
 
 
-def test_a_store_is_made_and_then_up_to_date(line: CommandLine) -> None:
-    """It says from which version to which."""
+def test_store_is_created_and_then_up_to_date(line: CommandLine) -> None:
+    """The output has the old and the new version."""
     first = line.asked("migrate")
     again = line.asked("migrate")
 
@@ -571,8 +568,8 @@ def test_a_store_is_made_and_then_up_to_date(line: CommandLine) -> None:
     assert again == {"from": newest_version(), "to": newest_version()}
 
 
-def test_a_new_store_has_a_first_tenant_with_the_samples(line: CommandLine) -> None:
-    """So that SQL and HTTP find a template at once; what is deleted stays deleted."""
+def test_new_store_has_a_first_tenant_with_the_samples(line: CommandLine) -> None:
+    """SQL and HTTP find a template at once; a deleted one stays deleted."""
     line.done("migrate")
     types = {each["type"] for each in line.listed("template", "ls", "--tenant", "default")}
     line.done("template", "delete", "welcome_user", "--tenant", "default", "--yes")
@@ -583,8 +580,8 @@ def test_a_new_store_has_a_first_tenant_with_the_samples(line: CommandLine) -> N
     assert left == {"signup_confirmation"}
 
 
-def test_a_newer_store_is_refused(line: CommandLine) -> None:
-    """One line that says what to do, and the file stays as it is."""
+def test_newer_store_is_refused(line: CommandLine) -> None:
+    """One line of advice, and the file is not changed."""
     line.done("migrate")
     changed(line, "PRAGMA user_version = 999")
 
@@ -597,8 +594,8 @@ def test_a_newer_store_is_refused(line: CommandLine) -> None:
 # --- prune, backup ------------------------------------------------------------------------------
 
 
-def test_a_prune_drops_what_is_past_its_retention(line: CommandLine) -> None:
-    """What is unfinished stays, whatever is asked for."""
+def test_prune_deletes_messages_past_their_retention(line: CommandLine) -> None:
+    """Unfinished ones always stay."""
     finished = line.sent("ok@sandbox.test")
     line.worked_off()
     waiting = line.sent("ok@sandbox.test")
@@ -611,8 +608,8 @@ def test_a_prune_drops_what_is_past_its_retention(line: CommandLine) -> None:
     assert line.asked("show", waiting)["status"] == "ENQUEUED"
 
 
-def test_a_compacted_file_is_smaller(line: CommandLine) -> None:
-    """What a prune freed can be given back to the disk at once."""
+def test_compacted_file_is_smaller(line: CommandLine) -> None:
+    """Space freed by a prune goes back to the disk at once."""
     for _ in range(5):
         line.sent("ok@sandbox.test", "--text", "x" * 100_000)
     line.worked_off()
@@ -625,8 +622,8 @@ def test_a_compacted_file_is_smaller(line: CommandLine) -> None:
     assert line.file.stat().st_size < before
 
 
-def test_a_prune_of_ones_own_asks_first(line: CommandLine) -> None:
-    """Where nobody can be asked it is refused."""
+def test_prune_with_its_own_age_asks_first(line: CommandLine) -> None:
+    """Without a terminal it is refused."""
     finished = line.sent("ok@sandbox.test")
     line.worked_off()
 
@@ -636,10 +633,8 @@ def test_a_prune_of_ones_own_asks_first(line: CommandLine) -> None:
     assert line.asked("inbox", "show", finished)["content"]
 
 
-def test_the_name_of_a_backup_is_on_the_disk_before_it_is_reported(
-    line: CommandLine, tmp_path: Path
-) -> None:
-    """SQLite has synced what is in the file; its name is in the folder."""
+def test_name_of_a_backup_is_synced_before_the_report(line: CommandLine, tmp_path: Path) -> None:
+    """SQLite has synced the content; the folder entry is synced too."""
     line.done("tenant", "add", "acme")
     file = tmp_path / "kept" / "copy.db"
     file.parent.mkdir()
@@ -650,7 +645,7 @@ def test_the_name_of_a_backup_is_on_the_disk_before_it_is_reported(
     assert synced == inodes(file.parent)
 
 
-def test_a_backup_opens_as_a_whole_store(line: CommandLine, tmp_path: Path) -> None:
+def test_backup_opens_as_a_whole_store(line: CommandLine, tmp_path: Path) -> None:
     """With everything in it, and nothing overwritten."""
     message = line.sent("ok@sandbox.test")
     copy = CommandLine(tmp_path / "copy")

@@ -1,4 +1,4 @@
-"""``carteiro classify``: verdicts explained, and what rules of one's own would have changed."""
+"""``carteiro classify``: verdicts explained, and the effect of custom rules on past verdicts."""
 
 import json
 
@@ -71,7 +71,7 @@ VERDICTS = json.dumps([MOVING])
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )
-def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
+def test_verdict_is_one_document_with_the_fields_of_a_failure(
     line: CommandLine,
     arguments: list[str],
     code: str,
@@ -81,7 +81,7 @@ def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
     *,
     retryable: bool,
 ) -> None:
-    """No store is needed, and none is made."""
+    """No store is needed, and none is created."""
     found = line.asked("classify", *arguments)
 
     assert list(found) == FIELDS
@@ -114,10 +114,10 @@ def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
         ("550 5.7.1 no", ["class and subject"]),
     ],
 )
-def test_people_are_told_which_rule_why_and_what_happens(
+def test_text_output_names_the_rule_the_reason_and_the_effect(
     line: CommandLine, answer: str, says: list[str]
 ) -> None:
-    """In sentences, not in fields alone."""
+    """In sentences, not only in fields."""
     told = line.done("classify", answer)
 
     assert [each for each in says if each not in told] == []
@@ -127,26 +127,26 @@ def test_people_are_told_which_rule_why_and_what_happens(
     ("stage", "suppression"),
     [("mail", "none"), ("rcpt", "hard"), ("data", "soft"), ("dot", "soft")],
 )
-def test_what_it_says_of_the_recipient_depends_on_the_stage(
+def test_verdict_on_the_recipient_depends_on_the_stage(
     line: CommandLine, stage: str, suppression: str
 ) -> None:
-    """A mailbox is given up for good only where the recipient was named."""
+    """A mailbox is given up only where the recipient was named."""
     told = line.done("classify", "550 5.1.1 User unknown", "--stage", stage)
 
     assert f"suppression: {suppression}" in told
 
 
 @pytest.mark.parametrize("answer", ["250 OK", "250 2.0.0 Ok: queued", "HTTP/1.1 200 OK", "354 go"])
-def test_what_is_no_failure_is_not_judged(line: CommandLine, answer: str) -> None:
-    """It would be called a failure that is tried again, which sends twice."""
+def test_success_code_is_not_classified(line: CommandLine, answer: str) -> None:
+    """As a failure it would be retried, and sent twice."""
     ran = line("classify", answer)
 
     assert ran.code == ExitCode.WRONG_USE
     assert "there is no failure to judge" in ran.err
 
 
-def test_how_far_back_to_look_goes_with_a_dry_run(line: CommandLine) -> None:
-    """It says so, and does not judge as if nothing had been asked; the help tells what a dry run does not see."""
+def test_since_is_an_option_of_a_dry_run(line: CommandLine) -> None:
+    """It is refused elsewhere; the help says what a dry run does not see."""
     ran = line("classify", "550 no", "--since", "7d")
 
     assert "--since needs --dry-run" in ran.err
@@ -171,25 +171,25 @@ def test_how_far_back_to_look_goes_with_a_dry_run(line: CommandLine) -> None:
     ],
     ids=str,
 )
-def test_what_leaves_a_doubt_after_the_hand_over_is_told(
+def test_doubt_after_the_hand_over_is_reported(
     line: CommandLine, arguments: list[str], is_doubt: bool
 ) -> None:
-    """Then it is not just tried again."""
+    """Such a message is not simply retried."""
     told = line.done("classify", *arguments)
 
     assert ("if handed over" in told) is is_doubt
     assert ("no failover" in " ".join(told.split())) is is_doubt
 
 
-def test_what_is_not_charged_is_tried_until_it_expires(line: CommandLine) -> None:
+def test_uncharged_failure_is_retried_until_it_expires(line: CommandLine) -> None:
     """The settings in force decide."""
     told = line.done("classify", "421 Busy", CARTEIRO_RETRY_CHARGE="message")
 
     assert "not charged" in told
 
 
-def test_patience_is_told(line: CommandLine) -> None:
-    """How long it takes until the next attempt, as the settings have it."""
+def test_retry_delay_is_shown(line: CommandLine) -> None:
+    """The time until the next attempt, as configured."""
     usual = line.done("classify", "451 4.7.1 Greylisted")
     patient = line.done("classify", "451 4.7.1 Greylisted", CARTEIRO_RETRY_PATIENT="true")
 
@@ -197,8 +197,8 @@ def test_patience_is_told(line: CommandLine) -> None:
     assert "first after about 2m" in patient
 
 
-def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
-    """And says so."""
+def test_custom_rule_decides_first(line: CommandLine) -> None:
+    """The output says so."""
     found = line.asked("classify", "550 5.1.1 No such user", CARTEIRO_VERDICTS=VERDICTS)
     told = line.done("classify", "550 5.1.1 No such user", CARTEIRO_VERDICTS=VERDICTS)
 
@@ -225,13 +225,14 @@ def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
         ["--dry-run", "--mx", "mx.example.com"],
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(line: CommandLine, arguments: list[str]) -> None:
-    """One of the two, of whom we know."""
+def test_invalid_combination_of_arguments_is_refused(
+    line: CommandLine, arguments: list[str]
+) -> None:
     assert line("classify", *arguments).code == ExitCode.WRONG_USE
 
 
-def test_a_worker_judges_by_the_rules_of_its_settings(line: CommandLine) -> None:
-    """What would be a dead letter waits for its retry."""
+def test_worker_classifies_by_the_rules_of_its_settings(line: CommandLine) -> None:
+    """A failure that would be a dead letter waits for its retry."""
     message = line.sent("bounce-550@sandbox.test")
 
     line.worked_off(CARTEIRO_VERDICTS=VERDICTS)
@@ -239,10 +240,10 @@ def test_a_worker_judges_by_the_rules_of_its_settings(line: CommandLine) -> None
     assert line.asked("show", message)["status"] == "RETRY_SCHEDULED"
 
 
-def test_a_dry_run_tells_which_past_verdicts_would_change_and_changes_none(
+def test_dry_run_lists_changed_verdicts_and_changes_none(
     line: CommandLine,
 ) -> None:
-    """Alike ones are one row, with a message to look at."""
+    """Equal ones are one row, with an example message."""
     dead = {line.dead(), line.dead()}
     line.sent("ok@sandbox.test")
     line.worked_off()
@@ -263,8 +264,8 @@ def test_a_dry_run_tells_which_past_verdicts_would_change_and_changes_none(
     assert {each["outboxId"] for each in line.listed("dead", "ls")} == dead
 
 
-def test_without_rules_of_ones_own_the_past_is_judged_as_it_was(line: CommandLine) -> None:
-    """Nothing to show; from a moment on, less is looked at."""
+def test_dry_run_without_custom_rules_finds_no_change(line: CommandLine) -> None:
+    """With ``--since`` it reads less."""
     line.dead()
 
     ran = line("classify", "--dry-run")
@@ -295,10 +296,10 @@ SHORT = {"CARTEIRO_DELIVERY_CALL_LIMIT_MS": "50"}
     ],
 )
 @pytest.mark.parametrize("provider", ["sandbox", "smtp"])
-def test_a_dry_run_and_the_worker_agree(
+def test_dry_run_and_worker_agree(
     line: CommandLine, to: str, conditions: dict[str, str], provider: str
 ) -> None:
-    """A rule is about whom the message went to, whatever the answer looks like."""
+    """A rule is about the recipient's provider, for any form of the answer."""
     turned = {"category": "QUOTA_ERROR", "retryable": "timeout" not in to, "scope": "tenant"}
     rule = {"name": "turned", "provider": provider, **conditions, **turned}
     if provider != "sandbox":
@@ -317,8 +318,8 @@ def test_a_dry_run_and_the_worker_agree(
     assert by_worker is (provider == "sandbox")
 
 
-def test_a_dry_run_leaves_doubts_alone(line: CommandLine) -> None:
-    """A worker would not ask a rule about silence after the hand-over."""
+def test_dry_run_skips_doubts(line: CommandLine) -> None:
+    """A worker applies no rule to silence after the hand-over."""
     line.sent("lost-reply@sandbox.test")
     line.worked_off(**SHORT)
 
@@ -327,8 +328,8 @@ def test_a_dry_run_leaves_doubts_alone(line: CommandLine) -> None:
     assert changes == []
 
 
-def test_a_dry_run_knows_what_was_found_out_without_an_answer(line: CommandLine) -> None:
-    """There are no words of a provider that could be judged again; a rule may still be about it."""
+def test_dry_run_covers_failures_without_an_answer(line: CommandLine) -> None:
+    """There is no provider text to classify again; a rule may still match."""
     relay = {"CARTEIRO_PROVIDER": "smtp"}
     rule = MOVING | {"code": "SENDER_MISSING", "text": ""}
     line.sent("ana@example.com")

@@ -1,4 +1,4 @@
-"""The command line: what it prints, and how it says that something is wrong."""
+"""The command line: its output, and its errors."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ def carteiro(*arguments: str, folder: Path, **settings: str) -> subprocess.Compl
     )
 
 
-def test_the_version_is_printed(tmp_path: Path) -> None:
+def test_version_is_printed(tmp_path: Path) -> None:
     """One line, for people and scripts."""
     ran = carteiro("version", folder=tmp_path)
     flag = carteiro("--version", folder=tmp_path)
@@ -34,8 +34,7 @@ def test_the_version_is_printed(tmp_path: Path) -> None:
     assert flag.stdout == ran.stdout
 
 
-def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
-    """Whoever types the name alone learns what there is."""
+def test_commands_are_listed_without_a_command(tmp_path: Path) -> None:
     ran = carteiro(folder=tmp_path)
 
     for command in ("up", "api", "worker", "process", "send", "dead", "tenant", "doctor", "config"):
@@ -43,7 +42,7 @@ def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
 
 
 def test_each_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
-    """Default, file and environment can be told apart."""
+    """Default, file and environment differ."""
     file = tmp_path / "mine.toml"
     file.write_text('provider = "noop"\n')
 
@@ -58,7 +57,6 @@ def test_each_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
 
 
 def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
-    """The same, to be read by a machine."""
     ran = carteiro("config", "show", "--json", folder=tmp_path, CARTEIRO_STORE="memory://")
 
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -83,10 +81,10 @@ def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
         (("config", "show", "--config", "missing.toml"), "missing.toml: cannot be read"),
     ],
 )
-def test_a_wrong_setting_is_one_line_and_exit_code_2(
+def test_wrong_setting_is_one_line_and_exit_code_2(
     tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    """Which setting, where it came from; no traceback, and nothing announced."""
+    """The setting and its origin; no traceback, and no start message."""
     ran = carteiro(*arguments, folder=tmp_path)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -98,10 +96,10 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
     "command",
     [("up", "--port", "0"), ("worker",), ("process",), ("migrate",), ("tenant", "add", "a")],
 )
-def test_a_store_that_cannot_be_opened_is_one_line_and_exit_code_1(
+def test_unusable_store_is_one_line_and_exit_code_1(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    """It says which file, and what to look at."""
+    """The file, and what to check."""
     ran = carteiro(*command, "--store", "sqlite:///no/such/folder.db", folder=tmp_path)
 
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -109,8 +107,8 @@ def test_a_store_that_cannot_be_opened_is_one_line_and_exit_code_1(
     assert "Traceback" not in ran.stderr
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:
-    """One line, exit code 1, and not even a file is made."""
+def test_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
+    """One line, exit code 1, and not even a file is created."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = carteiro("up", "--port", str(port), folder=tmp_path)

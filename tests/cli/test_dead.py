@@ -18,8 +18,8 @@ from support.syncing import inodes, watched_syncs
 
 
 @pytest.mark.parametrize("command", ["ls", "group"])
-def test_where_there_is_none_people_are_told(line: CommandLine, command: str) -> None:
-    """And programs get nothing."""
+def test_empty_list_is_reported_to_people(line: CommandLine, command: str) -> None:
+    """Programs get no output."""
     line.tenant("acme")
 
     assert line("dead", command).err == "There is none.\n"
@@ -28,7 +28,7 @@ def test_where_there_is_none_people_are_told(line: CommandLine, command: str) ->
 
 
 def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
-    """Every filter counts; one has its history."""
+    """Every filter counts; one is shown with its history."""
     line.tenant("acme")
     mine = line.dead("--tenant", "acme")
     other = line.dead()
@@ -53,8 +53,8 @@ def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
     assert [group["key"] for group in line.listed("dead", "group")] == ["550"]
 
 
-def test_a_letter_is_shown_with_what_it_said(line: CommandLine) -> None:
-    """To whom, about what, and how it began: whoever mends it must know what it is."""
+def test_dead_letter_is_shown_with_its_content(line: CommandLine) -> None:
+    """Recipient, subject and the beginning of the text: needed for an edit."""
     message = line.dead("--text", f"Olá,\n{'a' * 300}")
 
     shown = [" ".join(row.split()) for row in line.done("dead", "show", message).splitlines()]
@@ -63,8 +63,8 @@ def test_a_letter_is_shown_with_what_it_said(line: CommandLine) -> None:
     assert f"text Olá, {'a' * 195}…" in shown
 
 
-def test_html_is_called_html(line: CommandLine) -> None:
-    """Where there is no text: nobody takes tags for words."""
+def test_html_is_labelled_as_html(line: CommandLine) -> None:
+    """Where there is no text part."""
     line.tenant("acme")
     asked = ("--to", "bounce-550@sandbox.test", "--subject", "Oi", "--html", "<p>Olá</p>")
     message = line.asked("send", "--tenant", "acme", *asked)["outboxId"]
@@ -76,8 +76,8 @@ def test_html_is_called_html(line: CommandLine) -> None:
     assert not [row for row in shown if row.startswith("text ")]
 
 
-def test_a_redriven_letter_is_sent_once(line: CommandLine) -> None:
-    """Redriving it twice starts one round."""
+def test_redriven_letter_is_sent_once(line: CommandLine) -> None:
+    """A second redrive sends nothing."""
     message = line.dead()
 
     [first] = line.listed("dead", "redrive", message)
@@ -102,8 +102,8 @@ def test_all_that_match_are_redriven_and_no_other(line: CommandLine) -> None:
     assert line.asked("show", other)["status"] == "FAILED"
 
 
-def test_an_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:
-    """A new revision is sent; a bad one is refused, and nothing changes."""
+def test_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:
+    """A new revision is sent; an invalid one is refused, and nothing changes."""
     message = line.dead()
 
     bad = line("dead", "edit", message, "--to", "nobody")
@@ -117,7 +117,7 @@ def test_an_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:
     assert line("dead", "show", message).code == ExitCode.NOT_FOUND
 
 
-def test_an_edit_takes_words_or_files(line: CommandLine, tmp_path: Path) -> None:
+def test_edit_takes_text_or_files(line: CommandLine, tmp_path: Path) -> None:
     """As send does: --text is the text, --html-file a file."""
     message, file = line.dead(), tmp_path / "words.html"
     file.write_text("<p>New</p>")
@@ -132,10 +132,8 @@ def test_an_edit_takes_words_or_files(line: CommandLine, tmp_path: Path) -> None
     assert (content["text"], content["html"]) == ("New", "<p>New</p>")
 
 
-def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(
-    line: CommandLine, tmp_path: Path
-) -> None:
-    """Theirs stays; exit code 4 says that it can be tried again as things stand now."""
+def test_edit_of_an_outdated_revision_is_refused(line: CommandLine, tmp_path: Path) -> None:
+    """The other edit stays; exit code 4 means that a retry can succeed."""
     message, changes = line.dead(), tmp_path / "changes.json"
     os.mkfifo(changes)  # opened by the command once it has read the letter
     other = Thread(target=_edit_and_bury, args=(line, message, changes))
@@ -150,7 +148,7 @@ def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(
 
 
 def _edit_and_bury(line: CommandLine, message: str, changes: Path) -> None:
-    """Edit a dead letter while a command waits for its changes, let it die again, and then give them."""
+    """Edit a dead letter while a command waits for its changes, let it die again, and then supply them."""
     with changes.open("w") as waiting:
         asyncio.run(_edited_and_buried(line, MessageId(message)))
         waiting.write('{"subject": "Mine"}')
@@ -166,7 +164,7 @@ async def _edited_and_buried(line: CommandLine, message: MessageId) -> None:
 
 
 @pytest.mark.parametrize("rate", ["inf", "nan", "0", "100001", "fast"])
-def test_a_rate_that_is_none_is_refused(line: CommandLine, rate: str) -> None:
+def test_invalid_rate_is_refused(line: CommandLine, rate: str) -> None:
     """Nothing is redriven."""
     message = line.dead()
 
@@ -176,10 +174,8 @@ def test_a_rate_that_is_none_is_refused(line: CommandLine, rate: str) -> None:
     assert line.asked("show", message)["status"] == "FAILED"
 
 
-def test_a_file_that_is_nested_too_deep_is_told_by_its_line(
-    line: CommandLine, tmp_path: Path
-) -> None:
-    """It changes nothing, as any file with a wrong line."""
+def test_line_nested_too_deep_is_named(line: CommandLine, tmp_path: Path) -> None:
+    """Nothing changes, as with any invalid line."""
     line.dead()
     [entry] = line.listed("dead", "ls")
     deep = '{"a":' * 300 + "1" + "}" * 300
@@ -195,7 +191,7 @@ def test_a_file_that_is_nested_too_deep_is_told_by_its_line(
     assert "line 1: originalData" in ran.err
 
 
-def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Path) -> None:
+def test_purged_export_can_be_imported(line: CommandLine, tmp_path: Path) -> None:
     """Nothing is lost on the way; importing twice puts each back once."""
     message = line.dead()
     before = line.asked("dead", "show", message)
@@ -214,7 +210,7 @@ def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Pat
     assert line.asked("dead", "show", message) == before
 
 
-def test_an_export_is_on_the_disk_before_it_is_reported(line: CommandLine, tmp_path: Path) -> None:
+def test_export_is_synced_before_the_report(line: CommandLine, tmp_path: Path) -> None:
     """The file, then its name: a purge after it loses nothing in a power cut."""
     line.dead()
     file = tmp_path / "kept" / "dead.jsonl"
@@ -226,8 +222,8 @@ def test_an_export_is_on_the_disk_before_it_is_reported(line: CommandLine, tmp_p
     assert synced == inodes(file, file.parent)
 
 
-def test_an_export_to_stdout_is_json_lines(line: CommandLine) -> None:
-    """To be piped on; nothing else is printed."""
+def test_export_to_stdout_is_json_lines(line: CommandLine) -> None:
+    """Nothing else is printed."""
     message = line.dead()
 
     [entry] = [json.loads(row) for row in line.done("dead", "export", "-").splitlines()]
@@ -237,10 +233,10 @@ def test_an_export_to_stdout_is_json_lines(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("name", ["jobId", "companyId", "lastFailureCode"])
-def test_an_entry_with_a_text_that_no_store_can_hold_is_refused(
+def test_entry_with_a_text_that_no_store_can_hold_is_refused(
     line: CommandLine, tmp_path: Path, name: str
 ) -> None:
-    """It is the file that is wrong, not the store; the same on each."""
+    """The error is about the file, not the store; the same on each."""
     line.dead()
     [entry] = [json.loads(row) for row in line.done("dead", "export", "-").splitlines()]
     file = tmp_path / "dead.jsonl"
@@ -253,8 +249,8 @@ def test_an_entry_with_a_text_that_no_store_can_hold_is_refused(
     assert (on_sqlite.code, "line 1" in on_sqlite.err) == (ExitCode.WRONG_USE, True)
 
 
-def test_files_of_others_are_safe(line: CommandLine, tmp_path: Path) -> None:
-    """An export overwrites nothing, an import of something else changes nothing."""
+def test_existing_files_are_safe(line: CommandLine, tmp_path: Path) -> None:
+    """An export overwrites nothing, an import of another file changes nothing."""
     line.dead()
     file = tmp_path / "mine.txt"
     file.write_text("mine\n")
@@ -268,7 +264,7 @@ def test_files_of_others_are_safe(line: CommandLine, tmp_path: Path) -> None:
     assert missing.code == ExitCode.NOT_FOUND
 
 
-def test_a_purge_takes_what_matches(line: CommandLine) -> None:
+def test_purge_deletes_matching_dead_letters(line: CommandLine) -> None:
     """Young ones stay, redriven ones stay, and the message can still be redriven by its id."""
     old, redriven = line.dead(), line.dead()
     line.done("dead", "redrive", redriven)
@@ -282,7 +278,7 @@ def test_a_purge_takes_what_matches(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", [("show",), ("redrive",), ("edit", "--subject", "X")])
-def test_a_dead_letter_of_another_tenant_is_not_found(
+def test_dead_letter_of_another_tenant_is_not_found(
     line: CommandLine, command: tuple[str, ...]
 ) -> None:
     """Nothing leaks, nothing changes."""
@@ -296,8 +292,8 @@ def test_a_dead_letter_of_another_tenant_is_not_found(
 
 
 @pytest.mark.parametrize("flags", [(), ("0190a0a0-0000-7000-8000-000000000000", "--all")])
-def test_a_redrive_says_what_it_is_about(line: CommandLine, flags: tuple[str, ...]) -> None:
-    """Ids or --all, not both and not neither: a slip must not send everything."""
+def test_redrive_needs_ids_or_all(line: CommandLine, flags: tuple[str, ...]) -> None:
+    """Both or neither is refused: a typo must not send everything."""
     line.dead()
 
     ran = line("dead", "redrive", *flags, "--yes")

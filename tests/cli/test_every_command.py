@@ -1,4 +1,4 @@
-"""What holds for every command, whatever it does."""
+"""Rules that hold for every command."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -55,14 +55,14 @@ def _flags(name: str) -> set[str]:
     return {flag for parameter in LEAVES[name].params for flag in parameter.opts}
 
 
-def test_there_is_every_command_and_no_other() -> None:
-    """A command that is not listed here is not looked at by the tests below."""
+def test_command_list_is_complete() -> None:
+    """The tests below cover only the listed commands."""
     assert set(LEAVES) == NAMED
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES))
-def test_a_command_says_what_it_does(name: str, line: CommandLine) -> None:
-    """So does each of its options and arguments."""
+def test_command_is_described(name: str, line: CommandLine) -> None:
+    """So is each of its options and arguments."""
     ran = line(*name.split(), "--help")
 
     assert ran.code == ExitCode.OK
@@ -72,26 +72,26 @@ def test_a_command_says_what_it_does(name: str, line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMED - SERVERS))
-def test_what_prints_data_prints_json_too(name: str) -> None:
+def test_data_commands_print_json_too(name: str) -> None:
     """Scripts need not read tables."""
     assert "--json" in _flags(name)
 
 
 @pytest.mark.parametrize("name", sorted(NAMED - {"version"}))
-def test_the_settings_file_can_be_named(name: str) -> None:
-    """Whoever runs several installations says which."""
+def test_settings_file_can_be_named(name: str) -> None:
+    """For several installations on one machine."""
     assert "--config" in _flags(name)
 
 
-def test_whoever_names_a_store_can_name_its_queue() -> None:
-    """A store whose jobs are in a queue is not to be opened without it."""
+def test_command_with_a_store_option_has_a_queue_option() -> None:
+    """A store with a separate queue must not be opened without it."""
     assert {name for name in NAMED if "--queue" in _flags(name)} == {
         name for name in NAMED if "--store" in _flags(name)
     }
 
 
-def test_only_what_destroys_asks() -> None:
-    """And everything that destroys does."""
+def test_only_destructive_commands_ask() -> None:
+    """All of them do."""
     assert {name for name in NAMED if "--yes" in _flags(name)} == DESTRUCTIVE
 
 
@@ -106,10 +106,10 @@ def test_only_what_destroys_asks() -> None:
         ("prune", "--history", "1d"),
     ],
 )
-def test_where_nobody_can_be_asked_nothing_is_destroyed(
+def test_destructive_command_without_a_terminal_is_refused(
     line: CommandLine, command: tuple[str, ...]
 ) -> None:
-    """A script says --yes; without it the command is refused."""
+    """A script says --yes."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
 
@@ -141,8 +141,8 @@ ON_NOTHING = {
 
 
 @pytest.mark.parametrize("name", ON_NOTHING)
-def test_a_mistyped_store_is_not_made(name: str, line: CommandLine) -> None:
-    """It says where the name came from; an empty store would look like a loss."""
+def test_mistyped_store_is_not_created(name: str, line: CommandLine) -> None:
+    """The error has the origin of the name; an empty store would look like a loss."""
     ran = line(*ON_NOTHING[name])
 
     assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
@@ -151,7 +151,7 @@ def test_a_mistyped_store_is_not_made(name: str, line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("name", ON_NOTHING)
-def test_the_memory_of_another_process_cannot_be_reached(name: str, line: CommandLine) -> None:
+def test_memory_store_of_another_process_is_refused(name: str, line: CommandLine) -> None:
     """Wrong settings are exit code 2."""
     ran = line(*ON_NOTHING[name], CARTEIRO_STORE="memory://")
 
@@ -191,8 +191,8 @@ ABOUT_A_TENANT = ["show", "set", "disable", "enable", "pause", "resume", "erase"
 
 
 @pytest.mark.parametrize("command", OF_A_TENANT, ids=" ".join)
-def test_an_unknown_tenant_is_not_found(line: CommandLine, command: tuple[str, ...]) -> None:
-    """A mistyped name must not look like a tenant with nothing, and is not created."""
+def test_unknown_tenant_is_not_found(line: CommandLine, command: tuple[str, ...]) -> None:
+    """A mistyped name must not look like a tenant without data, and is not created."""
     line.tenant("acme")
 
     ran = line(*command, "--tenant", "acne")
@@ -203,8 +203,8 @@ def test_an_unknown_tenant_is_not_found(line: CommandLine, command: tuple[str, .
 
 
 @pytest.mark.parametrize("command", ABOUT_A_TENANT)
-def test_a_tenant_that_is_not_there_cannot_be_changed(line: CommandLine, command: str) -> None:
-    """Only add makes one."""
+def test_missing_tenant_cannot_be_changed(line: CommandLine, command: str) -> None:
+    """Only add creates one."""
     line.tenant("acme")
 
     assert line("tenant", command, "acne", *(("--yes",) if command == "erase" else ())).code == (
@@ -213,8 +213,8 @@ def test_a_tenant_that_is_not_there_cannot_be_changed(line: CommandLine, command
     assert [row["companyId"] for row in line.listed("tenant", "ls")] == ["acme"]
 
 
-def test_looking_in_does_not_govern(line: CommandLine) -> None:
-    """Whoever lists from a folder without the server's settings must not lift its send limit."""
+def test_read_commands_do_not_apply_settings(line: CommandLine) -> None:
+    """A list from a folder without the server's settings must not lift its send limit."""
     line.sent("ok@sandbox.test")
     governed = {"CARTEIRO_SEND_LIMIT_COUNT": "1", "CARTEIRO_SEND_LIMIT_PER_MS": "86400000"}
     line.worked_off(**governed)
@@ -228,7 +228,7 @@ def test_looking_in_does_not_govern(line: CommandLine) -> None:
 
 
 def test_every_exit_code_has_a_meaning() -> None:
-    """The table is what scripts are written against."""
+    """Scripts depend on the table."""
     assert list(MEANINGS) == list(ExitCode)
 
 
@@ -247,8 +247,8 @@ def test_every_exit_code_has_a_meaning() -> None:
         ("suppression", "add", "--tenant", "acme", "\udcff@example.com"),
     ],
 )
-def test_what_is_no_utf_8_is_refused(line: CommandLine, arguments: tuple[str, ...]) -> None:
-    """Broken bytes come as surrogates; the message says where, and nothing is changed."""
+def test_text_that_is_not_utf_8_is_refused(line: CommandLine, arguments: tuple[str, ...]) -> None:
+    """Broken bytes come as surrogates; the error says where, and nothing is changed."""
     line.tenant("acme")
 
     ran = line(*arguments)

@@ -1,4 +1,4 @@
-"""How tenants take turns, from the command line: looked at, changed at run time, and seen to be changed."""
+"""Fairness from the command line: shown, and changed at run time."""
 
 from carteiro.cli.exit_codes import ExitCode
 from support.command_line import CommandLine
@@ -7,13 +7,13 @@ BATCH = "fairness.max_jobs_per_tenant_batch"
 
 
 def _shown(line: CommandLine, key: str) -> tuple[object, str]:
-    """A setting as config show has it, and where it came from."""
+    """A setting in config show, and its origin."""
     [row] = [each for each in line.listed("config", "show") if each["key"] == key]
     return row["value"], row["origin"]
 
 
-def test_a_change_at_run_time_is_seen_everywhere(line: CommandLine) -> None:
-    """By fairness show, config show, stats and doctor; what is not named stays as it was."""
+def test_change_at_run_time_is_shown_everywhere(line: CommandLine) -> None:
+    """By fairness show, config show, stats and doctor; other values stay."""
     line.tenant("acme")
 
     line.done("fairness", "set", "--max-jobs-per-tenant-batch", "7")
@@ -29,8 +29,8 @@ def test_a_change_at_run_time_is_seen_everywhere(line: CommandLine) -> None:
     assert "changed at run time" in line("stats").err
 
 
-def test_a_reset_goes_back_to_the_settings(line: CommandLine) -> None:
-    """Nothing is left of the change, and nobody speaks of it."""
+def test_reset_goes_back_to_the_settings(line: CommandLine) -> None:
+    """No command shows the change any more."""
     line.tenant("acme")
     line.done("fairness", "set", "--max-jobs-per-tenant-batch", "7")
 
@@ -42,8 +42,8 @@ def test_a_reset_goes_back_to_the_settings(line: CommandLine) -> None:
     assert line("stats").err == ""
 
 
-def test_a_change_that_says_nothing_or_both_is_refused(line: CommandLine) -> None:
-    """So is one that makes no sense."""
+def test_empty_or_contradicting_change_is_refused(line: CommandLine) -> None:
+    """So is an invalid one."""
     line.tenant("acme")
 
     for wrong in (
@@ -57,7 +57,7 @@ def test_a_change_that_says_nothing_or_both_is_refused(line: CommandLine) -> Non
 
 
 def test_settings_are_shown_without_a_store(line: CommandLine) -> None:
-    """One that is not there has changed nothing, and is not made; one that is away is spoken of."""
+    """A missing one is not created; an unreachable one is mentioned."""
     missing = line("config", "show")
     away = line("config", "show", CARTEIRO_STORE="postgresql://127.0.0.1:1/mail")
 

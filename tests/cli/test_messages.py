@@ -12,7 +12,7 @@ from support.command_line import CommandLine
 # --- send ---------------------------------------------------------------------------------------
 
 
-def test_what_was_sent_is_found_and_delivered(line: CommandLine) -> None:
+def test_sent_message_is_found_and_delivered(line: CommandLine) -> None:
     """An accepted e-mail has an id, waits, and is sent by the next worker."""
     message = line.sent("ok@sandbox.test")
 
@@ -24,8 +24,7 @@ def test_what_was_sent_is_found_and_delivered(line: CommandLine) -> None:
     assert [event["type"] for event in after["events"]][-1] == "SENT"
 
 
-def test_every_field_of_an_e_mail_has_a_flag(line: CommandLine) -> None:
-    """What HTTP takes can be typed."""
+def test_every_field_of_an_email_has_a_flag(line: CommandLine) -> None:
     line.tenant("acme")
     flags = ("--cc", "c@example.com", "--bcc", "b@example.com", "--reply-to", "r@example.com")
     more = ("--tag", "a", "--tag", "b", "--external-id", "order-1", "--priority", "2")
@@ -43,7 +42,7 @@ def test_every_field_of_an_e_mail_has_a_flag(line: CommandLine) -> None:
     line.done("cancel", message)
 
 
-def test_an_e_mail_can_be_one_document(line: CommandLine, tmp_path: Path) -> None:
+def test_email_can_be_one_document(line: CommandLine, tmp_path: Path) -> None:
     """As over HTTP, from a file or from stdin; flags win."""
     document = {"to": "ok@sandbox.test", "subject": "From a file", "text": "Olá", "externalId": "7"}
     file = tmp_path / "email.json"
@@ -56,8 +55,8 @@ def test_an_e_mail_can_be_one_document(line: CommandLine, tmp_path: Path) -> Non
     assert line.asked("show", other["outboxId"])["externalId"] == "7"
 
 
-def test_words_are_typed_or_read_from_files(line: CommandLine, tmp_path: Path) -> None:
-    """--text and --html are the words themselves; a file is named as such, and only one of both."""
+def test_content_is_typed_or_read_from_files(line: CommandLine, tmp_path: Path) -> None:
+    """--text and --html are the content itself; a file has its own option, and only one of both is allowed."""
     file = tmp_path / "words.html"
     file.write_text("<p>Olá</p>", "utf-8")
     given = ("send", "--to", "ok@sandbox.test", "--subject", "S")
@@ -73,8 +72,8 @@ def test_words_are_typed_or_read_from_files(line: CommandLine, tmp_path: Path) -
     assert missing.code == ExitCode.NOT_FOUND
 
 
-def test_a_key_sends_once(line: CommandLine) -> None:
-    """The same again is the first one; something else under the key is refused."""
+def test_idempotency_key_sends_once(line: CommandLine) -> None:
+    """The same again is the first one; another e-mail under the key is refused."""
     first = line.asked(
         "send", "--to", "ok@sandbox.test", "--subject", "S", "--text", "T", "--key", "k"
     )
@@ -101,10 +100,10 @@ def test_a_key_sends_once(line: CommandLine) -> None:
         (("--tenant", "nobody", "--to", "a@example.com"), ExitCode.NOT_FOUND, "tenant add"),
     ],
 )
-def test_a_bad_e_mail_is_refused_whole(
+def test_invalid_email_is_refused_whole(
     line: CommandLine, flags: tuple[str, ...], code: ExitCode, says: str
 ) -> None:
-    """It says what is wrong, and nothing is stored."""
+    """The error names the fault, and nothing is stored."""
     line.sent()
 
     ran = line("send", *flags)
@@ -114,8 +113,8 @@ def test_a_bad_e_mail_is_refused_whole(
     assert len(line.listed("ls")) == 1
 
 
-def test_a_disabled_tenant_does_not_send(line: CommandLine) -> None:
-    """It says how to open it."""
+def test_disabled_tenant_does_not_send(line: CommandLine) -> None:
+    """The error says how to enable it."""
     line.tenant("acme")
     line.done("tenant", "disable", "acme")
 
@@ -152,7 +151,7 @@ def test_messages_are_listed_newest_first_and_filtered(line: CommandLine) -> Non
         assert [row["outboxId"] for row in line.listed("ls", *flags)] == found, flags
 
 
-def test_people_are_told_that_there_are_more(line: CommandLine) -> None:
+def test_incomplete_list_is_marked(line: CommandLine) -> None:
     """A list that was cut must not look whole."""
     line.sent()
     line.sent()
@@ -161,8 +160,8 @@ def test_people_are_told_that_there_are_more(line: CommandLine) -> None:
     assert line("ls", "--limit", "2").err == ""
 
 
-def test_a_table_has_what_people_look_for(line: CommandLine) -> None:
-    """Id, tenant, state and address stand on one line."""
+def test_table_has_the_main_fields(line: CommandLine) -> None:
+    """Id, tenant, state and address are on one line."""
     message = line.sent("ana@example.com")
 
     [heading, row] = line.done("ls").splitlines()
@@ -171,7 +170,7 @@ def test_a_table_has_what_people_look_for(line: CommandLine) -> None:
     assert row.split()[:4] == [message, "default", "ENQUEUED", "ana@example.com"]
 
 
-def test_an_erased_message_is_listed_as_such(line: CommandLine) -> None:
+def test_erased_message_is_listed_as_erased(line: CommandLine) -> None:
     """Its kind in place of the address would look like an address."""
     line.tenant("acme")
     document = (
@@ -187,8 +186,8 @@ def test_an_erased_message_is_listed_as_such(line: CommandLine) -> None:
     assert row.split()[2:4] == ["CANCELLED", "(erased)"]
 
 
-def test_what_others_wrote_does_not_steer_the_terminal(line: CommandLine) -> None:
-    """Escape sequences and markup are shown, not obeyed."""
+def test_foreign_text_does_not_control_the_terminal(line: CommandLine) -> None:
+    """Escape sequences and markup are shown, not executed."""
     message = line.sent("ana@example.com", "--subject", "[red]c", "--text", "a\x1b]0;b\x07\nc")
     line.worked_off()
 
@@ -197,10 +196,10 @@ def test_what_others_wrote_does_not_steer_the_terminal(line: CommandLine) -> Non
 
 
 @pytest.mark.parametrize("command", [("show",), ("explain",), ("cancel",)])
-def test_a_message_of_another_tenant_is_not_found(
+def test_message_of_another_tenant_is_not_found(
     line: CommandLine, command: tuple[str, ...]
 ) -> None:
-    """With --tenant a message of somebody else looks like one that never was, and stays as it is."""
+    """With --tenant it looks like an unknown one, and is not changed."""
     line.tenant("acme")
     message = line.sent("ana@example.com")
 
@@ -216,8 +215,8 @@ def test_a_message_of_another_tenant_is_not_found(
 
 
 @pytest.mark.parametrize("command", ["show", "explain", "cancel"])
-def test_what_is_no_id_names_no_message(line: CommandLine, command: str) -> None:
-    """It says how to find one."""
+def test_invalid_id_is_refused(line: CommandLine, command: str) -> None:
+    """The error says how to find one."""
     line.sent()
 
     ran = line(command, "not-an-id")
@@ -229,8 +228,8 @@ def test_what_is_no_id_names_no_message(line: CommandLine, command: str) -> None
 # --- cancel -------------------------------------------------------------------------------------
 
 
-def test_what_waits_is_cancelled(line: CommandLine) -> None:
-    """And is not sent afterwards."""
+def test_waiting_message_is_cancelled(line: CommandLine) -> None:
+    """It is not sent afterwards."""
     message = line.sent()
 
     [answer] = line.listed("cancel", message)
@@ -240,8 +239,8 @@ def test_what_waits_is_cancelled(line: CommandLine) -> None:
     assert line.asked("show", message)["status"] == "CANCELLED"
 
 
-def test_what_is_finished_cannot_be_cancelled(line: CommandLine) -> None:
-    """Scripts see it by the exit code, also among others."""
+def test_finished_message_cannot_be_cancelled(line: CommandLine) -> None:
+    """The exit code says so, also among others."""
     finished = line.sent()
     line.worked_off()
     waiting = line.sent()
@@ -252,9 +251,15 @@ def test_what_is_finished_cannot_be_cancelled(line: CommandLine) -> None:
     assert [each["answer"] for each in ran.documents] == ["cancelled", "finished"]
 
 
+<<<<<<< HEAD
 def test_how_many_doubts_a_message_has_is_shown(line: CommandLine) -> None:
     """For programs always, for people where there are any."""
     lost = line.sent("lost-reply@sandbox.test")
+=======
+def test_doubts_of_a_message_are_counted(line: CommandLine) -> None:
+    """In JSON always, in tables where there are any."""
+    lost, well = line.sent("lost-reply@sandbox.test"), line.sent()
+>>>>>>> part/wordst
     line.worked_off(CARTEIRO_DELIVERY_CALL_LIMIT_MS="50")
     well = line.sent()
     line.worked_off()

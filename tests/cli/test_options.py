@@ -1,4 +1,4 @@
-"""How durations and moments are written on the command line."""
+"""Durations and times on the command line."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -19,14 +19,14 @@ from carteiro.cli.options import a_duration, a_moment, a_time, in_words
         ("0s", timedelta(0)),
     ],
 )
-def test_a_duration_has_a_unit(text: str, meant: timedelta) -> None:
-    """Numbers alone would leave open whether seconds or milliseconds are meant."""
+def test_duration_has_a_unit(text: str, meant: timedelta) -> None:
+    """A bare number could be seconds or milliseconds."""
     assert a_duration(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "7", "-1d", "1.5h", "7 d", "7w", "999999999999d", "\u0661d"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    """It says how durations are written."""
+def test_invalid_duration_is_refused(text: str) -> None:
+    """The error shows the format."""
     with pytest.raises(typer.BadParameter, match="30s, 5m, 2h or 7d"):
         a_duration(text)
 
@@ -40,19 +40,19 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         ("2026-10-01", datetime(2026, 10, 1, tzinfo=UTC)),
     ],
 )
-def test_a_time_is_in_utc_unless_it_names_an_offset(text: str, meant: datetime) -> None:
-    """The clock of whoever types it must not matter."""
+def test_time_is_utc_unless_it_has_an_offset(text: str, meant: datetime) -> None:
+    """The local clock must not matter."""
     assert a_time(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "12:00", "2026-13-01", "0001-01-01T00:00+23:00"])
-def test_what_is_no_time_is_refused(text: str) -> None:
-    """It says how times are written."""
+def test_invalid_time_is_refused(text: str) -> None:
+    """The error shows the format."""
     with pytest.raises(typer.BadParameter, match="2026-10-01T12:00:00Z"):
         a_time(text)
 
 
-def test_a_duration_stands_for_so_long_ago() -> None:
+def test_duration_means_that_long_ago() -> None:
     """``--since 2h`` needs no clock at hand."""
     before = datetime.now(UTC)
 
@@ -67,6 +67,6 @@ def test_a_duration_stands_for_so_long_ago() -> None:
         (timedelta(milliseconds=20), "20ms"),
     ],
 )
-def test_people_read_the_two_largest_units(span: timedelta, told: str) -> None:
+def test_durations_are_shown_with_their_two_largest_units(span: timedelta, told: str) -> None:
     """More would be noise."""
     assert in_words(span) == told

@@ -1,4 +1,4 @@
-"""A key that clients have already opens the API, without being shown to anybody."""
+"""An existing key of clients can be imported into the API, without being printed."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return made
 
 
-def test_a_key_of_one_s_own_is_taken(line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known by its hash alone, as all are."""
+def test_existing_key_is_imported(line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its hash is stored, as of every key."""
     monkeypatch.setenv("SUPABASE_SERVICE_ROLE_KEY", OWN)
 
     said = line.asked("key", "add", "--tenant", "acme", "--secret", "env:SUPABASE_SERVICE_ROLE_KEY")
@@ -31,10 +31,10 @@ def test_a_key_of_one_s_own_is_taken(line: CommandLine, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kept", ["too-short", "x" * 300, "with a space in it, and long enough"])
-def test_what_is_no_key_is_refused(
+def test_invalid_key_is_refused(
     line: CommandLine, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
-    """Somebody could guess it, or no header could carry it."""
+    """It could be guessed, or no header could carry it."""
     monkeypatch.setenv("MY_KEY", kept)
 
     ran = line("key", "add", "--tenant", "acme", "--secret", "env:MY_KEY")
@@ -44,8 +44,8 @@ def test_what_is_no_key_is_refused(
     assert line.listed("key", "ls", "--tenant", "acme") == []
 
 
-def test_the_key_itself_stands_on_no_command_line(line: CommandLine) -> None:
-    """Everybody on the machine could read it there."""
+def test_key_is_not_a_command_line_argument(line: CommandLine) -> None:
+    """Every user of the machine could read it there."""
     ran = line("key", "add", "--tenant", "acme", "--secret", OWN)
 
     assert ran.code == ExitCode.WRONG_USE

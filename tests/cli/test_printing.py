@@ -1,4 +1,4 @@
-"""What is printed for people: tables, and how far something long has come."""
+"""Output for people: tables, and progress."""
 
 import io
 from datetime import UTC, datetime, timedelta
@@ -26,19 +26,19 @@ from support.builders import a_failure, a_tenant
         ("Olá, 世界 🙂", "Olá, 世界 🙂"),
     ],
 )
-def test_a_cell_says_a_value_in_plain_words(value: object, told: str) -> None:
-    """Nothing in it moves the cursor, changes a colour or turns the line round."""
+def test_cell_shows_a_value_as_text(value: object, told: str) -> None:
+    """Nothing in it moves the cursor, changes a colour or reverses the line."""
     assert cell(value).plain == told
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\x00", "\x9b31m", "\r"])
-def test_what_a_terminal_would_obey_is_escaped(text: str) -> None:
-    """Whatever a mail server answers."""
+def test_terminal_control_characters_are_escaped(text: str) -> None:
+    """In any answer of a mail server."""
     assert printable(text).isascii()
     assert printable(text).isprintable()
 
 
-def test_a_document_has_the_names_of_the_api() -> None:
+def test_document_has_the_names_of_the_api() -> None:
     """camelCase, durations in milliseconds, times in ISO 8601, tenants as companyId."""
     noon = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
@@ -54,14 +54,14 @@ def test_a_document_has_the_names_of_the_api() -> None:
     }
 
 
-def test_what_is_no_value_has_no_document() -> None:
-    """A slip is told, not printed."""
+def test_unsupported_value_has_no_document() -> None:
+    """A bug raises an error instead of printing."""
     with pytest.raises(TypeError):
         document_of("text")
 
 
-def test_progress_is_quiet_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is done within seconds writes nothing into a log."""
+def test_progress_is_quiet_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Work of a few seconds writes nothing into a log."""
     with count_done("erased") as tell, share_done("backup") as share:
         tell(500)
         share(0.5)
@@ -69,10 +69,10 @@ def test_progress_is_quiet_where_nobody_looks(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr() == ("", "")
 
 
-def test_progress_says_a_line_now_and_then(
+def test_progress_prints_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads the log sees that it goes on; stdout is for data."""
+    """A log shows that work goes on; stdout is for data."""
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
 
     with count_done("erased") as tell, share_done("backup") as share:

@@ -1,4 +1,4 @@
-"""Settings as whoever operates it meets them: from the environment, one variable for every setting."""
+"""Settings in the environment: one variable for every setting."""
 
 import tomllib
 from functools import reduce
@@ -14,7 +14,6 @@ DEFAULTS = {each.key: each.raw for each in config.load(environ={}).given()}
 
 @pytest.mark.parametrize("key", config.setting_keys())
 def test_every_setting_has_its_variable(key: str) -> None:
-    """What stands in a file can stand in the environment instead."""
     name = config.env_name(key)
     raw = DEFAULTS[key]
     text = str(raw).lower() if isinstance(raw, bool) else str(raw)
@@ -24,7 +23,7 @@ def test_every_setting_has_its_variable(key: str) -> None:
     assert settings.origin(key) == f"environment variable {name}"
 
 
-def test_no_two_settings_share_a_variable() -> None:
+def test_variables_are_unique() -> None:
     """One name, one meaning."""
     assert len({config.env_name(key) for key in config.setting_keys()}) == len(
         config.setting_keys()
@@ -52,10 +51,10 @@ def test_no_two_settings_share_a_variable() -> None:
         ("CARTEIRO_NOTHING_LIKE_IT", "5", "no such setting"),
     ],
 )
-def test_a_wrong_setting_says_which_where_from_and_what_is_allowed(
+def test_wrong_setting_is_reported_with_origin_and_allowed_values(
     line: CommandLine, variable: str, text: str, says: str
 ) -> None:
-    """Every command tells it alike, with exit code 2, before it does anything."""
+    """By every command alike, with exit code 2, before it does anything."""
     for command in (("ls",), ("config", "show"), ("doctor",), ("migrate",)):
         ran = line(*command, **{variable: text})
 
@@ -84,8 +83,8 @@ scope = "tenant"
 """
 
 
-def test_settings_are_shown_as_a_settings_file_has_them(line: CommandLine) -> None:
-    """Presets and rules have a line each, in TOML; a text among them is quoted."""
+def test_settings_are_shown_in_the_format_of_a_settings_file(line: CommandLine) -> None:
+    """Presets and rules have a line each, in TOML; texts in them are quoted."""
     file = line.folder / "carteiro.toml"
     file.write_text(PRESETS_AND_RULES)
 
@@ -101,7 +100,7 @@ def test_settings_are_shown_as_a_settings_file_has_them(line: CommandLine) -> No
     assert all(row == row.rstrip() and "   " not in row for row in shown)
 
 
-def test_a_setting_of_the_environment_is_shown_with_its_type(line: CommandLine) -> None:
+def test_setting_from_the_environment_is_shown_with_its_type(line: CommandLine) -> None:
     """Variables are text; the setting is not."""
     shown = line(
         "config",
@@ -118,7 +117,7 @@ def test_a_setting_of_the_environment_is_shown_with_its_type(line: CommandLine) 
 
 
 def test_every_default_is_shown_as_toml(line: CommandLine) -> None:
-    """It can be copied into a settings file as it stands."""
+    """It can be copied into a settings file."""
     shown = tomllib.loads(line("config", "show").out)
 
     for key in set(config.setting_keys()) - {"store"}:

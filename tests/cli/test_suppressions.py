@@ -4,7 +4,7 @@ from carteiro.cli.exit_codes import ExitCode
 from support.command_line import CommandLine
 
 
-def test_what_is_added_is_listed_and_not_written_to(line: CommandLine) -> None:
+def test_suppressed_address_is_listed_and_not_sent_to(line: CommandLine) -> None:
     """The message becomes a dead letter that says why."""
     line.tenant("acme")
 
@@ -19,8 +19,8 @@ def test_what_is_added_is_listed_and_not_written_to(line: CommandLine) -> None:
     assert (dead["outboxId"], dead["lastFailureCode"]) == (message, "SUPPRESSED")
 
 
-def test_one_address_is_found_however_it_is_spelt(line: CommandLine) -> None:
-    """With the time at which it ends."""
+def test_address_is_found_in_any_spelling(line: CommandLine) -> None:
+    """With the end of its suppression."""
     line.tenant("acme")
     line.done("suppression", "add", "ana@example.com", "--tenant", "acme", "--expires-in", "7d")
     line.done("suppression", "add", "bia@example.com", "--tenant", "acme")
@@ -30,8 +30,8 @@ def test_one_address_is_found_however_it_is_spelt(line: CommandLine) -> None:
     assert row["expiresAt"] is not None
 
 
-def test_a_suppression_that_would_end_at_once_is_refused(line: CommandLine) -> None:
-    """It would suppress nobody, and say that it did."""
+def test_suppression_that_would_end_at_once_is_refused(line: CommandLine) -> None:
+    """It would suppress nobody, and report success."""
     line.tenant("acme")
 
     ran = line("suppression", "add", "ana@example.com", "--tenant", "acme", "--expires-in", "0s")
@@ -41,8 +41,8 @@ def test_a_suppression_that_would_end_at_once_is_refused(line: CommandLine) -> N
     assert line.listed("suppression", "ls", "--tenant", "acme") == []
 
 
-def test_what_is_removed_may_be_written_to(line: CommandLine) -> None:
-    """Once: then there is nothing to remove."""
+def test_removed_suppression_allows_mail_again(line: CommandLine) -> None:
+    """A second removal finds nothing."""
     line.tenant("acme")
     line.done("suppression", "add", "ana@example.com", "--tenant", "acme")
 
@@ -53,8 +53,7 @@ def test_what_is_removed_may_be_written_to(line: CommandLine) -> None:
     assert line.listed("suppression", "ls", "--tenant", "acme") == []
 
 
-def test_what_is_no_address_is_refused_with_all_others(line: CommandLine) -> None:
-    """Nothing is half done."""
+def test_invalid_address_refuses_the_whole_list(line: CommandLine) -> None:
     line.tenant("acme")
 
     ran = line("suppression", "add", "ana@example.com", "nobody", "--tenant", "acme")

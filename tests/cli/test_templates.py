@@ -37,8 +37,8 @@ def test_each_put_is_a_new_version(line: CommandLine, tmp_path: Path) -> None:
     )
 
 
-def test_a_list_says_what_there_is_and_not_what_it_says(line: CommandLine, tmp_path: Path) -> None:
-    """Also each version of one type; show tells what one says, deleted or not."""
+def test_list_shows_templates_without_content(line: CommandLine, tmp_path: Path) -> None:
+    """Also each version of one type; show has the content, deleted or not."""
     line.tenant("acme")
     written(line, tmp_path)
     of_acme = ("--tenant", "acme")
@@ -56,10 +56,10 @@ def test_a_list_says_what_there_is_and_not_what_it_says(line: CommandLine, tmp_p
 
 
 @pytest.mark.parametrize("command", [("put", "hello", "--subject", "S"), ("samples",)])
-def test_one_template_too_many_is_refused(
+def test_template_over_the_limit_is_refused(
     line: CommandLine, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    """It says how to make room."""
+    """The error says how to make room."""
     line.tenant("acme")
     text = tmp_path / "hello.txt"
     text.write_text("Hello")
@@ -87,7 +87,7 @@ def test_one_template_too_many_is_refused(
         ("--variables", '{"user": {"name": "Eva"}}', "--var", "user.name=Ana & Co"),
     ],
 )
-def test_a_preview_has_its_words_in_place(
+def test_preview_inserts_the_variables(
     line: CommandLine, tmp_path: Path, given: tuple[str, ...]
 ) -> None:
     """Nested variables are typed with dots, or given as JSON; nothing is sent."""
@@ -112,10 +112,10 @@ def test_a_preview_has_its_words_in_place(
         (("--variables", "[]"), "JSON object"),
     ],
 )
-def test_bad_variables_are_refused(
+def test_invalid_variables_are_refused(
     line: CommandLine, tmp_path: Path, given: tuple[str, ...], says: str
 ) -> None:
-    """It says what is missing or wrong."""
+    """The error names the fault."""
     line.tenant("acme")
     written(line, tmp_path)
 
@@ -125,8 +125,8 @@ def test_bad_variables_are_refused(
     assert says in ran.err
 
 
-def test_an_e_mail_is_made_from_a_template(line: CommandLine, tmp_path: Path) -> None:
-    """What is sent has the words in place."""
+def test_email_is_made_from_a_template(line: CommandLine, tmp_path: Path) -> None:
+    """The variables are filled in."""
     line.tenant("acme")
     written(line, tmp_path)
     flags = ("--tenant", "acme", "--template", "hello", "--var", "user.name=Ana")
@@ -140,7 +140,7 @@ def test_an_e_mail_is_made_from_a_template(line: CommandLine, tmp_path: Path) ->
     assert (missing.code, unknown.code) == (ExitCode.WRONG_USE, ExitCode.WRONG_USE)
 
 
-def test_a_deleted_template_is_out_of_use(line: CommandLine, tmp_path: Path) -> None:
+def test_deleted_template_cannot_be_used(line: CommandLine, tmp_path: Path) -> None:
     """Deleting it again finds nothing."""
     line.tenant("acme")
     written(line, tmp_path)
@@ -152,7 +152,7 @@ def test_a_deleted_template_is_out_of_use(line: CommandLine, tmp_path: Path) -> 
     assert again.code == ExitCode.NOT_FOUND
 
 
-def test_samples_leave_what_is_there(line: CommandLine, tmp_path: Path) -> None:
+def test_samples_do_not_replace_existing_templates(line: CommandLine, tmp_path: Path) -> None:
     """A tenant gets those that it lacks, once."""
     line.tenant("acme")
 
@@ -171,10 +171,10 @@ def test_samples_leave_what_is_there(line: CommandLine, tmp_path: Path) -> None:
         (("--subject", "S", "--text", "missing.txt"), ExitCode.NOT_FOUND, "missing.txt"),
     ],
 )
-def test_a_bad_template_is_refused(
+def test_invalid_template_is_refused(
     line: CommandLine, tmp_path: Path, flags: tuple[str, ...], code: ExitCode, says: str
 ) -> None:
-    """It says what is wrong, and there is no new version."""
+    """The error names the fault, and there is no new version."""
     line.tenant("acme")
     html = tmp_path / "h.html"
     html.write_text("<p>x</p>")
@@ -185,7 +185,7 @@ def test_a_bad_template_is_refused(
     assert line.listed("template", "ls", "--tenant", "acme") == []
 
 
-def test_a_template_that_can_never_be_sent_is_refused(line: CommandLine, tmp_path: Path) -> None:
+def test_template_that_can_never_be_sent_is_refused(line: CommandLine, tmp_path: Path) -> None:
     """Every e-mail made from it would be a dead letter."""
     line.tenant("acme")
     html = tmp_path / "h.html"
@@ -199,7 +199,7 @@ def test_a_template_that_can_never_be_sent_is_refused(line: CommandLine, tmp_pat
 
 
 @pytest.mark.parametrize("command", [("show",), ("preview",), ("delete", "--yes")])
-def test_a_template_of_another_tenant_is_not_found(
+def test_template_of_another_tenant_is_not_found(
     line: CommandLine, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     """Nothing leaks, nothing changes."""

@@ -22,7 +22,7 @@ EVERYTHING = (
 # --- tenants ------------------------------------------------------------------------------------
 
 
-def test_a_tenant_has_what_it_was_given(line: CommandLine) -> None:
+def test_tenant_has_its_given_fields(line: CommandLine) -> None:
     """Every field has a flag, and is read back."""
     line.done("tenant", "add", "acme", *EVERYTHING)
 
@@ -38,8 +38,8 @@ def test_a_tenant_has_what_it_was_given(line: CommandLine) -> None:
     assert (shown["retryPreset"], shown["externalIdIsKey"]) == ("classic", True)
 
 
-def test_what_is_not_named_stays(line: CommandLine) -> None:
-    """A change is about what it names; --clear goes back to the default."""
+def test_change_keeps_unnamed_fields(line: CommandLine) -> None:
+    """--clear resets a field to its default."""
     line.done("tenant", "add", "acme", *EVERYTHING)
     before = line.asked("tenant", "show", "acme")
 
@@ -81,10 +81,8 @@ def test_tenants_are_listed_by_name(line: CommandLine) -> None:
         ((), "nothing to change"),
     ],
 )
-def test_a_tenant_that_makes_no_sense_is_refused(
-    line: CommandLine, flags: tuple[str, ...], says: str
-) -> None:
-    """It says which field, and nothing changes."""
+def test_invalid_tenant_is_refused(line: CommandLine, flags: tuple[str, ...], says: str) -> None:
+    """The error names the field, and nothing changes."""
     line.tenant("acme")
     before = line.asked("tenant", "show", "acme")
 
@@ -96,8 +94,8 @@ def test_a_tenant_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("command", [("add", "new"), ("set", "acme")])
-def test_an_unknown_tier_is_refused(line: CommandLine, command: tuple[str, ...]) -> None:
-    """A mistyped one would share as if it were none. One that the settings have is known, and stays so."""
+def test_unknown_tier_is_refused(line: CommandLine, command: tuple[str, ...]) -> None:
+    """A typo would count as no tier. A tier of the settings stays known."""
     line.tenant("acme")
 
     unknown = line("tenant", *command, "--tier", "gold")
@@ -117,8 +115,8 @@ def test_an_unknown_tier_is_refused(line: CommandLine, command: tuple[str, ...])
     ],
     ids=str,
 )
-def test_a_domain_of_another_tenant_is_refused(line: CommandLine, asked: tuple[str, ...]) -> None:
-    """Whoever claimed it has it alone; the sentence says who."""
+def test_domain_of_another_tenant_is_refused(line: CommandLine, asked: tuple[str, ...]) -> None:
+    """The error names the tenant that claimed it."""
     line.done("tenant", "add", "acme", "--from-domain", "acme.example")
 
     ran = line("tenant", "add", "brasa", *asked)
@@ -128,8 +126,8 @@ def test_a_domain_of_another_tenant_is_refused(line: CommandLine, asked: tuple[s
     assert [each["companyId"] for each in line.listed("tenant", "ls")] == ["acme"]
 
 
-def test_a_tenant_can_have_a_preset_of_ones_own(line: CommandLine) -> None:
-    """Whatever [retry.presets] names; anything else is refused with the names that there are."""
+def test_tenant_can_have_a_custom_preset(line: CommandLine) -> None:
+    """Any in [retry.presets]; another name is refused with the list of valid ones."""
     own = '{"calm": {"attempts": 2, "base_ms": 1000}}'
 
     added = line("tenant", "add", "acme", "--retry-preset", "calm", CARTEIRO_RETRY_PRESETS=own)
@@ -140,8 +138,8 @@ def test_a_tenant_can_have_a_preset_of_ones_own(line: CommandLine) -> None:
     assert (unknown.code, "tickets, calm" in unknown.err) == (ExitCode.WRONG_USE, True)
 
 
-def test_a_tenant_that_no_address_could_name_is_not_added(line: CommandLine) -> None:
-    """Nobody could reach it over HTTP."""
+def test_tenant_id_that_no_url_could_name_is_refused(line: CommandLine) -> None:
+    """It would be unreachable over HTTP."""
     ran = line("tenant", "add", "acme/brasil")
 
     assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
@@ -149,7 +147,7 @@ def test_a_tenant_that_no_address_could_name_is_not_added(line: CommandLine) -> 
     assert line.listed("tenant", "ls") == []
 
 
-def test_a_tenant_is_added_once(line: CommandLine) -> None:
+def test_tenant_is_added_once(line: CommandLine) -> None:
     """Adding it again must not reset it."""
     line.done("tenant", "add", "acme", "--cap", "3")
 
@@ -163,7 +161,7 @@ def test_a_tenant_is_added_once(line: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("on", "off", "field"), [("disable", "enable", "disabled"), ("pause", "resume", "paused")]
 )
-def test_a_switch_goes_on_and_off(line: CommandLine, on: str, off: str, field: str) -> None:
+def test_switch_goes_on_and_off(line: CommandLine, on: str, off: str, field: str) -> None:
     """Nothing else of the tenant changes."""
     line.done("tenant", "add", "acme", *EVERYTHING)
     before = line.asked("tenant", "show", "acme")
@@ -173,8 +171,8 @@ def test_a_switch_goes_on_and_off(line: CommandLine, on: str, off: str, field: s
     assert line.asked("tenant", "show", "acme") == before
 
 
-def test_a_paused_tenant_waits(line: CommandLine) -> None:
-    """What it handed in is sent when it is resumed."""
+def test_paused_tenant_waits(line: CommandLine) -> None:
+    """Its messages are sent when it is resumed."""
     line.tenant("acme")
     line.done("tenant", "pause", "acme")
     message = line.sent("ok@sandbox.test", "--tenant", "acme")
@@ -187,8 +185,8 @@ def test_a_paused_tenant_waits(line: CommandLine) -> None:
     assert (held, line.asked("show", message)["status"]) == ("ENQUEUED", "SENT")
 
 
-def test_standings_tell_how_tenants_fare(line: CommandLine) -> None:
-    """The figures of fairness, of all or one."""
+def test_standings_show_fairness_figures(line: CommandLine) -> None:
+    """Of all tenants or one."""
     line.tenant("acme")
     line.sent("ok@sandbox.test", "--tenant", "acme")
     line.sent("ok@sandbox.test")
@@ -200,7 +198,7 @@ def test_standings_tell_how_tenants_fare(line: CommandLine) -> None:
     assert {row["companyId"] for row in line.listed("tenant", "standing")} == {"acme", "default"}
 
 
-def test_an_erased_tenant_is_gone_and_others_stay(line: CommandLine) -> None:
+def test_erased_tenant_is_gone_and_others_stay(line: CommandLine) -> None:
     """Nothing of it is found any more."""
     line.tenant("acme")
     gone = line.sent("ok@sandbox.test", "--tenant", "acme")
@@ -217,8 +215,8 @@ def test_an_erased_tenant_is_gone_and_others_stay(line: CommandLine) -> None:
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def test_a_key_is_shown_once(line: CommandLine) -> None:
-    """Afterwards only its beginning is known, and nowhere in the file is the key itself."""
+def test_key_is_shown_once(line: CommandLine) -> None:
+    """Afterwards only its prefix is known; the key itself is nowhere in the file."""
     line.tenant("acme")
 
     made = line.asked("key", "add", "--tenant", "acme")
@@ -233,8 +231,8 @@ def test_a_key_is_shown_once(line: CommandLine) -> None:
     assert made["key"].encode() not in stored
 
 
-def test_a_key_can_end_by_itself(line: CommandLine) -> None:
-    """Its end stands with it."""
+def test_key_can_expire(line: CommandLine) -> None:
+    """Its expiry is listed."""
     line.tenant("acme")
 
     made = line.asked("key", "add", "--tenant", "acme", "--expires-in", "90d")
@@ -243,8 +241,8 @@ def test_a_key_can_end_by_itself(line: CommandLine) -> None:
     assert timedelta(days=89) < ends <= timedelta(days=90)
 
 
-def test_two_keys_live_at_once_and_no_more(line: CommandLine) -> None:
-    """An old one is revoked before a third is made, and it says how."""
+def test_tenant_has_at_most_two_valid_keys(line: CommandLine) -> None:
+    """An old one is revoked before a third is created; the error says how."""
     line.tenant("acme")
     first = line.asked("key", "add", "--tenant", "acme")
     line.done("key", "add", "--tenant", "acme")
@@ -259,8 +257,8 @@ def test_two_keys_live_at_once_and_no_more(line: CommandLine) -> None:
     assert sorted(states) == ["live", "live", "revoked"]
 
 
-def test_a_key_of_another_tenant_is_not_revoked(line: CommandLine) -> None:
-    """It looks like one that never was."""
+def test_key_of_another_tenant_is_not_revoked(line: CommandLine) -> None:
+    """It looks like an unknown one."""
     for name in ("acme", "brasa"):
         line.tenant(name)
     key = line.asked("key", "add", "--tenant", "acme")
@@ -271,8 +269,8 @@ def test_a_key_of_another_tenant_is_not_revoked(line: CommandLine) -> None:
     assert line.listed("key", "ls", "--tenant", "acme")[0]["state"] == "live"
 
 
-def test_the_admin_token_is_rotated(line: CommandLine) -> None:
-    """The new one is live, the old ones are not; with --keep-old the last stays for a while."""
+def test_admin_token_is_rotated(line: CommandLine) -> None:
+    """The new one is valid, the old ones are not; with --keep-old the last stays for a while."""
     line.tenant("acme")
 
     first = line.asked("admin-token", "rotate")
@@ -286,8 +284,8 @@ def test_the_admin_token_is_rotated(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("--keep-old",)])
-def test_a_token_does_not_end_unasked(line: CommandLine, flags: tuple[str, ...]) -> None:
-    """Where nobody can be asked, no token is made and none ends: whoever holds one is not locked out."""
+def test_rotation_without_a_terminal_is_refused(line: CommandLine, flags: tuple[str, ...]) -> None:
+    """No token is created and none ends: its holder is not locked out."""
     line.tenant("acme")
     line.done("admin-token", "rotate")
     line.done("admin-token", "rotate", "--keep-old")
@@ -301,7 +299,7 @@ def test_a_token_does_not_end_unasked(line: CommandLine, flags: tuple[str, ...])
 
 
 async def tokens_of(line: CommandLine) -> Sequence[Key]:
-    """What the store knows of the administrators' tokens."""
+    """The administrators' tokens in the store."""
     async with Carteiro.open(f"sqlite:///{line.file}") as post:
         return await post.backend.keys.list(None)
 
@@ -310,7 +308,7 @@ async def tokens_of(line: CommandLine) -> Sequence[Key]:
 
 
 def a_recipient_of(line: CommandLine, tenant: str) -> str:
-    """The id of a recipient that a tenant has written to."""
+    """The id of a recipient that a tenant has sent to."""
     document = (
         '{"to":"ana@example.com","subject":"S","text":"T",'
         '"recipient":{"externalId":"r-1","email":"ana@example.com","nome":"Ana"}}'
@@ -336,8 +334,8 @@ def test_recipients_are_listed_and_shown(line: CommandLine) -> None:
         assert len(line.listed("recipient", "ls", "--tenant", "acme", *flags)) == count, flags
 
 
-def test_a_recipient_is_deleted_once(line: CommandLine) -> None:
-    """It stays to be seen, with its time."""
+def test_recipient_is_deleted_once(line: CommandLine) -> None:
+    """It is still shown, with its time."""
     recipient = a_recipient_of(line, line.tenant("acme"))
 
     line.done("recipient", "delete", recipient, "--tenant", "acme", "--yes")
@@ -347,8 +345,8 @@ def test_a_recipient_is_deleted_once(line: CommandLine) -> None:
     assert line.asked("recipient", "show", recipient, "--tenant", "acme")["deletedAt"]
 
 
-def test_a_deleted_recipient_is_refused_by_its_id_alone(line: CommandLine) -> None:
-    """Deleting is no suppression list: the same address without the id is written to."""
+def test_deleted_recipient_is_refused_by_its_id_alone(line: CommandLine) -> None:
+    """Deletion does not suppress: the same address without the id is sent to."""
     recipient = a_recipient_of(line, line.tenant("acme"))
     line.worked_off()
     line.done("recipient", "delete", recipient, "--tenant", "acme", "--yes")
@@ -366,10 +364,10 @@ def test_a_deleted_recipient_is_refused_by_its_id_alone(line: CommandLine) -> No
 
 
 @pytest.mark.parametrize("command", [("recipient", "erase"), ("erase", "--recipient")])
-def test_an_erased_recipient_leaves_nothing_personal(
+def test_erased_recipient_leaves_no_personal_data(
     line: CommandLine, command: tuple[str, ...]
 ) -> None:
-    """Its messages keep their ids and states, and say nothing of it."""
+    """Its messages keep their ids and states alone."""
     recipient = a_recipient_of(line, line.tenant("acme"))
     [message] = line.listed("ls", "--tenant", "acme")
 
@@ -381,7 +379,7 @@ def test_an_erased_recipient_leaves_nothing_personal(
     assert "ana" not in str(shown).lower()
 
 
-def test_a_recipient_of_another_tenant_is_not_found(line: CommandLine) -> None:
+def test_recipient_of_another_tenant_is_not_found(line: CommandLine) -> None:
     """Nothing leaks, nothing changes."""
     recipient = a_recipient_of(line, line.tenant("acme"))
     line.tenant("brasa")

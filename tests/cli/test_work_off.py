@@ -1,4 +1,4 @@
-"""Working off what is due, once: what `carteiro process` does, on the library."""
+"""One-shot processing of due messages: `carteiro process`, through the library."""
 
 import asyncio
 from dataclasses import replace
@@ -21,8 +21,8 @@ async def sent(
     return await post.send(tenant="acme", to=to, subject="Bom dia", text="Olá", **fields)
 
 
-async def test_no_more_than_the_limit_is_taken() -> None:
-    """The rest is as if nobody had looked."""
+async def test_limit_bounds_the_processed_messages() -> None:
+    """The rest is not changed."""
     async with Carteiro.open("memory://") as post:
         for _ in range(5):
             await sent(post)
@@ -32,8 +32,8 @@ async def test_no_more_than_the_limit_is_taken() -> None:
         assert await post.work_off() == {State.SENT: 3}
 
 
-async def test_what_is_not_due_is_left() -> None:
-    """Neither what is scheduled nor what waits for its next attempt keeps it from ending."""
+async def test_messages_that_are_not_due_stay() -> None:
+    """Neither a schedule nor a retry delay keeps it from ending."""
     async with Carteiro.open("memory://") as post:
         later = await sent(post, scheduled_at=datetime.now(UTC) + timedelta(hours=1))
         again = await sent(post, "throttle-1@sandbox.test")
@@ -45,7 +45,7 @@ async def test_what_is_not_due_is_left() -> None:
         assert (await row_of(post, again.id)).attempts == 1
 
 
-async def test_what_a_cap_holds_back_comes_when_there_is_room() -> None:
+async def test_messages_held_by_a_concurrency_limit_are_processed() -> None:
     """One at a time is still all of them."""
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
@@ -55,16 +55,16 @@ async def test_what_a_cap_holds_back_comes_when_there_is_room() -> None:
         assert await post.work_off() == {State.SENT: 3}
 
 
-async def test_what_is_due_in_a_moment_is_waited_for() -> None:
-    """A store that says "again in a few milliseconds" has work: a slot that has just become free shows so late."""
+async def test_message_due_in_a_moment_is_waited_for() -> None:
+    """A store that answers "again in a few milliseconds" has work: a freed slot shows late."""
     async with Carteiro.open("memory://") as post:
         await sent(post, scheduled_at=datetime.now(UTC) + timedelta(milliseconds=15))
 
         assert await post.work_off() == {State.SENT: 1}
 
 
-async def test_what_waited_too_long_expires_first() -> None:
-    """Where no worker stays, somebody must look."""
+async def test_overdue_messages_expire_first() -> None:
+    """Without a permanent worker, nobody else expires them."""
     async with Carteiro.open("memory://") as post:
         late = await sent(post, ttl=1)
         await asyncio.sleep(0.005)
@@ -75,8 +75,8 @@ async def test_what_waited_too_long_expires_first() -> None:
         assert (await row_of(post, late.id)).state is State.EXPIRED
 
 
-async def test_it_can_be_stopped() -> None:
-    """What is under way may end; nothing more is taken."""
+async def test_run_can_be_stopped() -> None:
+    """Messages in flight may end; no more are claimed."""
     async with Carteiro.open("memory://", workers={"email_slots": 1}) as post:
         for _ in range(3):
             await sent(post, "slow-0.05@sandbox.test")
@@ -90,8 +90,8 @@ async def test_it_can_be_stopped() -> None:
         assert states == {State.SENT: 1}
 
 
-async def test_the_limit_counts_e_mails_and_tasks_together() -> None:
-    """Pools claim side by side otherwise; here no two of them may use up the same limit."""
+async def test_limit_counts_emails_and_tasks_together() -> None:
+    """Pools claim concurrently, but here no two of them may use up the same limit."""
     async with Carteiro.open("memory://") as post:
 
         @post.task("note")
@@ -107,7 +107,7 @@ async def test_the_limit_counts_e_mails_and_tasks_together() -> None:
     assert (first, rest) == ({State.SENT: 2}, {State.SENT: 4})
 
 
-async def test_each_pool_is_worked_off() -> None:
+async def test_each_pool_is_processed() -> None:
     """A pool with nothing due does not end the run of another, whose jobs come one by one."""
     async with Carteiro.open("memory://") as post:
 
@@ -122,8 +122,8 @@ async def test_each_pool_is_worked_off() -> None:
         assert await post.work_off() == {State.SENT: 4}
 
 
-async def test_a_store_that_cannot_be_reached_ends_the_run() -> None:
-    """A timer tries again later: the run does not wait for the store to come back."""
+async def test_unreachable_store_ends_the_run() -> None:
+    """A timer starts the next run later; this one does not wait for the store."""
 
     class Unreachable(Through):
         async def claim(self, **_: Any) -> Claimed:

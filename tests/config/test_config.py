@@ -1,4 +1,4 @@
-"""Settings: their layers, their origins, and what is said when one is wrong."""
+"""Settings: their layers, their origins, and their errors."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ from carteiro.model import ApiLimits, Fairness, SendLimit
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A carteiro.toml lying about must not decide a test."""
+    """A carteiro.toml of the current folder must not decide a test."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -27,7 +27,7 @@ def loaded(
     environ: Mapping[str, str] | None = None,
     **overrides: object,
 ) -> Settings:
-    """Settings from nothing but what the test says; ``delivery__lease_ms`` is a key with a dot."""
+    """Settings of this test alone; ``delivery__lease_ms`` is a key with a dot."""
     flags = {key.replace("__", "."): raw for key, raw in overrides.items()}
     return load(file=file, environ=environ or {}, overrides=flags)
 
@@ -65,7 +65,7 @@ def comment_of(key: str) -> str:
 # --- the default file -------------------------------------------------------------------------
 
 
-def test_the_default_file_and_the_settings_name_the_same_keys_in_the_same_order() -> None:
+def test_default_file_and_settings_have_the_same_keys_in_the_same_order() -> None:
     """The default file is the only source of defaults, so neither side may know a key alone."""
     in_file = [key for key in keys_of(tomllib.loads(config.default_text())) if "tiers." not in key]
 
@@ -73,7 +73,7 @@ def test_the_default_file_and_the_settings_name_the_same_keys_in_the_same_order(
 
 
 @pytest.mark.parametrize("key", [*config.setting_keys(), "tiers.standard"])
-def test_every_setting_says_why_it_exists(key: str) -> None:
+def test_every_setting_has_a_comment(key: str) -> None:
     """The default file is the reference page: each key has a comment right above it."""
     assert comment_of(key)
 
@@ -81,8 +81,7 @@ def test_every_setting_says_why_it_exists(key: str) -> None:
 @pytest.mark.parametrize(
     "section", ["provider", "environment", "retry.preset", "retry.charge", "log.level"]
 )
-def test_a_choice_is_explained_with_all_its_values(section: str) -> None:
-    """What the code enumerates, the comment must enumerate too."""
+def test_enum_setting_is_documented_with_all_its_values(section: str) -> None:
     model, name = Settings, section
     if "." in section:
         outer, name = section.split(".")
@@ -93,7 +92,7 @@ def test_a_choice_is_explained_with_all_its_values(section: str) -> None:
 
 
 def test_durations_lose_their_suffix_and_gain_a_type() -> None:
-    """Units live in the name at the edge and in the type inside."""
+    """Outside, the unit is in the name; inside, it is in the type."""
     settings = loaded()
 
     assert settings.delivery.call_limit == timedelta(seconds=30)
@@ -101,8 +100,7 @@ def test_durations_lose_their_suffix_and_gain_a_type() -> None:
     assert settings.dead_letters.ttl == timedelta(days=7)
 
 
-def test_the_fairness_defaults_are_those_of_the_model() -> None:
-    """The model's Fairness claims the settings' own defaults."""
+def test_fairness_defaults_are_those_of_the_model() -> None:
     assert loaded().fairness.as_value() == Fairness()
 
 
@@ -112,13 +110,13 @@ def test_zero_retention_keeps_for_good() -> None:
     assert loaded(retention__bodies_ms=5).retention.bodies == timedelta(milliseconds=5)
 
 
-def test_the_api_limits_are_those_of_the_model() -> None:
-    """The model's ApiLimits claim the settings' own defaults; 0 is no limit."""
+def test_api_limits_are_those_of_the_model() -> None:
+    """0 means no limit."""
     assert loaded().api.limits == ApiLimits()
     assert loaded(api__per_hour=0, api__per_day=7).api.limits == ApiLimits(100, None, 7)
 
 
-def test_a_send_limit_of_zero_is_no_limit() -> None:
+def test_send_limit_of_zero_is_unlimited() -> None:
     """The global limiter exists and is off by default."""
     assert loaded().send_limit.as_value() is None
     assert loaded(send_limit__count=100).send_limit.as_value() == SendLimit(
@@ -134,7 +132,7 @@ def test_a_send_limit_of_zero_is_no_limit() -> None:
         ("development", "pipeline", "pipeline"),
     ],
 )
-def test_the_environment_picks_the_preset_unless_one_is_named(
+def test_environment_picks_the_preset_unless_one_is_named(
     environment: str, preset: str, chosen: str
 ) -> None:
     """A named preset wins over the environment's."""
@@ -144,13 +142,14 @@ def test_the_environment_picks_the_preset_unless_one_is_named(
 @pytest.mark.parametrize(
     ("slots", "network", "used"), [(0, True, 5), (0, False, 200), (7, True, 7), (7, False, 7)]
 )
-def test_email_slots_follow_the_provider_unless_given(slots: int, network: bool, used: int) -> None:
+def test_email_slots_depend_on_the_provider_by_default(
+    slots: int, network: bool, used: int
+) -> None:
     """A network provider gets few slots, a local one many."""
     assert loaded(workers__email_slots=slots).workers.email_slots_for(network=network) == used
 
 
-def test_settings_cannot_be_changed() -> None:
-    """Settings are values."""
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         loaded().api.port = 1  # type: ignore[misc]
 
@@ -158,7 +157,7 @@ def test_settings_cannot_be_changed() -> None:
 # --- layers and origins -----------------------------------------------------------------------
 
 
-def test_each_layer_wins_over_the_one_below_and_leaves_its_name() -> None:
+def test_each_layer_wins_over_the_one_below_and_is_the_origin() -> None:
     """Default < file < environment < flag."""
     a_file("[api]\nhost = 'file'\nport = 1\n[log]\nlevel = 'warn'")
     environ = {"CARTEIRO_API_HOST": "env", "CARTEIRO_API_PORT": "2"}
@@ -172,8 +171,8 @@ def test_each_layer_wins_over_the_one_below_and_leaves_its_name() -> None:
     assert settings.origin("store") == "default"
 
 
-def test_everything_given_is_listed_in_the_order_of_the_default_file() -> None:
-    """What `config show` prints: each key once, the value that counts, its origin."""
+def test_all_values_are_listed_in_the_order_of_the_default_file() -> None:
+    """The output of `config show`: each key once, its effective value, its origin."""
     given = loaded(store="memory://").given()
 
     assert [each.key for each in given if each.key != "tiers.standard"] == list(
@@ -182,7 +181,7 @@ def test_everything_given_is_listed_in_the_order_of_the_default_file() -> None:
     assert (given[0].key, given[0].raw, given[0].origin) == ("store", "memory://", "flag")
 
 
-def test_a_named_file_is_read_instead_of_the_one_that_lies_about(tmp_path: Path) -> None:
+def test_named_file_is_read_instead_of_the_local_one(tmp_path: Path) -> None:
     """A path given by flag wins over CARTEIRO_CONFIG, which wins over ./carteiro.toml."""
     a_file("api.host = 'lying-about'")
     by_env = a_file("api.host = 'by-env'", "env.toml")
@@ -203,13 +202,13 @@ def test_names_of_errors_are_separated_by_spaces(names: str) -> None:
     assert loaded(tickets__pause_errors=" A  HTTP_503 ").tickets.pause_errors == " A  HTTP_503 "
 
 
-def test_a_flag_that_was_not_given_changes_nothing() -> None:
-    """Command lines hand None through for what nobody typed."""
+def test_missing_flag_changes_nothing() -> None:
+    """The command line passes None for an option that was not typed."""
     assert loaded(store=None).origin("store") == "default"
 
 
 def test_top_level_settings_have_short_variables() -> None:
-    """The three that everybody needs are named without a section."""
+    """The three most used ones are named without a section."""
     environ = {
         "CARTEIRO_STORE": "memory://",
         "CARTEIRO_PROVIDER": "noop",
@@ -222,8 +221,8 @@ def test_top_level_settings_have_short_variables() -> None:
     assert settings.environment == "development"
 
 
-def test_tiers_are_the_users_own() -> None:
-    """The tiers table is free: files and variables add to it."""
+def test_tiers_table_accepts_any_name() -> None:
+    """Files and variables add to it."""
     a_file("[tiers]\ngold = 4")
 
     settings = loaded(environ={"CARTEIRO_TIERS_SILVER": "2.5"})
@@ -231,8 +230,8 @@ def test_tiers_are_the_users_own() -> None:
     assert settings.tiers == {"standard": 1.0, "gold": 4.0, "silver": 2.5}
 
 
-def test_variables_of_others_are_left_alone() -> None:
-    """Kubernetes names a service's address CARTEIRO_...; that is no typo of ours."""
+def test_unrelated_variables_are_ignored() -> None:
+    """Kubernetes sets CARTEIRO_... for a service's address; it is not a typo."""
     environ = {
         "PATH": "/bin",
         "CARTEIRO_PORT": "tcp://10.0.0.1:8025",
@@ -243,7 +242,7 @@ def test_variables_of_others_are_left_alone() -> None:
     assert loaded(environ=environ).api.port == 8025
 
 
-# --- what is wrong, and how it is said --------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def test_variables_of_others_are_left_alone() -> None:
         ("qqqqqq = 3", "qqqqqq (from carteiro.toml): no such setting"),
     ],
 )
-def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, said: str) -> None:
+def test_unknown_key_is_refused_with_the_nearest_known_one(text: str, said: str) -> None:
     """A typo must not be a setting that silently does nothing."""
     a_file(text)
 
@@ -274,14 +273,13 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, said: s
         ("CARTEIRO_TIERS_", "no such setting"),
     ],
 )
-def test_an_unknown_variable_is_refused_with_the_nearest_known_one(name: str, said: str) -> None:
-    """The environment is no place for silent typos either."""
+def test_unknown_variable_is_refused_with_the_nearest_known_one(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         loaded(environ={name: "1"})
 
 
-def test_an_unknown_flag_is_refused() -> None:
-    """Overrides are held to the same keys."""
+def test_unknown_flag_is_refused() -> None:
+    """Overrides have the same keys."""
     with pytest.raises(ConfigError, match=r"api\.prt \(from flag\).*did you mean api\.port\?"):
         loaded(api__prt=1)
 
@@ -343,22 +341,22 @@ def test_an_unknown_flag_is_refused() -> None:
         ("environment = 'staging'", "should be 'development' or 'production'"),
     ],
 )
-def test_a_wrong_value_says_which_where_from_and_what_is_allowed(text: str, said: str) -> None:
-    """Whoever reads the message can mend it without opening the docs."""
+def test_wrong_value_is_reported_with_origin_and_allowed_values(text: str, said: str) -> None:
+    """A reader can fix it without opening the docs."""
     a_file(text)
 
     with pytest.raises(ConfigError, match=re.escape(said)):
         loaded()
 
 
-def test_a_wrong_variable_is_named() -> None:
-    """The origin of a wrong value is the place to mend it."""
+def test_wrong_variable_is_named() -> None:
+    """The origin of a wrong value is the place to fix it."""
     with pytest.raises(ConfigError, match="environment variable CARTEIRO_LOG_LEVEL"):
         loaded(environ={"CARTEIRO_LOG_LEVEL": "loud"})
 
 
-def test_all_wrong_values_are_told_at_once() -> None:
-    """Nobody likes to mend a file line by line, start by start."""
+def test_all_wrong_values_are_reported_at_once() -> None:
+    """Nobody has to fix a file line by line, start by start."""
     a_file("[api]\nport = -1\n[log]\nlevel = 'loud'")
 
     with pytest.raises(ConfigError) as raised:
@@ -368,23 +366,23 @@ def test_all_wrong_values_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"CARTEIRO_CONFIG": "missing.toml"}])
-def test_a_named_file_must_exist(environ: Mapping[str, str]) -> None:
+def test_named_file_must_exist(environ: Mapping[str, str]) -> None:
     """Asking for a file and running without it would be a surprise."""
     with pytest.raises(ConfigError, match=r"missing\.toml: cannot be read"):
         loaded(file=None if environ else "missing.toml", environ=environ)
 
 
 @pytest.mark.parametrize("written", [b"store = ", b"store = '\xff'"])
-def test_a_file_that_is_not_toml_is_named(written: bytes) -> None:
-    """A broken file is told by name and line, not by a traceback."""
+def test_file_that_is_not_toml_is_named(written: bytes) -> None:
+    """With its line, and without a traceback."""
     Path("carteiro.toml").write_bytes(written)
 
     with pytest.raises(ConfigError, match=r"carteiro\.toml: is not a TOML file"):
         loaded()
 
 
-def test_a_password_in_an_address_is_not_shown() -> None:
-    """Whoever looks at the settings, or at an error about them, does not learn it."""
+def test_password_in_an_address_is_not_shown() -> None:
+    """Neither in the settings nor in an error about them."""
     with pytest.raises(ConfigError) as raised:
         load(environ={"CARTEIRO_STORE": "mysql://ana:s3cret@db/mail"})
     assert "s3cret" not in str(raised.value)
@@ -403,21 +401,21 @@ def test_a_password_in_an_address_is_not_shown() -> None:
         "redis+sentinel://:s3cret@one:26379,two:26380/main/3?password=s3cret",
     ],
 )
-def test_an_address_of_a_queue_is_taken_as_it_is(url: str) -> None:
-    """With and without what can be left out."""
+def test_queue_address_is_kept_as_written(url: str) -> None:
+    """With and without its optional parts."""
     assert load(environ={"CARTEIRO_QUEUE": url}).queue == url
 
 
-def test_dead_tickets_have_a_topic_of_their_own() -> None:
-    """They would be read again, and die again, for ever."""
+def test_dead_tickets_need_a_separate_topic() -> None:
+    """Otherwise they would be read again, and die again, for ever."""
     with pytest.raises(
         ConfigError, match=r"tickets\.dlq_topic.*should not be the topic of the tickets"
     ):
         load(environ={"KAFKA_DLQ_TOPIC": "execution.tickets"})
 
 
-def test_types_of_tickets_keep_their_case_and_their_dots(tmp_path: Path) -> None:
-    """They are names of others."""
+def test_ticket_types_keep_their_case_and_their_dots(tmp_path: Path) -> None:
+    """Other systems name them."""
     file = tmp_path / "carteiro.toml"
     file.write_text('[ticket_urls]\n"DEPLOY.v2" = "http://127.0.0.1/deploy"\n', "utf-8")
 
@@ -442,14 +440,14 @@ def test_types_of_tickets_keep_their_case_and_their_dots(tmp_path: Path) -> None
         ("tickets.drain_ms", 240_001, "at most 240000: .* max.poll.interval.ms"),
     ],
 )
-def test_a_setting_of_tickets_says_what_it_should_be(key: str, wrong: object, told: str) -> None:
-    """In words, not as a pattern."""
+def test_ticket_setting_error_describes_the_format(key: str, wrong: object, told: str) -> None:
+    """In text, not as a pattern."""
     with pytest.raises(ConfigError, match=rf"{key} = .*: should be {told}"):
         load(environ={}, overrides={key: wrong})
 
 
-def test_the_longest_drain_is_taken() -> None:
-    """The bound belongs to what is allowed."""
+def test_longest_drain_is_valid() -> None:
+    """The bound is inclusive."""
     settings = load(environ={}, overrides={"tickets.drain_ms": 240_000})
 
     assert settings.tickets.drain == timedelta(minutes=4)

@@ -1,4 +1,4 @@
-"""Retry presets of one's own in the settings: what is taken, and how what is wrong is told."""
+"""Custom retry presets in the settings: valid ones, and errors."""
 
 import json
 import re
@@ -28,8 +28,8 @@ def settings_of(tmp_path: Path, text: str) -> Settings:
     return load(file=file, environ={})
 
 
-def test_a_table_is_a_preset(tmp_path: Path) -> None:
-    """Waits that double, capped or not, or a table of them; the jitter is that of the others if none is named."""
+def test_table_is_a_preset(tmp_path: Path) -> None:
+    """Delays that double, capped or not, or a table of them; the default jitter is that of the others."""
     settings = settings_of(
         tmp_path,
         "[retry.presets.fast]\nattempts = 4\nbase_ms = 1000\ncap_ms = 2000\n"
@@ -47,8 +47,8 @@ def test_a_table_is_a_preset(tmp_path: Path) -> None:
     assert settings.presets.items() > PRESETS.items()
 
 
-def test_a_variable_holds_them_as_json() -> None:
-    """As every setting, they can stand in the environment; the one in force may be one of them."""
+def test_variable_holds_presets_as_json() -> None:
+    """The preset in force may be one of them."""
     environ = {
         "CARTEIRO_RETRY_PRESETS": json.dumps({"calm": CALM}),
         "CARTEIRO_RETRY_PRESET": "calm",
@@ -105,15 +105,15 @@ def test_a_variable_holds_them_as_json() -> None:
         ),
     ],
 )
-def test_a_bad_preset_says_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
-    """Which, what was written, where, and what is allowed."""
+def test_invalid_preset_is_reported(tmp_path: Path, text: str, says: str) -> None:
+    """Which, its value, its origin, and what is allowed."""
     with pytest.raises(ConfigError) as refused:
         settings_of(tmp_path, text)
 
     assert says in re.sub(r"\(from \S*/", "(from ", str(refused.value))
 
 
-# --- wherever a preset is named -----------------------------------------------------------------
+# --- references to a preset ---------------------------------------------------------------------
 
 
 async def _job(post: Carteiro, **fields: object) -> LeasedJob:
@@ -121,8 +121,8 @@ async def _job(post: Carteiro, **fields: object) -> LeasedJob:
     return await claimed_alone(post.backend.store)
 
 
-async def test_a_tenant_and_a_template_can_name_one() -> None:
-    """Over HTTP, each wins over what comes after it; what nobody has named is refused."""
+async def test_tenant_and_template_can_name_a_preset() -> None:
+    """Over HTTP, each wins over the next; an unknown one is refused."""
     async with opened(
         "memory://", retry={"presets": {"calm": CALM, "few": CALM | {"attempts": 2}}}
     ) as post:
@@ -143,8 +143,8 @@ async def test_a_tenant_and_a_template_can_name_one() -> None:
             assert fields_in(error_in(response, 422, "INVALID_VALUE")) == ["retryPreset"]
 
 
-async def test_a_name_that_is_gone_falls_back() -> None:
-    """A tenant may still name what the settings no longer have: it goes by the preset in force."""
+async def test_missing_preset_falls_back() -> None:
+    """A tenant may still name a deleted preset: the preset in force applies."""
     async with opened("memory://") as post:
         await post.backend.tenants.define([a_tenant(retry_preset="calm")])
 
@@ -153,8 +153,8 @@ async def test_a_name_that_is_gone_falls_back() -> None:
         assert policy.max_attempts == PRESETS["gateway"].max_attempts
 
 
-async def test_a_task_can_name_one() -> None:
-    """As it can name one that comes with Carteiro."""
+async def test_task_can_name_a_preset() -> None:
+    """As it can name a built-in one."""
     async with opened("memory://", retry={"presets": {"calm": CALM}}) as post:
         post.task("calm", retry="calm")
 

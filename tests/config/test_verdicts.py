@@ -1,4 +1,4 @@
-"""Rules of one's own in the settings: what is taken, and how what is wrong is told."""
+"""Custom classification rules in the settings: valid ones, and errors."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def own_rules(tmp_path: Path, text: str) -> tuple[OwnRule, ...]:
     return load(file=file, environ={}).own_rules
 
 
-def test_a_table_is_a_rule(tmp_path: Path) -> None:
+def test_table_is_a_rule(tmp_path: Path) -> None:
     """With all its conditions, in the order of the file."""
     whole = (
         '[[verdicts]]\nname = "a"\nprovider = "smtp"\nstage = "rcpt"\nmx = "example.com"\n'
@@ -45,13 +45,11 @@ def test_a_table_is_a_rule(tmp_path: Path) -> None:
     )
 
 
-def test_without_any_there_are_none() -> None:
-    """The default is what comes with Carteiro."""
+def test_default_is_no_custom_rule() -> None:
     assert load(environ={}).own_rules == ()
 
 
-def test_a_variable_holds_them_as_json() -> None:
-    """As every setting, they can stand in the environment."""
+def test_variable_holds_rules_as_json() -> None:
     rule = {
         "name": "a",
         "code": "550",
@@ -105,8 +103,8 @@ def test_a_variable_holds_them_as_json() -> None:
         (f'name = "a"\ncode = "1"\n{MEANING}[[verdicts]]\nname = "a"', "names that differ: a"),
     ],
 )
-def test_a_wrong_rule_is_refused_at_start(tmp_path: Path, table: str, says: str) -> None:
-    """It says which, where, and what is allowed."""
+def test_invalid_rule_is_refused_at_start(tmp_path: Path, table: str, says: str) -> None:
+    """The error names the rule, its origin, and what is allowed."""
     with pytest.raises(ConfigError, match=re.escape(says)) as told:
         own_rules(tmp_path, f"[[verdicts]]\n{table}")
 
@@ -114,13 +112,13 @@ def test_a_wrong_rule_is_refused_at_start(tmp_path: Path, table: str, says: str)
 
 
 @pytest.mark.parametrize("text", ["verdicts = 3", 'verdicts = ["x"]', 'verdicts = "["'])
-def test_what_is_no_list_of_tables_is_refused(tmp_path: Path, text: str) -> None:
-    """It says how they are written."""
+def test_value_that_is_not_a_list_of_tables_is_refused(tmp_path: Path, text: str) -> None:
+    """The error shows the format."""
     with pytest.raises(ConfigError, match=r"should be \[\[verdicts\]\] tables"):
         own_rules(tmp_path, text)
 
 
-def test_one_bracket_too_few_is_told(tmp_path: Path) -> None:
-    """Else its keys would be settings that nobody knows."""
+def test_missing_bracket_is_reported(tmp_path: Path) -> None:
+    """Otherwise its keys would be unknown settings."""
     with pytest.raises(ConfigError, match=r"write \[\[verdicts\]\], in two brackets"):
         own_rules(tmp_path, f'[verdicts]\nname = "a"\ncode = "550"\n{MEANING}')

@@ -1,4 +1,4 @@
-"""Every promise that a port makes has its module here, and every module here tries a promise."""
+"""Every promise of a port has its module here, and every module here tests a promise."""
 
 import inspect
 import re
@@ -10,11 +10,11 @@ from carteiro import ports
 
 HERE = Path(__file__).parent
 _FOLDER = re.compile(r"``tests/contract/(\w+)``")
-_PROMISE = re.compile(r"^([a-z]+) {2,}\S", re.MULTILINE)  # one word, a gap, what it means
+_PROMISE = re.compile(r"^([a-z]+) {2,}\S", re.MULTILINE)  # one word, a gap, its meaning
 
 
 def _promises() -> dict[str, list[str]]:
-    """The promises that each port lists, by the folder that it names."""
+    """The promises of each port, by the folder that it names."""
     texts = [inspect.cleandoc(vars(ports)[name].__doc__ or "") for name in ports.__all__]
     return {match[1]: _PROMISE.findall(text) for text in texts if (match := _FOLDER.search(text))}
 
@@ -27,7 +27,7 @@ PROMISES = _promises()
 
 
 def test_every_port_names_its_folder() -> None:
-    """A protocol among the ports says where its promises are tried; values and helpers make none."""
+    """A protocol among the ports names the folder of its promises; values and helpers have none."""
     protocols = [
         name for name in ports.__all__ if getattr(vars(ports)[name], "_is_protocol", False)
     ]
@@ -37,7 +37,7 @@ def test_every_port_names_its_folder() -> None:
 
 @pytest.mark.parametrize("folder", PROMISES)
 def test_every_promise_has_its_module(folder: str) -> None:
-    """A promise exists only with a module that tries it; a port with one promise needs one module."""
+    """A promise exists only with a module that tests it; a port with one promise needs one module."""
     modules = _modules(folder)
 
     assert modules
@@ -45,23 +45,22 @@ def test_every_promise_has_its_module(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", PROMISES)
-def test_every_module_tries_a_promise(folder: str) -> None:
-    """A module is named after its promise, alone or followed by the part of it that it tries."""
+def test_every_module_tests_a_promise(folder: str) -> None:
+    """A module is named after its promise, alone or followed by the part of it that it tests."""
     promised = PROMISES[folder]
     astray = [name for name in _modules(folder) if promised and name.split("_")[0] not in promised]
 
     assert astray == []
 
 
-def test_no_folder_is_without_a_port() -> None:
-    """What nobody promised is not tried here."""
+def test_every_folder_has_a_port() -> None:
     folders = {path.parent.name for path in HERE.glob("*/test_*.py")}
 
     assert folders <= set(PROMISES)
 
 
-def test_every_module_says_first_whose_promise_it_tries() -> None:
-    """The docstring of a module starts with its port, so that a reader finds the way back."""
+def test_every_module_begins_with_its_port() -> None:
+    """Its docstring does, so that a reader finds the way back."""
     astray = [
         path.name
         for path in HERE.glob("*/test_*.py")

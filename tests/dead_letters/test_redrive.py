@@ -1,4 +1,4 @@
-"""Redriving at once and mending by hand: each is sent once, and nothing unjudged gets in."""
+"""Redriving many dead letters, and editing one: each is sent once, and every edit is validated."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ async def a_backend() -> AsyncIterator[Backend]:
 
 
 async def test_all_that_match_are_redriven_once() -> None:
-    """The others stay; asked again, there is nothing left to do."""
+    """The others stay; a second call has nothing to do."""
     async with a_backend() as backend:
         for _ in range(3):
             await buried(backend)
@@ -57,8 +57,8 @@ async def test_all_that_match_are_redriven_once() -> None:
         assert await found(backend, is_redriven=False) == [other]
 
 
-async def test_a_rate_makes_small_pages_with_pauses() -> None:
-    """Not more than so many a second; the first come at once."""
+async def test_rate_makes_small_pages_with_pauses() -> None:
+    """The rate bounds the messages a second; the first go at once."""
     async with a_backend() as backend:
         for _ in range(5):
             await buried(backend)
@@ -82,7 +82,7 @@ async def test_a_rate_makes_small_pages_with_pauses() -> None:
         assert pauses == [0.8, 0.4]
 
 
-async def test_a_rate_below_one_sends_one_at_a_time() -> None:
+async def test_rate_below_one_sends_one_at_a_time() -> None:
     """Half a message a second is one in two seconds."""
     async with a_backend() as backend:
         await buried(backend)
@@ -97,8 +97,8 @@ async def test_a_rate_below_one_sends_one_at_a_time() -> None:
         assert pauses == [2.0]
 
 
-async def test_what_dies_again_meanwhile_waits_for_another_time() -> None:
-    """A message that fails at once must not be sent round for ever."""
+async def test_message_that_dies_again_meanwhile_is_not_redriven_again() -> None:
+    """A message that fails at once must not be redriven for ever."""
     async with a_backend() as backend:
         for _ in range(3):
             await buried(backend)
@@ -114,7 +114,7 @@ async def test_what_dies_again_meanwhile_waits_for_another_time() -> None:
         assert tally.redriven == 3
 
 
-async def test_what_lost_its_content_is_counted_and_passed_over() -> None:
+async def test_message_without_content_is_counted_and_skipped() -> None:
     """The others go on."""
     async with a_backend() as backend:
         message = await buried(backend)
@@ -130,8 +130,8 @@ async def test_what_lost_its_content_is_counted_and_passed_over() -> None:
         assert tally == RedriveTally(redriven=1, no_content=1)
 
 
-async def test_what_is_on_its_way_is_not_asked_for() -> None:
-    """There is nothing to do for those who want it, whatever the filter says."""
+async def test_redriven_message_is_not_selected() -> None:
+    """It is in flight already, with any filter."""
     async with a_backend() as backend:
         await backend.dead_letters.redrive([await buried(backend)], by="ana")
 
@@ -140,13 +140,14 @@ async def test_what_is_on_its_way_is_not_asked_for() -> None:
         assert tally == RedriveTally()
 
 
-# --- mending one ----------------------------------------------------------------------------------
+# --- editing one
+# ----------------------------------------------------------------------------------
 
 
 async def revised(
     changes: dict[str, Any], *, kind: KindName = EMAIL, before: dict[str, Any] | None = None
 ) -> Revision:
-    """What an e-mail to Ana, or what was ``before``, becomes with these changes."""
+    """An e-mail to Ana, or ``before``, after these changes."""
     content = (
         stored_content(make_email(TO_ANA)) if before is None else orjson.dumps(before).decode()
     )
@@ -171,7 +172,7 @@ async def refusal(changes: dict[str, Any], **options: Any) -> list[str]:
     return [each.field for each in caught.value.fields]
 
 
-async def test_what_is_named_changes_and_the_rest_stays() -> None:
+async def test_named_fields_change_and_the_rest_stays() -> None:
     """Only the address was wrong."""
     revision = await revised({"to": "rui@EXAMPLE.com", "replyTo": "a@example.com"})
 
@@ -184,8 +185,8 @@ async def test_what_is_named_changes_and_the_rest_stays() -> None:
     )
 
 
-async def test_null_takes_a_field_away() -> None:
-    """And parts of a part."""
+async def test_null_removes_a_field() -> None:
+    """Also inside a nested object."""
     before = TO_ANA | {"text": "Oi", "headers": {"X-A": "1", "X-B": "2"}}
 
     email = restore_email(
@@ -216,13 +217,13 @@ async def test_null_takes_a_field_away() -> None:
         ({}, "body"),
     ],
 )
-async def test_what_makes_no_email_is_refused(changes: dict[str, Any], field: str) -> None:
-    """It is judged as any other, and only what is sent can change."""
+async def test_edit_to_an_invalid_email_is_refused(changes: dict[str, Any], field: str) -> None:
+    """It is validated like any other, and only the content can change."""
     assert await refusal(changes) == [field]
 
 
-async def test_another_template_may_speak() -> None:
-    """Its words take the place of those that were there."""
+async def test_template_can_be_replaced() -> None:
+    """The new template replaces the content."""
     revision = await revised({"template": {"type": "hello", "variables": {"x": "Ana"}}})
 
     email = restore_email(revision.content)
@@ -231,8 +232,8 @@ async def test_another_template_may_speak() -> None:
     assert (email.template.type, email.template.version) == ("hello", 1)
 
 
-async def test_what_a_template_said_can_be_mended_by_hand() -> None:
-    """It is still known which template it came from."""
+async def test_content_of_a_template_can_be_edited() -> None:
+    """The template that it came from is still recorded."""
     before = TO_ANA | {"template": {"type": "hello", "version": 3}}
 
     email = restore_email((await revised({"subject": "Oi!"}, before=before)).content)
@@ -242,8 +243,8 @@ async def test_what_a_template_said_can_be_mended_by_hand() -> None:
     assert email.template.version == 3
 
 
-async def test_the_recipient_follows_the_address() -> None:
-    """It is the same person, at the address that is right."""
+async def test_recipient_follows_the_address() -> None:
+    """It is the same person, at the correct address."""
     before = TO_ANA | {"recipient": {"email": "ana@example.com", "externalId": "c-1"}}
 
     revision = await revised({"to": "ana@example.org"}, before=before)
@@ -251,8 +252,8 @@ async def test_the_recipient_follows_the_address() -> None:
     assert revision.recipient == NewRecipient("ana@example.org", external_id="c-1")
 
 
-async def test_a_recipient_may_be_taken_away() -> None:
-    """Then it is for an address and nobody that is known."""
+async def test_recipient_can_be_removed() -> None:
+    """Then the e-mail has an address, and no known recipient."""
     before = TO_ANA | {"recipient": {"email": "ana@example.com", "externalId": "c-1"}}
 
     revision = await revised({"to": "rui@example.org", "recipient": None}, before=before)
@@ -260,8 +261,8 @@ async def test_a_recipient_may_be_taken_away() -> None:
     assert revision.recipient is None
 
 
-async def test_of_a_task_the_arguments_can_change() -> None:
-    """Those that it has, to any value that JSON can hold."""
+async def test_arguments_of_a_task_can_be_edited() -> None:
+    """The existing ones, to any value that JSON can hold."""
     revision = await revised({"n": None}, kind=TASK, before={"n": 1, "m": 2})
 
     assert orjson.loads(revision.content) == {"n": None, "m": 2}
@@ -271,14 +272,14 @@ async def test_of_a_task_the_arguments_can_change() -> None:
 @pytest.mark.parametrize(
     "changes", [{"to": "ana@example.com"}, {"n": object()}, {"n": "x" * 2**20}]
 )
-async def test_nothing_else_of_a_task_can_be_edited(changes: dict[str, Any]) -> None:
-    """What it is told to be would not fit its function."""
+async def test_other_fields_of_a_task_cannot_be_edited(changes: dict[str, Any]) -> None:
+    """Nor can an argument become a value that is too large or not JSON."""
     assert await refusal(changes, kind=TASK, before={"n": 1})
 
 
 @pytest.mark.parametrize("content", [None, ""])
-async def test_what_is_gone_cannot_be_edited(content: str | None) -> None:
-    """A body past its retention leaves nothing to change."""
+async def test_pruned_content_cannot_be_edited(content: str | None) -> None:
+    """There is nothing left to change."""
     async with a_backend() as backend:
         message = replace(await dead_row(backend), content=content)
 
@@ -286,7 +287,7 @@ async def test_what_is_gone_cannot_be_edited(content: str | None) -> None:
             await revise(message, {"to": "a@b.com"}, backend=backend)
 
 
-async def test_an_edited_dead_letter_goes_out_as_it_is_now() -> None:
+async def test_edited_dead_letter_is_sent_with_its_new_content() -> None:
     """From the stored content through the edit to the next worker."""
     async with a_backend() as backend:
         message = await dead_row(backend, content=stored_content(make_email(TO_ANA)))
@@ -304,17 +305,17 @@ async def test_an_edited_dead_letter_goes_out_as_it_is_now() -> None:
     ("kind", "content", "changes"),
     [(EMAIL, stored_content(make_email(TO_ANA)), {"subject": "Novo"}), (TASK, '{"n":1}', {"n": 2})],
 )
-async def test_an_edit_is_of_the_revision_that_was_read(
+async def test_edit_applies_to_the_revision_that_was_read(
     kind: KindName, content: str, changes: dict[str, Any]
 ) -> None:
-    """So that it cannot take the place of what another made of it meanwhile."""
+    """It cannot overwrite another edit made meanwhile."""
     async with a_backend() as backend:
         message = replace(await dead_row(backend, content=content, kind=kind), revision=7)
 
         assert (await revise(message, changes, backend=backend)).of == 7
 
 
-def test_every_field_that_is_sent_can_be_edited() -> None:
+def test_every_field_of_the_content_can_be_edited() -> None:
     """The list names fields that an e-mail has."""
     assert {
         field.alias or name for name, field in type(make_email(TO_ANA)).model_fields.items()

@@ -1,4 +1,4 @@
-"""The alert rules for Prometheus: each is tried at its threshold, and leads to a runbook that there is."""
+"""The alert rules for Prometheus: each is tested at its threshold, and links to an existing runbook."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ ALERTS: dict[str, dict[str, Any]] = {
     for group in yaml.safe_load(file.read_text("utf-8"))["groups"]
     for rule in group["rules"]
 }
-# As those who know the lane by its first names expect them: how bad, from where on, of what or over how long.
+# Alerts under their first, well-known names: severity, threshold, and metric or period.
 EXPECTED = {
     "FlowCDLQMessagesAccumulating": ("critical", "> 10", "carteiro_tickets_in_archive"),
     "FlowCHighDLQRate": ("warning", "> 0.1", "[5m]"),
@@ -42,21 +42,20 @@ def _tests_of(rules: Path) -> Path:
 
 
 @pytest.mark.parametrize("rules", FILES, ids=lambda file: file.name)
-def test_prometheus_takes_the_rules(rules: Path) -> None:
-    """All of them."""
+def test_prometheus_accepts_the_rules(rules: Path) -> None:
     count = sum(file == rules for file in RULES_OF.values())
     assert f"{count} rules found" in check_rules(rules)
 
 
 @pytest.mark.parametrize("rules", FILES, ids=lambda file: file.name)
-def test_the_rules_do_what_their_tests_say(rules: Path) -> None:
-    """Promtool plays the figures, and looks at which alerts come."""
+def test_rules_pass_their_unit_tests(rules: Path) -> None:
+    """Promtool replays the figures, and checks the alerts."""
     assert "SUCCESS" in run_rule_tests(_tests_of(rules))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_well_known_alerts_are_as_they_are_known(name: str) -> None:
-    """Whoever routes them by severity finds them."""
+def test_well_known_alerts_keep_their_names_and_severities(name: str) -> None:
+    """Routing by severity still finds them."""
     severity, threshold, window = EXPECTED[name]
 
     assert ALERTS[name]["labels"] == {"severity": severity}
@@ -83,8 +82,8 @@ def test_the_well_known_alerts_are_as_they_are_known(name: str) -> None:
         ("SchedulerSilent", "> 601"),
     ],
 )
-def test_another_threshold_is_found_out(name: str, threshold: str, tmp_path: Path) -> None:
-    """Whoever changes one by accident is told, with the name of the alert."""
+def test_changed_threshold_is_detected(name: str, threshold: str, tmp_path: Path) -> None:
+    """An accidental change fails with the name of the alert."""
     expression = ALERTS[name]["expr"]
     changed = re.sub(r"> [\d.]+$", threshold, expression)
     assert changed != expression
@@ -96,7 +95,7 @@ def test_another_threshold_is_found_out(name: str, threshold: str, tmp_path: Pat
         run_rule_tests(tmp_path / _tests_of(rules).name)
 
 
-def test_every_alert_is_seen_to_come() -> None:
+def test_every_alert_fires_in_a_test() -> None:
     """A rule that no test makes fire may never fire."""
     tests = [
         each
@@ -110,8 +109,8 @@ def test_every_alert_is_seen_to_come() -> None:
 
 
 @pytest.mark.parametrize("name", ALERTS)
-def test_an_alert_says_what_to_do(name: str) -> None:
-    """And its runbook is there."""
+def test_alert_says_what_to_do(name: str) -> None:
+    """And its runbook exists."""
     told = ALERTS[name]["annotations"]
 
     assert told["summary"]
@@ -120,8 +119,8 @@ def test_an_alert_says_what_to_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALERTS)
-def test_an_alert_is_about_figures_that_there_are(name: str) -> None:
-    """A misspelt metric is no error for Prometheus: its alert just never comes."""
+def test_alert_uses_existing_metrics(name: str) -> None:
+    """Prometheus accepts a misspelt metric, and its alert never fires."""
     named = set(_METRIC.findall(ALERTS[name]["expr"]))
 
     assert named

@@ -1,4 +1,4 @@
-"""The chart of the ticket lane: its values become settings that load, and its pods start commands that there are."""
+"""The chart of the ticket lane: its values become valid settings, and its pods start existing commands."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ CHANGES: dict[str, Any] = {
 
 
 def settings_of(folder: Path, **changes: Any) -> Settings:
-    """What a pod reads, as the chart writes it."""
+    """Settings of a pod, as the chart writes them."""
     made = rendered(CHART, **changes)["ConfigMap", "tickets-carteiro-tickets"]
     file = folder / "carteiro.toml"
     file.write_text(made["data"]["carteiro.toml"], "utf-8")
@@ -54,8 +54,8 @@ def pod_of(name: str, **changes: Any) -> dict[str, Any]:
     return template["spec"]  # type: ignore[no-any-return]
 
 
-def test_the_chart_has_the_defaults_of_the_settings(tmp_path: Path) -> None:
-    """But for where the servers are."""
+def test_chart_has_the_defaults_of_the_settings(tmp_path: Path) -> None:
+    """Except the addresses of the servers."""
     written = settings_of(tmp_path).tickets
     elsewhere = {"bootstrap_servers", "redis", "mongo"}
 
@@ -67,8 +67,8 @@ def test_the_chart_has_the_defaults_of_the_settings(tmp_path: Path) -> None:
     assert differing == elsewhere
 
 
-def test_the_values_of_the_dlq_become_settings(tmp_path: Path) -> None:
-    """As those who had `kafka.dlq` before expect it."""
+def test_dlq_values_become_settings(tmp_path: Path) -> None:
+    """Under the former names of `kafka.dlq`."""
     settings = settings_of(tmp_path, **CHANGES)
 
     assert settings.tickets.dlq_enabled is False
@@ -80,8 +80,8 @@ def test_the_values_of_the_dlq_become_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_what_is_of_kubernetes_is_passed_on(name: str) -> None:
-    """As it stands; where nothing is given nothing is said."""
+def test_kubernetes_values_are_passed_on(name: str) -> None:
+    """Unchanged; an empty value adds nothing."""
     passed_on = ("imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
     spec = pod_of(name, **CHANGES)
     [container] = spec["containers"]
@@ -93,8 +93,8 @@ def test_what_is_of_kubernetes_is_passed_on(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROCESSES)
 @pytest.mark.parametrize("changes", [{}, CHANGES], ids=["as it is", "changed"])
-def test_a_pod_starts_a_command_that_there_is(name: str, changes: dict[str, Any]) -> None:
-    """With options that it knows."""
+def test_pod_starts_an_existing_command(name: str, changes: dict[str, Any]) -> None:
+    """With valid options."""
     [container] = pod_of(name, **changes)["containers"]
     group, command, *options = container["args"]
 
@@ -103,8 +103,8 @@ def test_a_pod_starts_a_command_that_there_is(name: str, changes: dict[str, Any]
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_a_pod_is_asked_where_it_answers(name: str) -> None:
-    """On the port of its figures, which it is told, and at addresses that it has."""
+def test_probes_use_existing_paths_on_the_metrics_port(name: str) -> None:
+    """The pod gets that port as a setting."""
     [container] = pod_of(name, **CHANGES)["containers"]
     given = {each["name"]: each["value"] for each in container["env"]}
     settings = load(
@@ -119,8 +119,8 @@ def test_a_pod_is_asked_where_it_answers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_a_pod_finds_its_files(name: str) -> None:
-    """Every volume that is mounted is there, with the settings where the environment says."""
+def test_pod_finds_its_files(name: str) -> None:
+    """Every mounted volume exists, with the settings where the environment says."""
     spec = pod_of(name, **CHANGES)
     [container] = spec["containers"]
     given = {each["name"]: each["value"] for each in container["env"]}
@@ -131,22 +131,22 @@ def test_a_pod_finds_its_files(name: str) -> None:
     assert container["envFrom"] == [{"secretRef": {"name": "passwords"}}]
 
 
-def test_a_worker_has_time_to_end(tmp_path: Path) -> None:
-    """Or Kubernetes would kill what would have ended by itself."""
+def test_worker_has_time_to_stop(tmp_path: Path) -> None:
+    """Otherwise Kubernetes would kill jobs that would have ended."""
     drain = settings_of(tmp_path).tickets.drain.total_seconds()
 
     assert pod_of("worker")["terminationGracePeriodSeconds"] >= drain + 20
 
 
-def test_a_worker_without_time_to_end_is_refused() -> None:
-    """With what is too short."""
+def test_worker_without_time_to_stop_is_refused() -> None:
+    """The error names the value that is too short."""
     with pytest.raises(ChartRefused, match="terminationGracePeriodSeconds must be at least"):
         rendered(CHART, worker__drainMs=20_001)
 
     rendered(CHART, worker__drainMs=20_001, worker__terminationGracePeriodSeconds=41)
 
 
-def test_other_settings_are_other_pods() -> None:
+def test_changed_settings_restart_the_pods() -> None:
     """A pod reads its settings when it starts."""
     made = [rendered(CHART, kafka__group=group) for group in ("one", "other")]
     templates = [
@@ -156,7 +156,7 @@ def test_other_settings_are_other_pods() -> None:
     assert templates[0] != templates[1]
 
 
-def test_the_service_is_for_both() -> None:
+def test_service_selects_both_deployments() -> None:
     """Its selector is a part of the labels of either."""
     made = rendered(CHART)
     service = made["Service", "tickets-carteiro-tickets"]
@@ -169,7 +169,7 @@ def test_the_service_is_for_both() -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_either_can_be_left_out(name: str) -> None:
+def test_either_deployment_can_be_disabled(name: str) -> None:
     """By a value."""
     made = rendered(CHART, **{f"{name}__enabled": False})
 
@@ -177,8 +177,8 @@ def test_either_can_be_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, CHANGES], ids=["as it is", "changed"])
-def test_helm_makes_the_same_of_it(changes: dict[str, Any]) -> None:
-    """Where there is Helm, it is asked; elsewhere the other tests have to do."""
+def test_helm_renders_the_same(changes: dict[str, Any]) -> None:
+    """Where Helm is installed; elsewhere the other tests have to do."""
     ours = theirs = list(rendered(CHART, **changes).values())
     helm = shutil.which("helm")
     if helm is not None:
@@ -202,8 +202,8 @@ def _without_checksum(made: dict[str, Any]) -> str:
     return json.dumps(made, sort_keys=True)
 
 
-def test_the_topics_of_strimzi_are_those_of_the_settings() -> None:
-    """Under names that Kubernetes takes; the topic of dead letters as the lane itself makes it."""
+def test_strimzi_topics_match_the_settings() -> None:
+    """Under valid Kubernetes names; the topic of dead letters as the lane itself creates it."""
     text = (REPOSITORY / "deploy/strimzi/topics.yaml").read_text("utf-8")
     topics = {each["spec"]["topicName"]: each for each in yaml.safe_load_all(text)}
     dead = topics[DEFAULTS.dlq_topic]["spec"]

@@ -1,4 +1,4 @@
-"""The example of a production set-up: its settings load, its units are sound."""
+"""The example of a production set-up: its settings load, and its units are valid."""
 
 import json
 import re
@@ -42,48 +42,47 @@ SANDBOXING = re.compile(
 
 
 def settings_of_the_example(**changes: str) -> Settings:
-    """What a process reads when it starts with the example's environment."""
+    """Settings of a process with the example's environment."""
     environ = variables() | {"CARTEIRO_CONFIG": str(DEPLOY / "carteiro.toml")} | changes
     return load(environ=environ)
 
 
 def variables() -> dict[str, str]:
-    """The example's environment, also what stands there as a suggestion."""
+    """The example's environment, including commented-out suggestions."""
     lines = re.findall(r"^#?(\w+)=(.*)$", (DEPLOY / "carteiro.env").read_text(), re.MULTILINE)
     return dict(lines)
 
 
 def unit(path: Path) -> ConfigParser:
-    """A unit as systemd reads it, but for keys that stand in it twice: there the last one counts."""
+    """A unit as systemd reads it; of a repeated key only the last counts."""
     parser = ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read(path)
     return parser
 
 
-def test_the_example_settings_load() -> None:
-    """Nobody starts from a file with a misspelt setting."""
+def test_example_settings_load() -> None:
     settings = settings_of_the_example()
 
     assert (settings.provider, settings.environment) == ("smtp", "production")
     assert settings.store.startswith("sqlite:////")
 
 
-def test_the_password_is_where_the_settings_say() -> None:
-    """It stands in the environment that systemd reads, not in the settings."""
+def test_password_is_where_the_settings_say() -> None:
+    """In the environment that systemd reads, not in the settings."""
     named = settings_of_the_example().section(SmtpSettings).password
 
     assert named.removeprefix("env:") in variables()
 
 
-def test_the_environment_names_the_settings() -> None:
+def test_environment_names_the_settings() -> None:
     """Without it the process would start with the defaults."""
     assert variables()["CARTEIRO_CONFIG"] == "/etc/carteiro/carteiro.toml"
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-def test_a_unit_starts_a_command_that_there_is(path: Path) -> None:
-    """With the environment that the page tells people to install, and a folder that it may write to."""
+def test_unit_starts_an_existing_command(path: Path) -> None:
+    """With the documented environment, and a writable folder."""
     service = unit(path)["Service"]
     program, command, *_ = service["ExecStart"].split()
 
@@ -96,15 +95,15 @@ def test_a_unit_starts_a_command_that_there_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-def test_a_unit_waits_longer_than_the_grace(path: Path) -> None:
-    """Or systemd would kill what would have ended by itself."""
+def test_unit_waits_longer_than_the_grace_period(path: Path) -> None:
+    """Otherwise systemd would kill jobs that would have ended."""
     patience = timedelta(seconds=int(unit(path)["Service"]["TimeoutStopSec"]))
 
     assert patience > settings_of_the_example().delivery.grace + timedelta(seconds=10)
 
 
 def test_workers_are_as_confined_as_the_server() -> None:
-    """What one unit may not do, no other may."""
+    """A restriction of one unit is in all of them."""
     confined = [
         [line for line in path.read_text().splitlines() if SANDBOXING.match(line)] for path in UNITS
     ]
@@ -114,8 +113,8 @@ def test_workers_are_as_confined_as_the_server() -> None:
     assert all(each == confined[0] for each in confined)
 
 
-def test_a_timer_sends_what_is_due_every_two_minutes() -> None:
-    """With a unit of its name that ends by itself, and options that the command knows."""
+def test_timer_processes_due_messages_every_two_minutes() -> None:
+    """Its unit has the same name, ends by itself, and has valid options."""
     timer = unit(DEPLOY / "systemd/carteiro-process.timer")
     service = unit(DEPLOY / "systemd/carteiro-process.service")["Service"]
     _, command, *options = service["ExecStart"].split()
@@ -128,7 +127,7 @@ def test_a_timer_sends_what_is_due_every_two_minutes() -> None:
 
 
 @pytest.mark.parametrize("instance", range(10))
-def test_each_worker_has_a_port_of_its_own(instance: int) -> None:
+def test_each_worker_has_its_own_port(instance: int) -> None:
     """Two processes cannot listen on one."""
     service = unit(DEPLOY / "systemd/carteiro-worker@.service")["Service"]
     name, _, number = service["Environment"].replace("%i", str(instance)).partition("=")
@@ -139,8 +138,8 @@ def test_each_worker_has_a_port_of_its_own(instance: int) -> None:
     assert settings_of_the_example().metrics.port not in {settings.metrics.port, settings.api.port}
 
 
-def test_systemd_finds_no_fault(tmp_path: Path) -> None:
-    """Where there is systemd, it is asked; elsewhere the other tests have to do."""
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    """Where systemd is installed; elsewhere the other tests have to do."""
     asked = shutil.which("systemd-analyze")
     paths = [*UNITS, *sorted((DEPLOY / "systemd").glob("*.timer"))]
     for path in paths:
@@ -159,13 +158,13 @@ def test_systemd_finds_no_fault(tmp_path: Path) -> None:
 
 
 def composed(name: str) -> Settings:
-    """What a service of the compose file reads when it starts; the file is mounted, here it lies beside."""
+    """Settings of a service of the compose file; the mounted file is in the same folder here."""
     environ = SERVICES[name]["environment"] | {"CARTEIRO_CONFIG": str(DEPLOY / "carteiro.toml")}
     return load(environ=environ)
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_a_composed_service_starts_a_command_that_there_is(name: str) -> None:
+def test_composed_service_starts_an_existing_command(name: str) -> None:
     """With settings that load, and the settings file where it says."""
     service = SERVICES[name]
     settings = composed(name)
@@ -180,7 +179,7 @@ def test_a_composed_service_starts_a_command_that_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_a_composed_service_finds_its_servers(name: str) -> None:
+def test_composed_service_finds_its_servers(name: str) -> None:
     """Store and queue are services of the same file, which it waits for."""
     store, queue = urlsplit(composed(name).store), urlsplit(composed(name).queue)
 
@@ -192,15 +191,15 @@ def test_a_composed_service_finds_its_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_compose_waits_longer_than_the_grace(name: str) -> None:
-    """Or it would kill what would have ended by itself."""
+def test_compose_waits_longer_than_the_grace_period(name: str) -> None:
+    """Otherwise it would kill jobs that would have ended."""
     patience = timedelta(seconds=int(SERVICES[name]["stop_grace_period"].removesuffix("s")))
 
     assert patience > composed(name).delivery.grace + timedelta(seconds=10)
 
 
-def test_the_composed_api_is_published_where_it_listens() -> None:
-    """To this machine alone; and asked there whether it can accept."""
+def test_composed_api_is_published_where_it_listens() -> None:
+    """To this machine alone; its readiness is checked there."""
     api = composed("api").api
     [published] = SERVICES["api"]["ports"]
 
@@ -209,15 +208,15 @@ def test_the_composed_api_is_published_where_it_listens() -> None:
     assert f":{api.port}/health/ready" in SERVICES["api"]["healthcheck"]["test"][-1]
 
 
-def test_a_composed_worker_is_asked_where_it_answers() -> None:
-    """On the address of its figures: it has no other."""
+def test_composed_worker_is_checked_where_it_listens() -> None:
+    """On its metrics address: it has no other."""
     metrics = composed("worker").metrics
 
     assert metrics.host == "0.0.0.0"
     assert f":{metrics.port}/health/ready" in SERVICES["worker"]["healthcheck"]["test"][-1]
 
 
-def test_composed_servers_are_new_enough() -> None:
+def test_composed_servers_are_recent_enough() -> None:
     """And Redis is set up as `carteiro doctor` wants it."""
     postgres, redis = (SERVICES[name]["image"].split(":") for name in ("postgres", "redis"))
 
@@ -228,8 +227,8 @@ def test_composed_servers_are_new_enough() -> None:
     assert SERVICES["redis"]["command"][:2] == ["redis-server", "/etc/redis.conf"]
 
 
-def test_the_ticket_lane_is_asked_for() -> None:
-    """Whoever only sends e-mail starts none of its processes and servers."""
+def test_ticket_lane_is_opt_in() -> None:
+    """An installation for e-mail starts none of its processes and servers."""
     asked_for = sorted(name for name, service in SERVICES.items() if "profiles" in service)
 
     assert asked_for == ["alertmanager", "kafka", "mongo", *OF_TICKETS]
@@ -237,12 +236,12 @@ def test_the_ticket_lane_is_asked_for() -> None:
 
 
 def composed_tickets(name: str) -> TicketSettings:
-    """What a process of the ticket lane reads when it starts: from its environment alone."""
+    """Settings of a process of the ticket lane: from its environment alone."""
     return load(environ=SERVICES[name]["environment"]).tickets
 
 
-def test_the_composed_lane_has_a_worker_and_an_archive() -> None:
-    """Commands that there are, with options that they know."""
+def test_composed_lane_has_a_worker_and_an_archiver() -> None:
+    """Existing commands, with valid options."""
     commands = {leaf.name: leaf.command for leaf in generate.leaves()}
     begun = {}
     for name in OF_TICKETS:
@@ -253,8 +252,8 @@ def test_the_composed_lane_has_a_worker_and_an_archive() -> None:
     assert begun == {"run": "handlers:tickets", "archive": None}
 
 
-def test_the_composed_worker_finds_its_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are mounted where the image works, and can be loaded from there."""
+def test_composed_worker_finds_its_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are mounted in the working folder of the image, and can be loaded."""
     [mounted] = SERVICES["tickets-worker"]["volumes"]
     source, target, _ = mounted.split(":")
     workdir = re.findall(r"^WORKDIR (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[-1]
@@ -267,8 +266,8 @@ def test_the_composed_worker_finds_its_handlers(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", OF_TICKETS)
-def test_the_composed_lane_finds_its_servers(name: str) -> None:
-    """All are services of the same file, which it waits for; in Redis it has a database of its own."""
+def test_composed_lane_finds_its_servers(name: str) -> None:
+    """All are services of the same file, which it waits for; it has its own Redis database."""
     settings = composed_tickets(name)
     urls = (settings.redis, settings.mongo, settings.alertmanager)
     hosts = {urlsplit(each).hostname for each in (*urls, f"//{settings.bootstrap_servers}")}
@@ -282,8 +281,8 @@ def test_the_composed_lane_finds_its_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_TICKETS)
-def test_the_composed_lane_is_asked_where_it_answers_and_has_time_to_end(name: str) -> None:
-    """On the port of its figures; and nothing is killed that would have ended by itself."""
+def test_composed_lane_is_checked_where_it_listens_and_has_time_to_stop(name: str) -> None:
+    """On its metrics port; and no job is killed that would have ended."""
     settings, service = composed_tickets(name), SERVICES[name]
     patience = timedelta(seconds=int(service["stop_grace_period"].removesuffix("s")))
 
@@ -291,8 +290,8 @@ def test_the_composed_lane_is_asked_where_it_answers_and_has_time_to_end(name: s
     assert patience > settings.drain + timedelta(seconds=10)
 
 
-def test_the_composed_broker_is_the_tested_one() -> None:
-    """The same version, and where a setting is in both, the same: but for those of a machine, and of speed."""
+def test_composed_broker_is_the_tested_one() -> None:
+    """Same version and same settings, except those of the machine and of speed."""
     [version] = re.findall(
         r">kafka_2.13<.*\s*<version>(.*)</version>",
         (REPOSITORY / "tools/kafka/pom.xml").read_text(),
@@ -313,8 +312,8 @@ def test_the_composed_broker_is_the_tested_one() -> None:
     assert {name: composed_settings[name] for name in both} == {name: tested[name] for name in both}
 
 
-def test_the_image_has_what_it_needs() -> None:
-    """Everything that it copies is there, and it can speak to all servers."""
+def test_image_has_everything_it_needs() -> None:
+    """Every copied file exists, and it can talk to all servers."""
     text = (DEPLOY / "Dockerfile").read_text()
     copied = [
         name for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE) for name in line.split()
@@ -332,7 +331,7 @@ def test_the_image_has_what_it_needs() -> None:
 
 
 def image() -> tuple[dict[str, str], list[str], list[str]]:
-    """What its file says: the environment, the command, and the health check; as they are run here."""
+    """Environment, command and health check of the image, adapted to run here."""
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
     [variables] = re.findall(r"^ENV (.*)$", text, re.MULTILINE)
     [entry] = re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
@@ -347,8 +346,8 @@ def image() -> tuple[dict[str, str], list[str], list[str]]:
     return environ, ours, [sys.executable, str(DEPLOY / Path(file).name)]
 
 
-def test_the_image_is_reached_from_outside_and_says_whether_it_lives(tmp_path: Path) -> None:
-    """127.0.0.2 is this machine, too, but answers only where it is listened on all addresses."""
+def test_image_is_reachable_from_outside_and_reports_its_health(tmp_path: Path) -> None:
+    """127.0.0.2 is this machine, too, but answers only a listener on all addresses."""
     environ, command, check = image()
     ports = {name: str(free_port()) for name in ("API", "METRICS", "TICKETS_METRICS")}
     environ |= {f"CARTEIRO_{name}_PORT": port for name, port in ports.items()}
@@ -376,8 +375,8 @@ def test_the_image_is_reached_from_outside_and_says_whether_it_lives(tmp_path: P
     assert not is_healthy()
 
 
-def test_the_image_exposes_the_ports_that_it_has() -> None:
-    """Those of API, figures and ticket lane."""
+def test_image_exposes_its_ports() -> None:
+    """Those of API, metrics and ticket lane."""
     [ports] = re.findall(r"^EXPOSE (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
     settings = load(environ={})
 

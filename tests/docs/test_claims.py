@@ -1,4 +1,4 @@
-"""What prose lists or counts is what the code has."""
+"""Lists and numbers in the docs are those of the code."""
 
 import re
 from datetime import timedelta
@@ -93,7 +93,7 @@ DEFAULT_PRESET = PRESETS[SETTINGS.retry_preset]
 
 
 def lasting(policy: RetryPolicy) -> timedelta:
-    """From the first attempt to the last, if none takes any time."""
+    """Time from the first attempt to the last, if none takes any time."""
     return sum((policy.delay(failed, 0.5) for failed in range(1, policy.max_attempts)), ZERO)
 
 
@@ -181,12 +181,12 @@ def lasting(policy: RetryPolicy) -> timedelta:
         ),
     ],
 )
-def test_a_claim_in_prose_is_what_the_code_says(page: str, claim: str) -> None:
+def test_claim_in_the_docs_is_true(page: str, claim: str) -> None:
     """A number or a list that changes in the code must change on its page."""
     assert claim in " ".join(text_of(page).split())
 
 
-def test_the_table_of_html_is_what_is_judged() -> None:
+def test_table_of_html_is_true() -> None:
     """Each example is refused or allowed as it says."""
     examples = re.findall(r"^\| `(.*)` \| (refused|allowed) \|", text_of(HTML), re.MULTILINE)
 
@@ -195,14 +195,14 @@ def test_the_table_of_html_is_what_is_judged() -> None:
         assert (find_danger(html) is not None) is (verdict == "refused"), html
 
 
-def test_the_table_of_servers_is_what_is_installed() -> None:
+def test_table_of_servers_is_complete() -> None:
     """Every server that the tests start is explained, and no other."""
     [names] = re.findall(r"^all=\((.*)\)$", text_of("tools/services"), re.MULTILINE)
 
     assert _SERVER.findall((REPOSITORY / "tests/README.md").read_text("utf-8")) == names.split()
 
 
-def test_every_command_of_make_is_explained() -> None:
+def test_every_make_target_is_explained() -> None:
     """`make` lists every target with its purpose; the pages point there."""
     makefile = (REPOSITORY / "Makefile").read_text("utf-8")
     public = set(re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[0].split())
@@ -212,8 +212,8 @@ def test_every_command_of_make_is_explained() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if _METRIC.search(text_of(page))])
-def test_a_metric_that_is_named_exists(page: str) -> None:
-    """Whoever builds an alert on a page gets figures."""
+def test_named_metric_exists(page: str) -> None:
+    """An alert built on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
     known |= {metric.full_name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
     series = {name + end for name in known for end in _SERIES}
@@ -221,21 +221,21 @@ def test_a_metric_that_is_named_exists(page: str) -> None:
     assert set(_METRIC.findall(text_of(page))) - known - series - HEADERS == set()
 
 
-def test_every_code_of_our_own_is_explained() -> None:
-    """A failure that the code makes up itself can be looked up, and none else."""
+def test_every_own_code_is_explained() -> None:
+    """Every failure code that the code itself produces is documented, and no other."""
     sources = (REPOSITORY / "src/carteiro").rglob("*.py")
     made = {code for source in sources for code in _OWN_CODE.findall(source.read_text("utf-8"))}
 
     assert made == errors_page.OWN_CODES.keys()
 
 
-def test_the_stages_that_a_rule_can_name_are_all_told() -> None:
-    """A stage that is missing there is one that nobody writes a rule for."""
+def test_all_stages_for_a_rule_are_listed() -> None:
+    """Nobody writes a rule for an undocumented stage."""
     text = " ".join(text_of("docs/how-to/judge-answers-yourself.md").split())
 
     assert f"`stage` ({', '.join(f'`{stage}`' for stage in Stage)})" in text
 
 
-def test_every_header_of_a_dead_letter_is_told() -> None:
-    """Others read them, too."""
+def test_every_header_of_a_dead_letter_is_documented() -> None:
+    """Other systems read them, too."""
     assert set(re.findall(r"`([\w.-]+)`", text_of(TICKETS))) >= HEADERS

@@ -1,4 +1,4 @@
-"""Commands in the docs are commands that there are."""
+"""Commands in the docs exist."""
 
 import shlex
 
@@ -19,15 +19,15 @@ def _lines() -> list[str]:
 
 
 @pytest.mark.parametrize("line", _lines())
-def test_a_command_of_a_page_is_understood(line: str) -> None:
-    """Whoever pastes it is not told that there is no such option."""
-    command, *_ = line.split(" 2> ")  # where its log goes is the shell's
+def test_command_of_a_page_is_valid(line: str) -> None:
+    """With all its options."""
+    command, *_ = line.split(" 2> ")  # redirections are the shell's
     words = shlex.split(command, comments=True)
     name = next(name for many in (4, 3, 2) if (name := " ".join(words[:many])) in LEAVES)
 
     LEAVES[name].make_context(name, words[len(name.split()) :])
 
 
-def test_there_are_commands_to_look_at() -> None:
+def test_pages_have_commands() -> None:
     """A page that hides them from this test proves nothing."""
     assert len(_lines()) > 1

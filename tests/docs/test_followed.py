@@ -23,12 +23,12 @@ ORDER = '{"to":"ana@example.com","subject":"Order 17","text":"Thank you!"}'
 
 
 def a_tenant(line: CommandLine) -> None:
-    """One that nothing is asked of yet."""
+    """A tenant without messages."""
     line.tenant("acme")
 
 
 def a_message_that_waits(line: CommandLine) -> None:
-    """One is in the inbox, and one is for later."""
+    """One message is in the inbox, and one is scheduled."""
     line.tenant("acme")
     line.sent("ana@example.com", "--tenant", "acme")
     line.worked_off()
@@ -36,7 +36,7 @@ def a_message_that_waits(line: CommandLine) -> None:
 
 
 def letters(line: CommandLine) -> None:
-    """Of two tenants: a wrong address, and what the provider was too slow for."""
+    """Dead letters of two tenants: a wrong address, and a timeout of the provider."""
     for tenant in ("acme", "loud"):
         line.tenant(tenant)
         asyncio.run(_bury(line, tenant))
@@ -88,14 +88,14 @@ SERVED = ["docs/how-to/monitor.md", "docs/how-to/send-over-http.md", TUTORIAL]
 
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """A store in the folder that commands run in."""
+    """A store in the folder where commands run."""
     monkeypatch.chdir(tmp_path)
     return CommandLine(tmp_path)
 
 
 @pytest.mark.parametrize("page", PREPARED)
-def test_a_page_can_be_followed(page: str, line: CommandLine) -> None:
-    """Each command ends well and prints what the page shows."""
+def test_page_can_be_followed(page: str, line: CommandLine) -> None:
+    """Each command succeeds and prints what the page shows."""
     PREPARED[page](line)
     keys = line.listed("key", "ls", "--tenant", "acme")
 
@@ -103,7 +103,7 @@ def test_a_page_can_be_followed(page: str, line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("page", SERVED)
-async def test_a_page_can_be_followed_beside_a_server(page: str, line: CommandLine) -> None:
+async def test_page_can_be_followed_alongside_a_server(page: str, line: CommandLine) -> None:
     """The same, with `carteiro up` in another terminal."""
     async with up(line.folder) as running:
         key, token = running.keys
@@ -117,15 +117,14 @@ async def test_a_page_can_be_followed_beside_a_server(page: str, line: CommandLi
 
 
 def wait_for_the_worker(line: CommandLine) -> None:
-    """Until nothing is due: people are slower than that."""
+    """Wait until nothing is due: people are slower than that."""
     until = monotonic() + PATIENCE_S
     while any(each["inFlight"] or each["oldestDueAt"] for each in line.asked("stats")["depths"]):
         assert monotonic() < until
         sleep(0.02)
 
 
-async def test_a_first_start_says_what_the_tutorial_shows(line: CommandLine) -> None:
-    """Whoever starts it recognises it."""
+async def test_first_start_prints_what_the_tutorial_shows(line: CommandLine) -> None:
     shown = next(block for block in blocks_of(TUTORIAL) if block.language == "text")
     async with up(line.folder) as running:
         said = running.announced.replace(running.address, "http://127.0.0.1:8025")

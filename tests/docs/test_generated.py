@@ -1,4 +1,4 @@
-"""Pages that come from code say what the code says."""
+"""Generated pages are up to date with the code."""
 
 from dataclasses import fields
 
@@ -16,12 +16,12 @@ from support.set_ups import SET_UPS
 
 
 @pytest.mark.parametrize("name", generate.PAGES)
-def test_a_generated_page_is_up_to_date(name: str) -> None:
-    """What is enumerated in the docs comes from code; `make docs` writes it."""
+def test_generated_page_is_up_to_date(name: str) -> None:
+    """Lists in the docs come from code; `make docs` writes them."""
     assert (generate.REFERENCE / name).read_text("utf-8") == generate.PAGES[name]()
 
 
-def test_the_states_page_draws_every_transition() -> None:
+def test_states_page_draws_every_transition() -> None:
     """The diagram is the table of transitions, no more and no less."""
     page = generate.states_page()
 
@@ -31,14 +31,13 @@ def test_the_states_page_draws_every_transition() -> None:
 
 
 @pytest.mark.parametrize("key", config.setting_keys())
-def test_the_settings_page_has_every_setting(key: str) -> None:
-    """A setting nobody can look up does not exist."""
+def test_settings_page_has_every_setting(key: str) -> None:
     assert f"### `{key}`\n" in generate.settings_page()
 
 
 @pytest.mark.parametrize("table", sorted(config.FREE_TABLES))
-def test_the_settings_page_tells_what_goes_into_a_table_of_ones_own(table: str) -> None:
-    """Also where nothing is in it by default."""
+def test_settings_page_documents_free_tables(table: str) -> None:
+    """Also those that are empty by default."""
     _, _, section = generate.settings_page().partition(f"\n## [{table}]\n")
     text, _, _ = section.partition("\n## ")
 
@@ -46,8 +45,8 @@ def test_the_settings_page_tells_what_goes_into_a_table_of_ones_own(table: str) 
     assert f"`{config.env_name(table)}_" in text
 
 
-def test_the_verdicts_page_has_every_rule() -> None:
-    """A verdict names its rule, so that people can look it up: also what the words of SES add to a name."""
+def test_verdicts_page_has_every_rule() -> None:
+    """A verdict names its rule, so that people can look it up: also the rules for texts of SES."""
     page = generate.PAGES["verdicts.md"]()
     named = [f"smtp.text.{each.name}" for each in words.TEXT_RULES]
     named += [f"smtp.{system.name}.{each.name}" for system in SYSTEMS for each in system.rules]
@@ -56,7 +55,7 @@ def test_the_verdicts_page_has_every_rule() -> None:
     assert [name for name in named if f"| `{name}` |" not in page] == []
 
 
-def test_the_path_page_has_every_stage_in_its_order() -> None:
+def test_path_page_has_every_stage_in_its_order() -> None:
     """The stages are the files of the path, and their names sort in the order of travel."""
     headings = [line for line in generate.path_page().splitlines() if line.startswith("## ")]
 
@@ -64,13 +63,13 @@ def test_the_path_page_has_every_stage_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("local", sandbox.REPLIES)
-def test_the_sandbox_page_has_every_address(local: str) -> None:
-    """An address that plays something is documented with its reply."""
+def test_sandbox_page_has_every_address(local: str) -> None:
+    """Each special address is documented with its reply."""
     assert f"`{local}@{sandbox.DOMAIN}` | {sandbox.REPLIES[local]} |" in generate.sandbox_page()
 
 
-def test_the_providers_page_has_every_provider_and_every_feature() -> None:
-    """Whoever can be chosen is a column; what a provider can say of itself is a row."""
+def test_providers_page_has_every_provider_and_every_feature() -> None:
+    """A provider is a column; a feature is a row."""
     page = generate.providers_page()
 
     assert {f"`{name}`" for name in config.specs()} <= set(page.split())
@@ -78,8 +77,8 @@ def test_the_providers_page_has_every_provider_and_every_feature() -> None:
     assert page.count("\n| ") == len(fields(Features)) + 2
 
 
-def test_the_backends_page_names_every_store() -> None:
-    """Whatever the contract suite runs on keeps every promise of the page."""
+def test_backends_page_names_every_store() -> None:
+    """Every store of the contract suite keeps every promise of the page."""
     page = generate.backends_page()
 
     assert [each.name for each in SET_UPS if f"`{each.name}`" not in page] == []
@@ -88,7 +87,7 @@ def test_the_backends_page_names_every_store() -> None:
 @pytest.mark.parametrize(
     "name", ["email_outbox", "email_logs", "email_events", "recipients", "dlq"]
 )
-def test_the_names_that_people_know_can_be_queried(name: str) -> None:
+def test_public_relations_can_be_queried(name: str) -> None:
     """These relations are public: they stay, and their page lists their columns."""
     columns = generate.relations()[name]
 

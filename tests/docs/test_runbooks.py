@@ -1,4 +1,4 @@
-"""Runbooks work as they stand: every command is run, in order, on a store that has the trouble they are for."""
+"""Runbooks work: every command is run, in order, on a store that has the described trouble."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ SHORT_CALLS = {"CARTEIRO_DELIVERY_CALL_LIMIT_MS": "200", "CARTEIRO_ENVIRONMENT":
 
 
 def dead_letters_grow(line: CommandLine) -> None:
-    """The provider was away; there is a wrong address; and one tenant's letters are not wanted."""
+    """The provider was down; there is a wrong address; and one tenant's letters are not wanted."""
     line.tenant("acme")
     asyncio.run(_bury(line, "acme", "421", number=2))
     line.dead("--tenant", "acme")
@@ -35,7 +35,7 @@ def dead_letters_grow(line: CommandLine) -> None:
 
 
 def one_tenant_takes_all(line: CommandLine) -> None:
-    """One waits with a lot, another with one message."""
+    """One tenant has a long queue, another one message."""
     for tenant in ("acme", "loud"):
         line.tenant(tenant)
     for _ in range(3):
@@ -51,7 +51,7 @@ def nothing_is_sent(line: CommandLine) -> None:
 
 
 def many_failures(line: CommandLine) -> None:
-    """One is tried again later, one is dead."""
+    """One message is retried later, one is dead."""
     line.tenant("acme")
     line.sent("throttle-9@sandbox.test", "--tenant", "acme")
     line.worked_off()
@@ -59,7 +59,7 @@ def many_failures(line: CommandLine) -> None:
 
 
 def duplicates(line: CommandLine) -> None:
-    """An answer never came, nor did the second one."""
+    """The answers to both attempts were lost."""
     line.tenant("acme")
     message = line.sent("lost-reply@sandbox.test", "--tenant", "acme")
     while line.asked("show", message)["status"] != "FAILED":
@@ -67,14 +67,14 @@ def duplicates(line: CommandLine) -> None:
 
 
 def disk_full(line: CommandLine) -> None:
-    """As if there were less room than must stay free."""
+    """As if there were less space than must stay free."""
     line.sent()
     line.worked_off()
     (line.folder / "carteiro.toml").write_text(NO_ROOM)
 
 
 def redis_near_its_limit(line: CommandLine, queue: str) -> None:
-    """Somebody else's keys fill the server that has the queue; a tenant is loud, and there are dead letters."""
+    """Foreign keys fill the server of the queue; a tenant is loud, and there are dead letters."""
     (line.folder / "carteiro.toml").write_text(f'queue = "{queue}"\n')
     line.tenant("loud")
     line.sent("ok@sandbox.test", "--tenant", "loud")
@@ -118,21 +118,21 @@ FAILS = {"docs/runbooks/disk-full.md": {"carteiro doctor": ExitCode.FAILED}}
 
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """A store in the folder that commands run in."""
+    """A store in the folder where commands run."""
     monkeypatch.chdir(tmp_path)
     return CommandLine(tmp_path)
 
 
 @pytest.mark.parametrize("page", PREPARED)
-def test_a_runbook_works_as_it_stands(page: str, line: CommandLine) -> None:
-    """Each command ends well, or as the page says, and prints what the page shows."""
+def test_runbook_works(page: str, line: CommandLine) -> None:
+    """Each command succeeds, or fails as the page says, and prints what the page shows."""
     PREPARED[page](line)
 
     Terminal(line.folder, fails=FAILS.get(page, {})).follow(page)
 
 
-def test_the_runbook_of_redis_works_as_it_stands(line: CommandLine) -> None:
-    """On a server that is nearly full, and is not any more when it is done."""
+def test_redis_runbook_works(line: CommandLine) -> None:
+    """On a server that is nearly full, and is not any more afterwards."""
     with a_redis() as server:
         redis_near_its_limit(line, server.url)
         host = server.url.partition("://")[2]
@@ -143,21 +143,21 @@ def test_the_runbook_of_redis_works_as_it_stands(line: CommandLine) -> None:
 
 
 def test_every_runbook_is_followed() -> None:
-    """Here, or beside the servers of the ticket lane."""
+    """Here, or with the servers of the ticket lane."""
     assert set(RUNBOOKS) == PREPARED.keys() | {NEAR_THE_LIMIT, *RUNBOOKS_OF_TICKETS}
 
 
 @pytest.mark.parametrize("page", RUNBOOKS)
-def test_a_runbook_hides_no_command(page: str) -> None:
-    """Whatever can be pasted is run: there is no other sort of block with commands in it."""
+def test_runbook_hides_no_command(page: str) -> None:
+    """Every block with commands is run."""
     languages = {block.language for block in blocks_of(page)}
 
     assert list(runnable(page, *LANGUAGES))
     assert languages <= {"sh", "sql", "text"}
 
 
-def test_dead_letters_are_gone_when_their_runbook_is_done(line: CommandLine) -> None:
-    """What was redriven and mended is sent; what was dropped is in the file."""
+def test_dead_letters_are_gone_after_their_runbook(line: CommandLine) -> None:
+    """Redriven and edited ones are sent; purged ones are in the file."""
     dead_letters_grow(line)
     Terminal(line.folder).follow("docs/runbooks/dead-letters-grow.md")
     line.worked_off()

@@ -1,4 +1,4 @@
-"""Code in the docs runs as it stands, and prints what the docs say it prints."""
+"""Code in the docs runs unchanged, and prints what the docs show."""
 
 import re
 from contextlib import closing
@@ -15,7 +15,7 @@ _BODY_OF_CURL = re.compile(r"-d '(.*?)'", re.DOTALL)
 
 
 def _programs(page: str) -> list[tuple[Block, str | None]]:
-    """The Python blocks of a page, each with the text block right behind it: what it prints."""
+    """The Python blocks of a page, each with its output: the text block right behind it."""
     return list(runnable(page, "python"))
 
 
@@ -41,12 +41,11 @@ def test_every_program_of_a_page_runs(
 
 @pytest.mark.parametrize("body", _curl_bodies())
 def test_every_body_of_a_curl_line_is_accepted(body: str) -> None:
-    """Whoever pastes the line gets a 202."""
+    """The pasted line gets a 202."""
     assert read_email(body).to
 
 
-def test_every_query_is_one_that_a_fresh_store_answers(tmp_path: Path) -> None:
-    """Whoever pastes a query gets an answer."""
+def test_every_query_runs_on_a_fresh_store(tmp_path: Path) -> None:
     queries = [block for page in pages() for block in blocks_of(page) if block.language == "sql"]
     assert queries
 
@@ -56,8 +55,8 @@ def test_every_query_is_one_that_a_fresh_store_answers(tmp_path: Path) -> None:
             assert db.execute(query.code).fetchall() == []
 
 
-def test_there_is_something_to_run() -> None:
-    """The tutorial and the README have programs: a page that hides them from this test proves nothing."""
+def test_pages_have_programs() -> None:
+    """The tutorial and the README: a page that hides them from this test proves nothing."""
     assert _programs("docs/tutorial/first-email-from-python.md")
     assert _programs("README.md")
     assert _curl_bodies()

@@ -1,4 +1,4 @@
-"""What a page shows is compared with what is printed: a difference that matters is seen, one that does not is not."""
+"""Comparison of a page with real output: differences that matter are found, others are ignored."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ id                                    status  at
         "...\n01a1e1af-3512-76de-addf-d4d61b0477fc  FAILED  2027-01-15T08:00:01.456Z\n...",
     ],
 )
-def test_ids_times_widths_and_lines_left_out_do_not_matter(shown: str) -> None:
+def test_ids_times_widths_and_omitted_lines_are_ignored(shown: str) -> None:
     """They differ each time, or were not worth showing."""
     assert_printed(SAID, shown, where="page")
 
@@ -42,14 +42,14 @@ def test_ids_times_widths_and_lines_left_out_do_not_matter(shown: str) -> None:
         "...\n3 bytes\n...",
     ],
 )
-def test_what_was_not_printed_must_not_be_shown(shown: str) -> None:
+def test_output_that_was_not_printed_is_found(shown: str) -> None:
     """Another word, a line too few or too many, another order."""
     with pytest.raises(AssertionError, match="page"):
         assert_printed(SAID, shown, where="page")
 
 
-def test_a_place_has_its_own_name_here_and_the_pages_name_on_the_page(tmp_path: Path) -> None:
-    """Servers of tests have free ports, and topics that nobody else has."""
+def test_address_has_one_name_in_the_test_and_one_on_the_page(tmp_path: Path) -> None:
+    """Servers of tests have free ports, and topics of their own."""
     block = Block("sh", "echo at kafka.example | tee said\n", 1, follows=False)
     terminal = Terminal(tmp_path, places={"kafka.example": "127.0.0.1:20001"})
 

@@ -1,4 +1,4 @@
-"""The pages of the ticket lane work as they stand, beside real servers and with a worker and an archive running."""
+"""The pages of the ticket lane work, with real servers and with a worker and an archiver running."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ async def test(ticket: Ticket) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are run."""
+    """The folder where commands run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.py").write_text(HANDLERS, "utf-8")
     return tmp_path
@@ -43,17 +43,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lane(folder: Path) -> Iterator[Lane]:
-    """One with nothing in it."""
+    """An empty lane."""
     with a_lane(folder) as made:
         yield made
 
 
 def follow(lane: Lane, page: str) -> None:
-    """Paste what stands on a page, each command when the lane has come to rest."""
+    """Run the commands of a page, each when the lane is idle."""
     Terminal(lane.folder, places=lane.places, meanwhile=lane.until_settled).follow(page)
 
 
-def test_the_lane_can_be_run_as_its_page_says(lane: Lane) -> None:
+def test_lane_runs_as_its_page_says(lane: Lane) -> None:
     """With the handlers of the page, a ticket is done, and another dead."""
     handlers = next(block for block in blocks_of(HOW_TO) if block.language == "python")
     (lane.folder / "builds.py").write_text(handlers.code, "utf-8")
@@ -63,7 +63,7 @@ def test_the_lane_can_be_run_as_its_page_says(lane: Lane) -> None:
 
 
 def test_tickets_are_recovered_as_the_runbook_says(lane: Lane) -> None:
-    """What failed because something was away is done afterwards, and what nobody wants is set apart."""
+    """Tickets that failed in an outage are done afterwards, and unwanted ones are quarantined."""
     lane.put({"ticket_id": "T-3", "task_type": "TEST"}, b"no ticket")
 
     with lane.worker("--app", "jobs:tickets"), lane.archive():
@@ -75,8 +75,8 @@ def test_tickets_are_recovered_as_the_runbook_says(lane: Lane) -> None:
         lane.until_said("worker", r'tickets_done_total{task_type="BUILD"} 2\.0')
 
 
-def test_what_keeps_tickets_from_the_dlq_is_found_as_the_runbook_says(folder: Path) -> None:
-    """Here the topic takes no dead letter; it comes by itself as soon as the topic does."""
+def test_blocked_dlq_is_diagnosed_as_the_runbook_says(folder: Path) -> None:
+    """Here the topic takes no dead letter; it is written as soon as the topic accepts it."""
     with a_lane(folder, dlq_settings={"max.message.bytes": "64"}) as lane:
         lane.put({"ticket_id": "T-1", "task_type": "BUILD"})
         with lane.worker("--app", "jobs:tickets"), lane.archive():

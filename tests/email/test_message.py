@@ -1,4 +1,4 @@
-"""What an e-mail is: what is read, what is refused and how the refusal reads."""
+"""The e-mail: valid requests, refusals and their texts."""
 
 import base64
 import contextlib
@@ -25,7 +25,7 @@ PDF = {"filename": "nota.pdf", "contentType": "application/pdf", "content": "JVB
 
 
 def a_body(**changes: Any) -> dict[str, Any]:
-    """A request that passes; a change to None leaves the field out."""
+    """A valid request; a change to None leaves the field out."""
     fields = {"to": "ana@example.com", "subject": "Bom dia", "html": "<p>Olá</p>"} | changes
     return {name: each for name, each in fields.items() if each is not None}
 
@@ -36,18 +36,18 @@ def read(**changes: Any) -> Email:
 
 
 def faults(body: bytes | str) -> list[FieldError]:
-    """What is wrong with a request."""
+    """The errors of a request."""
     with pytest.raises(InvalidMessage) as refusal:
         read_email(body)
     return refusal.value.fields
 
 
 def faults_of(**changes: Any) -> list[FieldError]:
-    """What is wrong with a request that is right but for the changes."""
+    """The errors of a request that is valid except for the changes."""
     return faults(json.dumps(a_body(**changes)))
 
 
-def test_the_least_that_an_e_mail_needs() -> None:
+def test_smallest_valid_email() -> None:
     """An address, a subject and one body; the rest has defaults."""
     email = read()
 
@@ -56,7 +56,7 @@ def test_the_least_that_an_e_mail_needs() -> None:
     assert (email.cc, email.headers, email.attachments) == ((), {}, ())
 
 
-def test_all_that_an_e_mail_can_have() -> None:
+def test_email_with_every_field() -> None:
     """Every field arrives under its name, addresses in their normal form."""
     email = read(
         to="ana@Example.com",
@@ -139,8 +139,8 @@ def test_all_that_an_e_mail_can_have() -> None:
         ({"color": "red"}, "color", False),
     ],
 )
-def test_a_fault_names_its_field(changes: dict[str, Any], field: str, missing: bool) -> None:
-    """Each field has its limits; what breaks one is told by the field's path, absent from bad."""
+def test_error_names_its_field(changes: dict[str, Any], field: str, missing: bool) -> None:
+    """By path; a missing field differs from an invalid one."""
     [fault, *_] = faults_of(**changes)
 
     assert (fault.field, fault.missing) == (field, missing)
@@ -149,7 +149,7 @@ def test_a_fault_names_its_field(changes: dict[str, Any], field: str, missing: b
 @pytest.mark.parametrize(
     ("size", "passes"), [(1, True), (150, True), (151, False)], ids=["one", "most", "one more"]
 )
-def test_a_subject_has_up_to_150_characters(size: int, passes: bool) -> None:
+def test_subject_has_up_to_150_characters(size: int, passes: bool) -> None:
     """Characters are counted, not bytes."""
     subject = "é" * size
 
@@ -160,12 +160,11 @@ def test_a_subject_has_up_to_150_characters(size: int, passes: bool) -> None:
 
 
 def test_limits_are_inclusive() -> None:
-    """What is exactly at a limit passes."""
     read(priority=10, ttl=30 * 24 * 3_600_000, cc=["a@example.com"] * 5, tags=["a"] * 5)
     read(headers={f"X-{n}": "1" for n in range(10)}, priority=1)
 
 
-def test_a_request_has_at_most_one_mebibyte() -> None:
+def test_request_has_at_most_one_mebibyte() -> None:
     """Exactly one passes, one byte more does not, counted in UTF-8."""
     frame = len(json.dumps(a_body(html="")))
     exact = json.dumps(a_body(html="x" * (MAX_REQUEST_BYTES - frame)))
@@ -197,14 +196,14 @@ def test_a_request_has_at_most_one_mebibyte() -> None:
         "\x00",
     ],
 )
-def test_what_is_no_json_object_is_refused(body: bytes | str) -> None:
-    """Garbage ends in `InvalidMessage`, as every other fault does."""
+def test_body_that_is_not_a_json_object_is_refused(body: bytes | str) -> None:
+    """With `InvalidMessage`, as for every other error."""
     assert faults(body)
 
 
 @pytest.mark.parametrize("field", ["to", "from", "replyTo"])
-def test_a_display_name_is_told_from_nonsense(field: str) -> None:
-    """Whoever writes one is told to leave it out."""
+def test_display_name_is_refused_with_advice(field: str) -> None:
+    """The error says to leave it out."""
     [named] = faults_of(**{field: "Shop <shop@acme.example>"})
     [nonsense] = faults_of(**{field: "Shop"})
 
@@ -213,8 +212,8 @@ def test_a_display_name_is_told_from_nonsense(field: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["../nota.pdf", "/etc/passwd", "a\\nota.pdf", "C:\\", ".", ".."])
-def test_an_attachment_has_a_name_and_no_path(path: str) -> None:
-    """Some reader may save it where its name says; what was accepted before is still restored."""
+def test_attachment_has_a_name_and_no_path(path: str) -> None:
+    """A reader may save it under its name; names accepted earlier are still restored."""
     [fault] = faults_of(attachments=[PDF, {**PDF, "filename": path}])
     kept = json.dumps(a_body(attachments=[{**PDF, "filename": path}]))
 
@@ -222,8 +221,8 @@ def test_an_attachment_has_a_name_and_no_path(path: str) -> None:
     assert restore_email(kept).attachments[0].filename == path
 
 
-def test_a_fault_repeats_nothing_that_was_sent() -> None:
-    """Neither values nor made-up names reach the error: they may be anybody's."""
+def test_error_repeats_no_input() -> None:
+    """Neither values nor made-up names, which may be personal data."""
     bad = a_body(to="secret", html=5, cc=["secret@"], headers={"secret@x.org": "secret"})
 
     text = str(InvalidMessage(faults(json.dumps(bad | {"secret@x.org": 1, "secret x": 2}))))
@@ -242,15 +241,15 @@ _FIELDS = st.dictionaries(_NAMES | st.text(), _JSON)
 
 
 @given(st.binary() | st.text() | _JSON.map(json.dumps) | _FIELDS.map(json.dumps))
-def test_reading_ends_in_an_e_mail_or_in_faults(body: bytes | str) -> None:
+def test_reading_ends_in_an_email_or_in_errors(body: bytes | str) -> None:
     """No input makes reading fail in any other way."""
     with contextlib.suppress(InvalidMessage):
         read_email(body)
 
 
 @given(_FIELDS)
-def test_changes_to_a_good_request_end_alike(changes: dict[str, Any]) -> None:
-    """Nor does a good request with some fields gone wrong, read or made."""
+def test_changes_to_a_valid_request_end_in_an_email_or_in_errors(changes: dict[str, Any]) -> None:
+    """Also with some invalid fields, read from JSON or made in Python."""
     body = a_body() | changes
     with contextlib.suppress(InvalidMessage):
         read_email(json.dumps(body))
@@ -258,8 +257,8 @@ def test_changes_to_a_good_request_end_alike(changes: dict[str, Any]) -> None:
         make_email(body)
 
 
-def test_an_e_mail_is_made_by_python_names_too() -> None:
-    """The library speaks Python: snake case, datetimes and enums."""
+def test_email_is_made_by_python_names_too() -> None:
+    """Snake case, datetimes and enums."""
     later = datetime.now(UTC) + timedelta(hours=1)
 
     email = make_email(
@@ -288,14 +287,13 @@ def test_an_e_mail_is_made_by_python_names_too() -> None:
         a_body(attachments=[{**PDF, "content": base64.b64encode(bytes(800_000)).decode()}]),
     ],
 )
-def test_making_refuses_what_reading_would(fields: dict[str, Any]) -> None:
-    """Whichever way in, the same limits hold."""
+def test_making_and_reading_have_the_same_limits(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         make_email(fields)
 
 
-def test_a_fault_of_made_fields_has_the_json_name() -> None:
-    """One field has one name in errors, however it was given."""
+def test_error_of_a_made_email_has_the_json_name() -> None:
+    """One field has one name in errors."""
     with pytest.raises(InvalidMessage) as refusal:
         make_email(a_body(reply_to=5, from_=6, attachments=[PDF | {"content_id": 7}]))
 
@@ -303,8 +301,8 @@ def test_a_fault_of_made_fields_has_the_json_name() -> None:
     assert named == {"replyTo", "from", "attachments.0.contentId"}
 
 
-def test_what_is_kept_is_what_was_read() -> None:
-    """The stored text makes an equal e-mail, and holds nothing that was not given."""
+def test_stored_email_equals_the_original() -> None:
+    """The stored text holds nothing that was not given."""
     email = read(
         cc=["Eva@EXAMPLE.com"],
         attachments=[PDF],
@@ -335,12 +333,12 @@ def test_what_is_kept_is_what_was_read() -> None:
         json.dumps(a_body(html="x" * (2 * MAX_REQUEST_BYTES))),
     ],
 )
-def test_what_was_damaged_is_not_restored(content: str) -> None:
+def test_damaged_email_is_not_restored(content: str) -> None:
     """The shape is checked again when it is read back."""
     with pytest.raises(InvalidMessage):
         restore_email(content)
 
 
-def test_restoring_leaves_some_faults_to_later_validations() -> None:
-    """Addresses, subject and body have codes of their own, so they are not judged here."""
+def test_restoring_leaves_some_errors_to_later_validations() -> None:
+    """Addresses, subject and body have codes of their own, so they are not checked here."""
     restore_email(json.dumps(a_body(to="ana", subject="", html=None)))

@@ -1,4 +1,4 @@
-"""The mail that is written: what is in it, where, and what never is."""
+"""The MIME mail: its parts, its headers, and what it never contains."""
 
 import re
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def written(email: Email, *, sender: str = SENDER, revision: int = 1) -> bytes:
 
 
 def parsed(email: Email, **options: Any) -> EmailMessage:
-    """The mail as a reader understands it, who has nothing to object to it."""
+    """The mail as a strict parser reads it, without defects."""
     mail = message_from_bytes(written(email, **options), policy=policy.default)
     assert isinstance(mail, EmailMessage)
     assert [part.defects for part in mail.walk() if part.defects] == []
@@ -45,7 +45,7 @@ def shape(mail: EmailMessage) -> Any:
     return {kind: [shape(part) for part in mail.iter_parts() if isinstance(part, EmailMessage)]}
 
 
-# --- what it is made of -----------------------------------------------------------------------
+# --- parts ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def shape(mail: EmailMessage) -> Any:
         ({"html": "\n", "attachments": [LOGO]}, {"mixed": ["text/plain", "image/png"]}),
     ],
 )
-def test_it_has_the_parts_that_it_needs(fields: dict[str, Any], expected: Any) -> None:
+def test_mail_has_the_parts_that_it_needs(fields: dict[str, Any], expected: Any) -> None:
     """And no more around them than that."""
     assert shape(parsed(an_email(**fields))) == expected
 
 
-def test_the_headers_are_those_of_the_e_mail() -> None:
-    """Sender, recipients and subject, in this order; a blind copy stays blind."""
+def test_headers_are_those_of_the_email() -> None:
+    """Sender, recipients and subject, in this order; Bcc is not written."""
     email = an_email(cc=["bia@example.com"], bcc=["secreto@example.com"], replyTo="r@example.com")
 
     mail = parsed(email)
@@ -95,8 +95,8 @@ def test_the_headers_are_those_of_the_e_mail() -> None:
     assert b"secreto" not in written(email)
 
 
-def test_a_picture_that_is_shown_in_the_text_is_found_there() -> None:
-    """By its id, and not among the files."""
+def test_inline_picture_is_found_by_its_id() -> None:
+    """It is not listed among the attachments."""
     mail = parsed(an_email(html="<img src='cid:logo'>", attachments=[LOGO, PDF]))
 
     [picture] = [part for part in mail.walk() if part.get_content_type() == "image/png"]
@@ -105,18 +105,18 @@ def test_a_picture_that_is_shown_in_the_text_is_found_there() -> None:
     assert [part.get_filename() for part in mail.iter_attachments()] == ["a.pdf"]
 
 
-# --- the same each time -----------------------------------------------------------------------
+# --- deterministic ----------------------------------------------------------------------------
 
 
-def test_the_same_e_mail_is_the_same_bytes() -> None:
-    """So that whoever gets it twice can see it."""
+def test_same_email_is_the_same_bytes() -> None:
+    """So that a reader can recognise a duplicate."""
     email = an_email(html="<p>h</p>", attachments=[PDF, LOGO], headers={"X-A": "b"})
 
     assert written(email) == written(email)
 
 
-def test_its_id_and_its_date_are_the_messages_own() -> None:
-    """The date is when the id was made: it says so itself."""
+def test_message_id_and_date_come_from_the_message() -> None:
+    """The date is the time in the id."""
     mail = parsed(an_email())
 
     assert mail["Message-ID"] == f"<{ID}.1@example.com>"
@@ -124,7 +124,7 @@ def test_its_id_and_its_date_are_the_messages_own() -> None:
 
 
 def test_another_revision_is_another_mail() -> None:
-    """With an id and boundaries of its own."""
+    """With its own id and boundaries."""
     email = an_email(html="<p>h</p>")
 
     first, second = parsed(email), parsed(email, revision=2)
@@ -155,7 +155,7 @@ def test_another_revision_is_another_mail() -> None:
     ],
 )
 def test_text_is_encoded_no_more_than_it_needs(text: str, encoding: str) -> None:
-    """And read back it is the same."""
+    """Decoded, it is the same."""
     mail = parsed(an_email(text=text, html="<p>h</p>"))
 
     part = mail.get_body(("plain",))
@@ -165,7 +165,7 @@ def test_text_is_encoded_no_more_than_it_needs(text: str, encoding: str) -> None
 
 
 @pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", "a\n\rb", "é\rb\n"])
-def test_every_line_ends_alike(text: str) -> None:
+def test_every_line_ends_in_crlf(text: str) -> None:
     """Bare CR and bare LF mean different things to different servers, so there are none."""
     mail = written(an_email(text=text, html=text))
 
@@ -173,8 +173,8 @@ def test_every_line_ends_alike(text: str) -> None:
     assert mail.endswith(b"\r\n")
 
 
-def test_no_part_can_end_another() -> None:
-    """Text that has the boundary in it is written so that it has not."""
+def test_text_cannot_end_its_part() -> None:
+    """Text that contains the boundary is encoded."""
     boundary = f"--=_alternative_{ID}_1"
     text = f"{boundary}\r\n\r\nelse\r\n{boundary}--\r\n"
 
@@ -202,8 +202,8 @@ def test_no_part_can_end_another() -> None:
         'tab-less: colon, comma; <angle> "quote" \\',
     ],
 )
-def test_a_subject_is_read_as_it_was_written(subject: str) -> None:
-    """Whatever its script and length; its lines stay short."""
+def test_subject_is_read_as_it_was_written(subject: str) -> None:
+    """In any script and length; its lines stay short."""
     mail = written(an_email(subject=subject))
 
     assert message_from_bytes(mail, policy=policy.default)["Subject"] == subject
@@ -223,8 +223,8 @@ def test_a_subject_is_read_as_it_was_written(subject: str) -> None:
         ("In-Reply-To", "<1@shop.example>"),
     ],
 )
-def test_a_header_of_the_senders_own_is_not_mangled(name: str, text: str) -> None:
-    """It is folded where it has spaces, and there alone."""
+def test_custom_header_is_not_mangled(name: str, text: str) -> None:
+    """It is folded at its spaces, and there alone."""
     mail = written(an_email(headers={name: text}))
 
     head = mail.partition(b"\r\n\r\n")[0].decode()
@@ -232,8 +232,8 @@ def test_a_header_of_the_senders_own_is_not_mangled(name: str, text: str) -> Non
     assert f"{name}: {text}" in unfolded
 
 
-def test_a_url_in_another_script_stays_a_url() -> None:
-    """Encoded words would make none of it."""
+def test_url_in_another_script_stays_a_url() -> None:
+    """Encoded words would break it."""
     mail = parsed(an_email(headers={"List-Unsubscribe": "<https://loja.example/olá>"}))
 
     assert mail["List-Unsubscribe"] == "<https://loja.example/ol%C3%A1>"
@@ -252,8 +252,8 @@ def test_other_headers_may_be_in_any_script() -> None:
         *("X A", "X:A", "X\r\nBcc", ""),
     ],
 )
-def test_what_a_mail_is_known_by_is_not_the_senders_to_set(name: str) -> None:
-    """Also if something else had let it through."""
+def test_identifying_headers_cannot_be_set_by_the_sender(name: str) -> None:
+    """Also if an earlier check had let them through."""
     email = an_email().model_copy(update={"headers": {name: "x"}})
 
     with pytest.raises(ValueError, match="not the sender's"):
@@ -271,8 +271,8 @@ def test_what_a_mail_is_known_by_is_not_the_senders_to_set(name: str) -> None:
         {"headers": {"X-A": "b\u2028c"}},
     ],
 )
-def test_nothing_can_add_a_header(changes: dict[str, Any]) -> None:
-    """What would be more than its own line is refused, whatever had let it through."""
+def test_header_injection_is_refused(changes: dict[str, Any]) -> None:
+    """Also if an earlier check had let it through."""
     with pytest.raises(ValueError, match="must"):
         written(an_email().model_copy(update=changes))
 
@@ -287,13 +287,13 @@ def test_line_breaks_in_a_subject_add_no_header() -> None:
 
 
 @pytest.mark.parametrize("sender", ["a@example.com\r\nX: y", "a@example.com b@example.com"])
-def test_a_sender_is_one_address(sender: str) -> None:
-    """The setting is judged as an address of the e-mail is."""
+def test_sender_is_one_address(sender: str) -> None:
+    """The setting is validated like an address of the e-mail."""
     with pytest.raises(ValueError, match="one word"):
         written(an_email(), sender=sender)
 
 
-def test_a_word_that_is_longer_than_a_line_is_refused() -> None:
+def test_word_longer_than_a_line_is_refused() -> None:
     """It could not be sent whole."""
     with pytest.raises(ValueError, match="longer than a line"):
         written(an_email(headers={"References": "x" * 998}))
@@ -302,7 +302,7 @@ def test_a_word_that_is_longer_than_a_line_is_refused() -> None:
 # --- addresses --------------------------------------------------------------------------------
 
 
-def test_a_domain_in_another_script_is_written_in_ascii() -> None:
+def test_domain_in_another_script_is_written_in_ascii() -> None:
     """Every server knows that form."""
     mail = written(an_email(to="ana@exämple.com"), sender="loja@bücher.example")
 
@@ -311,7 +311,7 @@ def test_a_domain_in_another_script_is_written_in_ascii() -> None:
     assert mail.isascii()
 
 
-def test_a_local_part_in_another_script_is_written_as_it_is() -> None:
+def test_local_part_in_another_script_is_written_unchanged() -> None:
     """There is no other form; the relay has to offer SMTPUTF8 for it."""
     assert "To: josé@example.com\r\n".encode() in written(an_email(to="josé@example.com"))
     assert is_international([mail_address("josé@example.com")])
@@ -337,7 +337,7 @@ def test_a_local_part_in_another_script_is_written_as_it_is() -> None:
         ".hidden",
     ],
 )
-def test_a_file_keeps_its_name(name: str) -> None:
+def test_file_keeps_its_name(name: str) -> None:
     """In lines that are not too long."""
     mail = written(an_email(attachments=[PDF | {"filename": name}]))
 
@@ -360,9 +360,7 @@ def test_a_file_keeps_its_name(name: str) -> None:
         ('text/plain; a="é"', "text/plain", {}),
     ],
 )
-def test_a_file_has_the_type_that_it_was_given(
-    given: str, kind: str, parameters: dict[str, str]
-) -> None:
+def test_file_has_its_declared_type(given: str, kind: str, parameters: dict[str, str]) -> None:
     """With the parameters that make sense; composite types must not be encoded, and files are."""
     [file] = parsed(an_email(attachments=[PDF | {"contentType": given}])).iter_attachments()
 
@@ -372,14 +370,13 @@ def test_a_file_has_the_type_that_it_was_given(
     assert not {"name", "boundary"} & set(found)
 
 
-def test_an_empty_file_is_a_file() -> None:
-    """Of no bytes."""
+def test_empty_file_is_a_file() -> None:
     [file] = parsed(an_email(attachments=[PDF | {"content": ""}])).iter_attachments()
 
     assert file.get_content() == b""
 
 
-def test_a_file_that_is_no_base64_is_refused() -> None:
+def test_file_that_is_not_base64_is_refused() -> None:
     """It could be more than a body."""
     email = an_email(attachments=[PDF])
     broken = email.attachments[0].model_copy(update={"content": "a\r\n--x"})
@@ -388,7 +385,7 @@ def test_a_file_that_is_no_base64_is_refused() -> None:
         written(email.model_copy(update={"attachments": (broken,)}))
 
 
-def test_a_content_id_is_one_word() -> None:
+def test_content_id_is_one_word() -> None:
     """As the e-mail's own rules say."""
     email = an_email(html="h", attachments=[LOGO])
     broken = email.attachments[0].model_copy(update={"content_id": "a\r\nb"})
@@ -397,15 +394,15 @@ def test_a_content_id_is_one_word() -> None:
         written(email.model_copy(update={"attachments": (broken,)}))
 
 
-def test_a_mail_without_any_body_is_an_empty_one() -> None:
-    """The pipeline lets none through, but the writer does not break."""
+def test_mail_without_any_body_is_empty() -> None:
+    """Validation lets none through, but the writer does not break."""
     mail = parsed(an_email().model_copy(update={"text": None}))
 
     assert mail.get_content() == "\r\n"
 
 
-def test_an_id_of_another_kind_dates_nothing() -> None:
-    """Whoever gave it one by SQL took a random one: the mail is of now, not of some year to come."""
+def test_id_of_another_version_has_no_date() -> None:
+    """An id given by SQL is random: the mail is dated now, not in some future year."""
     random = MessageId("0a1b2c3d-1111-4222-8333-944455556666")
     before = datetime.now(UTC).replace(microsecond=0)
 
@@ -416,7 +413,7 @@ def test_an_id_of_another_kind_dates_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["X-SES-MESSAGE-TAGS", "x-ses-configuration-set"])
-def test_what_a_relay_would_obey_is_not_the_senders_to_set(name: str) -> None:
-    """By these a mail would choose the tags of events that are told of others."""
+def test_relay_headers_cannot_be_set_by_the_sender(name: str) -> None:
+    """With them a mail could choose the tags of events reported for others."""
     with pytest.raises(ValueError, match="not the sender's to set"):
         given_header(name, "carteiro-message=another")

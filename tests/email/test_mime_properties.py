@@ -1,4 +1,4 @@
-"""Whatever is accepted is written so that the standard library's parser reads the same e-mail again."""
+"""An accepted e-mail is written so that the parser of the standard library reads the same e-mail again."""
 
 import base64
 import re
@@ -19,7 +19,7 @@ ID = MessageId("01900000-0000-7000-8000-0000000000aa")
 _CONTROL = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]))
 LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=_CONTROL))
 SUBJECTS = LINES.map(lambda text: text[:150]).filter(bool)
-# What is hard on a writer: line ends of all kinds, dots, long lines, spaces at ends, escapes.
+# Hard cases for a writer: line ends of all kinds, dots, long lines, spaces at ends, escapes.
 BODIES = st.lists(
     st.one_of(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
@@ -69,7 +69,7 @@ EMAILS = st.fixed_dictionaries(
 
 
 def lines_of(text: str | None) -> list[str]:
-    """A body without regard to how its lines end."""
+    """A body without regard to its line ends."""
     normal = (text or "").replace("\r\n", "\n").replace("\r", "\n")
     return normal.split("\n")
 
@@ -84,14 +84,14 @@ def body_of(mail: EmailMessage, subtype: str) -> list[str]:
 
 
 def addresses_of(mail: EmailMessage, name: str) -> list[str]:
-    """The addresses of a header, as a reader takes them apart."""
+    """The addresses of a header, as a reader parses them."""
     found: tuple[Address, ...] = mail[name].addresses if mail[name] else ()
     raw = [address.addr_spec.encode("utf-8", "surrogateescape") for address in found]
     return [address.decode() for address in raw]
 
 
 def read_again(email: Email) -> tuple[bytes, EmailMessage]:
-    """The mail, as bytes and as a reader understands it."""
+    """The mail, as bytes and as a reader parses it."""
     raw = write_mime(email, sender="loja@example.com", message=ID, revision=1)
     mail = message_from_bytes(raw, policy=policy.SMTPUTF8)
     assert isinstance(mail, EmailMessage)
@@ -100,8 +100,8 @@ def read_again(email: Email) -> tuple[bytes, EmailMessage]:
 
 @settings(max_examples=100, deadline=None)
 @given(EMAILS)
-def test_what_is_read_is_what_was_written(fields: dict[str, Any]) -> None:
-    """Subject, addresses, headers, bodies and files, and nothing to object to."""
+def test_parsed_mail_equals_the_written_one(fields: dict[str, Any]) -> None:
+    """Subject, addresses, headers, bodies and files, without defects."""
     email = make_email(fields)
 
     _, mail = read_again(email)
@@ -125,8 +125,8 @@ def test_what_is_read_is_what_was_written(fields: dict[str, Any]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(EMAILS)
-def test_what_goes_over_the_wire_is_well_formed(fields: dict[str, Any]) -> None:
-    """Lines end in CRLF and have at most 998 bytes; no blind copy; the same bytes each time."""
+def test_mail_on_the_wire_is_well_formed(fields: dict[str, Any]) -> None:
+    """Lines end in CRLF and have at most 998 bytes; no Bcc; the same bytes each time."""
     email = make_email(fields)
 
     raw, _ = read_again(email)

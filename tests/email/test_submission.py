@@ -1,4 +1,4 @@
-"""The message that an e-mail becomes."""
+"""The message made from an e-mail."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,12 +39,12 @@ def a_submission(
 
 
 def message_of(email: Email, **changes: Any) -> NewMessage:
-    """The message that Acme's e-mail becomes."""
+    """The message made from Acme's e-mail."""
     return new_message(Submission(email, a_tenant(), "request-1"), **changes)
 
 
 async def signed(email: Email, tenant: Tenant, *, only: bool = False) -> Email:
-    """The e-mail with its From, if it may be, where Brasa has claimed brasa.example."""
+    """The e-mail with its From, if allowed, where Brasa has claimed brasa.example."""
     rules = SendingRules(default_from_only=only)
     async with quick_backend() as backend:
         await backend.tenants.define([a_tenant(BRASA, from_domains=("brasa.example",))])
@@ -52,8 +52,8 @@ async def signed(email: Email, tenant: Tenant, *, only: bool = False) -> Email:
         return await with_sender(email, tenant, domains=domains, rules=rules)
 
 
-def test_a_message_carries_the_e_mail() -> None:
-    """What is committed holds the e-mail itself, and what people look it up by."""
+def test_message_contains_the_email() -> None:
+    """It is stored whole, with the fields for lookups."""
     email = an_email(externalId="pedido-42")
 
     message = message_of(email)
@@ -66,20 +66,20 @@ def test_a_message_carries_the_e_mail() -> None:
 
 
 def test_ids_are_new_and_sorted_by_time() -> None:
-    """Each message has an id of its own, version 7, later ones greater."""
+    """Each message has its own id, version 7, later ones greater."""
     first, second = message_of(an_email()), message_of(an_email())
 
     assert UUID(first.id).version == 7
     assert first.id < second.id
 
 
-def test_the_timeline_begins_with_enqueued() -> None:
-    """The first event is written with the message, and knows its request."""
+def test_timeline_begins_with_enqueued() -> None:
+    """The first event is written with the message, and has its request id."""
     assert message_of(an_email()).events == (Event(EventType.ENQUEUED, {"requestId": "request-1"}),)
 
 
-def test_what_is_not_given_has_defaults() -> None:
-    """Due at once, of middling priority, for a day, sent again when in doubt."""
+def test_missing_fields_have_defaults() -> None:
+    """Due at once, of middle priority, for a day, sent again when in doubt."""
     message = message_of(an_email())
 
     assert (message.due, message.priority, message.ttl) == (None, 5, timedelta(hours=24))
@@ -87,7 +87,7 @@ def test_what_is_not_given_has_defaults() -> None:
     assert message_of(an_email(), default_ttl=timedelta(hours=1)).ttl == timedelta(hours=1)
 
 
-def test_what_is_given_is_kept() -> None:
+def test_given_fields_are_kept() -> None:
     """Time, urgency, lifetime and delivery are the sender's choice."""
     later = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -101,8 +101,8 @@ def test_what_is_given_is_kept() -> None:
     assert message.delivery is Delivery.AT_MOST_ONCE
 
 
-def test_a_recipient_comes_along() -> None:
-    """Who it is for is known by the ids that the tenant gave."""
+def test_recipient_is_included() -> None:
+    """By the ids that the tenant gave."""
     recipient = {
         "recipientId": "recipient-1",
         "externalId": "42",
@@ -122,8 +122,8 @@ def test_a_recipient_comes_along() -> None:
     )
 
 
-def test_labels_key_limits_and_row_come_along() -> None:
-    """What the sender says besides the e-mail is committed with it; a row makes no recipient."""
+def test_labels_key_limits_and_row_are_included() -> None:
+    """They are committed with the e-mail; a row creates no recipient."""
     email = an_email(tags=["b", "a"], recipient={"externalId": "7", "email": "ana@example.com"})
     limits, row = ApiLimits(1, 2, 3), QueueRow("7")
 
@@ -134,8 +134,8 @@ def test_labels_key_limits_and_row_come_along() -> None:
     assert (message.key.key, message.recipient) == ("key", None)
 
 
-def test_the_type_of_a_template_comes_along() -> None:
-    """It is that of the submission: what is sent has its text."""
+def test_type_of_a_template_is_included() -> None:
+    """It is that of the submission: the content is already rendered."""
     asked = make_email({"to": "ana@example.com", "template": {"type": "welcome"}})
 
     message = new_message(Submission(asked, a_tenant(), "request-1"), an_email())
@@ -143,11 +143,11 @@ def test_the_type_of_a_template_comes_along() -> None:
     assert (message.template_type, message.subject) == ("welcome", "Bom dia")
 
 
-# --- as the tenant has it -----------------------------------------------------------------------
+# --- settings of the tenant ---------------------------------------------------------------------
 
 
-async def test_a_tenants_own_from_is_filled_in() -> None:
-    """Where the e-mail names none; what it names stays, and so does what is missing on both sides."""
+async def test_default_from_of_the_tenant_is_filled_in() -> None:
+    """Only where the e-mail names none; without both it stays empty."""
     tenant = a_tenant(default_from="post@acme.example")
 
     assert (await signed(an_email(), tenant)).from_ == "post@acme.example"
@@ -166,8 +166,8 @@ async def test_a_tenants_own_from_is_filled_in() -> None:
         ("post@anything.example", ()),
     ],
 )
-async def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
-    """However a domain is written, it is the same one; no list allows any."""
+async def test_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
+    """In any spelling of the domain; an empty list allows any."""
     email = an_email(**{"from": sender})
 
     assert await signed(email, a_tenant(from_domains=domains)) == email
@@ -177,8 +177,8 @@ async def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[s
     "sender",
     ["post@brasa.example", "post@mail.acme.example", "post@example", "post@notacme.example"],
 )
-async def test_a_from_of_another_domain_is_refused(sender: str) -> None:
-    """A domain stands for itself alone, not for those below or beside it."""
+async def test_from_of_another_domain_is_refused(sender: str) -> None:
+    """A domain covers itself alone, not its subdomains or siblings."""
     email = an_email().model_copy(update={"from_": sender})
 
     with pytest.raises(InvalidMessage) as refused:
@@ -188,8 +188,8 @@ async def test_a_from_of_another_domain_is_refused(sender: str) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"from": "post@brasa.example"}, {}], ids=str)
-async def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str]) -> None:
-    """Named in the e-mail, or the tenant's default; one's own claim is no obstacle."""
+async def test_from_claimed_by_another_tenant_is_refused(changes: dict[str, str]) -> None:
+    """In the e-mail, or as the tenant's default; its own claim does not matter."""
     tenant = a_tenant(default_from="post@brasa.example")
 
     with pytest.raises(InvalidMessage, match="another tenant has claimed"):
@@ -199,8 +199,8 @@ async def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str
     assert (await signed(an_email(**changes), brasa)).from_ == "post@brasa.example"
 
 
-async def test_without_domains_the_default_from_may_be_all_there_is() -> None:
-    """However it is written; a list of domains is more than that."""
+async def test_only_the_default_from_may_be_allowed_without_domains() -> None:
+    """In any spelling; a list of domains allows more."""
     tenant = a_tenant(default_from="post@ACME.example")
     listed = a_tenant(from_domains=("acme.example",), default_from="post@acme.example")
 
@@ -218,8 +218,8 @@ async def test_without_domains_the_default_from_may_be_all_there_is() -> None:
 _FROM_POST = {"from": "post@acme.example"}
 
 
-def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
-    """Only then, only if there is one, and only if no key was given."""
+def test_external_id_is_a_key_where_the_tenant_says_so() -> None:
+    """Only if there is one, and only if no key was given."""
     says_so = a_tenant(external_id_is_key=True)
 
     made = a_submission(says_so, externalId="order-1").idempotency_key
@@ -232,8 +232,8 @@ def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
     assert a_submission(externalId="order-1").idempotency_key is None
 
 
-def test_a_key_stands_for_what_was_asked() -> None:
-    """Another e-mail has another digest; what is sent in the end changes nothing."""
+def test_key_stands_for_the_request() -> None:
+    """Another e-mail has another digest; the final content does not matter."""
     tenant = a_tenant(external_id_is_key=True)
     asked = a_submission(tenant, externalId="1")
 

@@ -1,4 +1,4 @@
-"""Commands as real processes, also beside a server that runs on the same file."""
+"""Commands as real processes, also with a running server on the same file."""
 
 import asyncio
 import json
@@ -36,15 +36,15 @@ async def carteiro(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 async def asked(folder: Path, *arguments: str) -> dict[str, Any]:
-    """The JSON document that a command prints when all is well."""
+    """The JSON document of a successful command."""
     code, out, err = await carteiro(folder, *arguments, "--json")
     assert code == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
 
 
-async def test_process_works_off_what_is_due_and_ends(tmp_path: Path) -> None:
-    """At most so many; the rest waits for the next run, and what is scheduled for its time."""
+async def test_process_handles_due_messages_and_ends(tmp_path: Path) -> None:
+    """Up to its limit; the rest waits for the next run, and scheduled ones for their time."""
     for _ in range(3):
         await asked(tmp_path, "send", *EMAIL)
     await asked(tmp_path, "send", *EMAIL, "--at", "2100-01-01T00:00:00Z")
@@ -59,8 +59,8 @@ async def test_process_works_off_what_is_due_and_ends(tmp_path: Path) -> None:
     assert (await asked(tmp_path, "stats"))["states"] == {"SENT": 3, "ENQUEUED": 1}
 
 
-async def test_process_leaves_a_sign_of_life(tmp_path: Path) -> None:
-    """Whoever relies on cron learns from doctor whether it runs."""
+async def test_process_records_its_run(tmp_path: Path) -> None:
+    """With cron, doctor reports if it runs."""
     await asked(tmp_path, "send", *EMAIL)
     _, before, _ = await carteiro(tmp_path, "doctor", "--json")
     await asked(tmp_path, "process")
@@ -70,15 +70,15 @@ async def test_process_leaves_a_sign_of_life(tmp_path: Path) -> None:
 
 
 def level_of(check: str, findings: str) -> str:
-    """How bad doctor found this."""
+    """The level of this finding of doctor."""
     [level] = [
         each["level"] for each in map(json.loads, findings.splitlines()) if each["check"] == check
     ]
     return str(level)
 
 
-async def test_process_stops_when_told(tmp_path: Path) -> None:
-    """A send that is under way may end; exit code 0."""
+async def test_process_stops_on_a_signal(tmp_path: Path) -> None:
+    """A send in flight may end; exit code 0."""
     async with Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post:
         slow = await post.send(
             tenant="acme", to="slow-2@sandbox.test", subject="Bom dia", text="Olá"
@@ -92,8 +92,8 @@ async def test_process_stops_when_told(tmp_path: Path) -> None:
         assert (await row_of(post, slow.id)).state is State.SENT
 
 
-async def test_commands_work_beside_a_server(tmp_path: Path) -> None:
-    """What one accepts the other sees and sends, on one file."""
+async def test_commands_work_alongside_a_server(tmp_path: Path) -> None:
+    """A message accepted by one is seen and sent by the other, on one file."""
     async with up(tmp_path) as running, running.client() as client:
         sent = await asked(tmp_path, "send", *EMAIL)
         assert await final_status_of(client, sent["outboxId"]) == "SENT"
@@ -114,8 +114,8 @@ async def test_commands_work_beside_a_server(tmp_path: Path) -> None:
 BODY = (("to", "subject", "text"), ("ok@sandbox.test", "Bom dia", "Olá"))
 
 
-async def test_the_api_alone_accepts_and_sends_nothing(tmp_path: Path) -> None:
-    """A worker of its own sends what it accepts."""
+async def test_api_alone_accepts_and_sends_nothing(tmp_path: Path) -> None:
+    """A separate worker sends its messages."""
     async with up(tmp_path, command="api") as running, running.client() as client:
         accepted = (await client.post("/v1/email/send", json=dict(zip(*BODY, strict=True)))).json()
         explained = await asked(tmp_path, "explain", accepted["outboxId"])
@@ -125,8 +125,8 @@ async def test_the_api_alone_accepts_and_sends_nothing(tmp_path: Path) -> None:
     assert (explained["why"], done["states"]) == ("turn", {"SENT": 1})
 
 
-async def test_the_admin_token_opens_what_a_key_does_not(tmp_path: Path) -> None:
-    """It is shown once; rotated, the old one opens nothing and the new one does."""
+async def test_admin_token_opens_endpoints_that_a_key_does_not(tmp_path: Path) -> None:
+    """It is shown once; after a rotation the old one is refused and the new one is valid."""
     async with up(tmp_path) as running:
         key, token = running.keys
         before = [await status_with(running.address, each) for each in (key, token)]
@@ -141,7 +141,7 @@ async def test_the_admin_token_opens_what_a_key_does_not(tmp_path: Path) -> None
 
 
 async def status_with(address: str, token: str) -> int:
-    """What the admin endpoints answer to whoever holds this."""
+    """The answer of the admin endpoints to this token."""
     async with httpx.AsyncClient(base_url=address) as client:
         headers = {"Authorization": f"Bearer {token}"}
         return (await client.get("/admin/v1/tenants", headers=headers)).status_code
@@ -150,7 +150,7 @@ async def status_with(address: str, token: str) -> int:
 @pytest.mark.parametrize(
     "command", [("ls",), ("dead", "ls"), ("recipient", "ls", "--tenant", "default")]
 )
-async def test_an_empty_list_is_nothing_for_programs(
+async def test_empty_list_prints_nothing_for_programs(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     """Exit code 0, and not a byte on stdout."""

@@ -1,4 +1,4 @@
-"""``make demo`` beside a running server, and without one."""
+"""``make demo`` with a running server, and without one."""
 
 import asyncio
 import sys
@@ -29,8 +29,8 @@ async def played(folder: Path, *arguments: str) -> tuple[int | None, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-async def test_the_demo_plays_and_sums_up(tmp_path: Path) -> None:
-    """It sends for several tenants, ends by itself, says what became of it, and leaves no key behind."""
+async def test_demo_runs_and_sums_up(tmp_path: Path) -> None:
+    """It sends for several tenants, ends by itself, prints the results, and leaves no key behind."""
     async with up(tmp_path) as running:
         code, out, err = await played(tmp_path, "--seconds", "3", "--url", running.address)
         assert await running.ended(SIGTERM) == 0
@@ -45,7 +45,7 @@ async def test_the_demo_plays_and_sums_up(tmp_path: Path) -> None:
     assert [key.revoked_at is not None for key in keys] == [True]
 
 
-async def test_the_demo_refuses_politely_when_nothing_listens(tmp_path: Path) -> None:
+async def test_demo_without_a_server_is_refused(tmp_path: Path) -> None:
     """One line that says what to do."""
     async with up(tmp_path) as running:
         address = running.address
@@ -59,8 +59,8 @@ async def test_the_demo_refuses_politely_when_nothing_listens(tmp_path: Path) ->
     )
 
 
-async def test_the_demo_notices_a_server_with_another_store(tmp_path: Path) -> None:
-    """Keys that were made in one store open nothing in another."""
+async def test_demo_detects_a_server_with_another_store(tmp_path: Path) -> None:
+    """Keys of one store are invalid in another."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()

@@ -1,4 +1,4 @@
-"""The page of metrics on an address of its own: real processes, real ports."""
+"""The metrics page on a separate address: real processes, real ports."""
 
 import asyncio
 import socket
@@ -21,19 +21,19 @@ EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
 
 
 def a_free_port() -> int:
-    """One that nobody listens on."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 def with_metrics_on(folder: Path, port: int) -> Path:
-    """A folder whose settings give the page an address of its own."""
+    """A folder whose settings give the page a separate address."""
     (folder / "carteiro.toml").write_text(f'[metrics]\nhost = "127.0.0.1"\nport = {port}\n')
     return folder
 
 
 async def scraped(port: int) -> Page:
-    """The page, once somebody listens."""
+    """The page, once it is served."""
     async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE_S):
         while True:
             try:
@@ -45,8 +45,8 @@ async def scraped(port: int) -> Page:
 
 
 @pytest.mark.parametrize("command", ["up", "api"])
-async def test_a_server_has_a_page_of_its_own(tmp_path: Path, command: str) -> None:
-    """It needs no token there, and has nothing else."""
+async def test_server_has_a_separate_metrics_page(tmp_path: Path, command: str) -> None:
+    """It needs no token there, and serves nothing else."""
     port = a_free_port()
     async with (
         up(with_metrics_on(tmp_path, port), command=command) as running,
@@ -62,8 +62,8 @@ async def test_a_server_has_a_page_of_its_own(tmp_path: Path, command: str) -> N
     assert other.status_code == 404
 
 
-async def test_a_worker_has_a_page_of_its_own(tmp_path: Path) -> None:
-    """What it sent is counted there, and it stops with the worker."""
+async def test_worker_has_a_metrics_page(tmp_path: Path) -> None:
+    """It counts its sent messages, and stops with the worker."""
     port = a_free_port()
     async with (
         Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post,
@@ -83,7 +83,7 @@ async def test_a_worker_has_a_page_of_its_own(tmp_path: Path) -> None:
 
 
 async def ready(port: int, status: str) -> httpx.Response:
-    """The answer to whether a process is ready, once it is this."""
+    """The readiness answer of a process, once it has this status."""
     async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE_S):
         while True:
             with suppress(httpx.ConnectError):
@@ -93,8 +93,8 @@ async def ready(port: int, status: str) -> httpx.Response:
             await asyncio.sleep(0.05)
 
 
-async def test_a_worker_is_ready_with_its_queue_alone(tmp_path: Path) -> None:
-    """Without it there is nothing to work on; it stays, and goes on when the queue is back."""
+async def test_worker_is_ready_only_with_its_queue(tmp_path: Path) -> None:
+    """Without it there is nothing to do; it stays, and goes on when the queue is back."""
     port = a_free_port()
     with a_redis() as queue:
         async with started(
@@ -115,8 +115,8 @@ async def test_a_worker_is_ready_with_its_queue_alone(tmp_path: Path) -> None:
     assert (meanwhile.json()["ledger"], meanwhile.json()["queue"]) == ("writable", "away")
 
 
-async def test_a_server_that_works_says_so_of_both_roles(tmp_path: Path) -> None:
-    """On the address of the API; the other one has the figures alone."""
+async def test_server_that_works_is_ready_in_both_roles(tmp_path: Path) -> None:
+    """On the address of the API; the other one has the metrics alone."""
     async with up(tmp_path) as running, running.client() as client:
         both = await client.get("/health/ready")
         assert await running.ended(SIGTERM) == 0
@@ -124,7 +124,7 @@ async def test_a_server_that_works_says_so_of_both_roles(tmp_path: Path) -> None
     assert both.json()["roles"] == {"api": "ready", "worker": "ready"}
 
 
-async def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
+async def test_port_in_use_is_reported_before_anything_is_created(tmp_path: Path) -> None:
     """The key of the first start is shown once: it must not be used up by a start that fails."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         with_metrics_on(tmp_path, taken.getsockname()[1])

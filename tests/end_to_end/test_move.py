@@ -1,4 +1,4 @@
-"""`carteiro move` as a process of its own: beside a server at work, and killed in the midst."""
+"""`carteiro move` as a separate process: with a server at work, and killed midway."""
 
 import asyncio
 import json
@@ -49,22 +49,24 @@ async def moving(folder: Path, url: str, *flags: str) -> Process:
 
 
 async def ended(process: Process) -> tuple[int, str, str]:
-    """Its exit code, and what it printed."""
+    """Its exit code and output."""
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 
 
 async def moved(folder: Path, url: str) -> dict[str, Any]:
-    """Move to the end; the document that it prints."""
+    """Move to the end; the printed document."""
     code, out, err = await ended(await moving(folder, url, "--json"))
     assert code == ExitCode.OK, err
     document: dict[str, Any] = json.loads(out)
     return document
 
 
-async def test_what_was_accepted_before_the_move_is_sent_after_it(tmp_path: Path, url: str) -> None:
-    """Whatever comes in while it begins is either refused or carried over; the old address says 503 from then on."""
+async def test_messages_accepted_before_the_move_are_sent_after_it(
+    tmp_path: Path, url: str
+) -> None:
+    """A message that arrives at its start is either refused or moved; the old store answers 503 from then on."""
     known: list[str] = []
     async with up(tmp_path, **UNLIMITED) as old, old.client() as client:
         known.append(await _posted(client, LATER))
@@ -89,7 +91,7 @@ async def test_what_was_accepted_before_the_move_is_sent_after_it(tmp_path: Path
     assert fresh == State.SENT
 
 
-async def test_a_move_that_is_killed_goes_on_when_it_is_run_again(tmp_path: Path, url: str) -> None:
+async def test_killed_move_goes_on_when_it_is_run_again(tmp_path: Path, url: str) -> None:
     """Nothing is missing, nothing is there twice."""
     new = messages(MANY)
     async with open_sqlite(tmp_path / "carteiro.db") as backend:
@@ -113,7 +115,7 @@ async def test_a_move_that_is_killed_goes_on_when_it_is_run_again(tmp_path: Path
     assert len(unsettled) == MANY
 
 
-async def test_a_move_can_be_taken_back(tmp_path: Path, url: str) -> None:
+async def test_move_can_be_undone(tmp_path: Path, url: str) -> None:
     """By the same command, while the target has done nothing."""
     async with up(tmp_path) as running, running.client() as client:
         await _posted(client, LATER)
@@ -127,7 +129,7 @@ async def test_a_move_can_be_taken_back(tmp_path: Path, url: str) -> None:
     assert "open again" in out
 
 
-async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, url: str) -> None:
+async def test_missing_file_is_not_created(tmp_path: Path, url: str) -> None:
     """A mistyped name must not be moved as an empty store."""
     code, _, err = await ended(await moving(tmp_path, url))
 
@@ -136,8 +138,8 @@ async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, url: str) ->
     assert not (tmp_path / "carteiro.db").exists()
 
 
-async def test_a_move_goes_from_a_file_to_a_database(tmp_path: Path, url: str) -> None:
-    """Any other way is wrong use, and says so."""
+async def test_move_goes_from_a_file_to_a_database(tmp_path: Path, url: str) -> None:
+    """Any other direction is refused."""
     async with open_sqlite(tmp_path / "carteiro.db"):
         pass
 
@@ -159,7 +161,7 @@ def _client(running: Running, key: str) -> httpx.AsyncClient:
 
 
 async def _has_rows(url: str, table: str) -> None:
-    """Wait until something of a table has been carried over."""
+    """Wait until some rows of a table have been moved."""
     while not await asyncio.to_thread(_rows, url, table):
         await asyncio.sleep(0.005)
 

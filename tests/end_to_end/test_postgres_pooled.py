@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode: whoever says so in the settings is served, whoever does not is told to."""
+"""Behind PgBouncer in transaction mode: it works with the setting, and is refused without it."""
 
 import asyncio
 import signal
@@ -24,14 +24,14 @@ SAYS_SO = UNLIMITED | {"CARTEIRO_POSTGRES_PREPARED_STATEMENTS": "false"}
 
 @pytest.fixture(scope="module")
 def pooler() -> Iterator[PgBouncer]:
-    """A pooler with few connections: everybody gets somebody else's."""
+    """A pooler with few connections: every client gets one used by others."""
     with a_pgbouncer(shared_postgres(), pool_size=4) as running:
         yield running
 
 
 @pytest.fixture
 def url(pooler: PgBouncer) -> Iterator[str]:
-    """An empty database with the schema, by way of the pooler."""
+    """An empty database with the schema, through the pooler."""
     with shared_postgres().a_database(migrate) as made:
         yield pooler.url(made.rpartition("/")[2])
 
@@ -47,8 +47,8 @@ async def _ended_well(folder: Path, *arguments: str, **settings: str) -> Running
         return command
 
 
-async def test_the_whole_path_works_behind_a_pooler(tmp_path: Path, url: str) -> None:
-    """API and worker are processes of their own: what the one accepts, the other sends, though it hears nothing."""
+async def test_whole_path_works_behind_a_pooler(tmp_path: Path, url: str) -> None:
+    """API and worker are separate processes: a message of the one is sent by the other, without notifications."""
     settings = SAYS_SO | {"CARTEIRO_STORE": url}
     async with (
         up(tmp_path, command="api", **settings) as api,
@@ -70,8 +70,8 @@ async def test_the_whole_path_works_behind_a_pooler(tmp_path: Path, url: str) ->
     assert [line for line in worker.log if line["event"] == "store.failed"] == []
 
 
-async def test_a_worker_that_cannot_hear_looks_by_itself(url: str) -> None:
-    """LISTEN is of no use behind a pooler: the bell rings now and then, long before the time is up."""
+async def test_worker_without_notifications_polls(url: str) -> None:
+    """LISTEN does not work behind a pooler: the bell rings regularly, long before the time is up."""
     async with open_postgres(url, PostgresOptions(prepared_statements=False)) as backend:
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(3):
@@ -79,18 +79,18 @@ async def test_a_worker_that_cannot_hear_looks_by_itself(url: str) -> None:
                 assert await backend.wake.wait(timedelta(minutes=5), since=since)
 
 
-async def test_who_forgot_the_setting_is_told_which_one(url: str) -> None:
-    """At once, before one is given statements that another prepared."""
+async def test_missing_setting_is_reported(url: str) -> None:
+    """At once, before statements of different clients are mixed up."""
     with pytest.raises(StoreUnavailable, match=r"set postgres\.prepared_statements = false"):
         async with open_postgres(url):
             pass
 
 
-async def test_a_pooler_that_takes_any_client_is_told_by_what_it_mixes_up(
+async def test_pooler_that_accepts_any_client_is_detected_by_its_mix_up(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Statements that one prepared are another's, or nobody's."""
-    monkeypatch.setattr(database, "_PAUSE", "application_name")  # one that every pooler takes
+    """Prepared statements of one client belong to another, or are missing."""
+    monkeypatch.setattr(database, "_PAUSE", "application_name")  # one that every pooler accepts
     async with (
         open_postgres(url, PostgresOptions(prepared_statements=False)) as right,
         open_postgres(url) as first,

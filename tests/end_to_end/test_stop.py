@@ -1,4 +1,4 @@
-"""Stopping under load, over HTTP: what was answered with 202 is kept, and sent; the process ends well."""
+"""Stopping under load, over HTTP: messages answered with 202 are kept, and sent; the process ends well."""
 
 import asyncio
 import os
@@ -35,13 +35,13 @@ lease_ms = 1000
 
 
 def a_post_office_in(folder: Path, settings: str = SETTINGS) -> Path:
-    """A folder whose settings take any number of e-mails, and give up on a call soon."""
+    """A folder whose settings accept any number of e-mails, and have a short timeout."""
     (folder / "carteiro.toml").write_text(settings)
     return folder
 
 
 async def keep_sending(client: httpx.AsyncClient, accepted: list[MessageId]) -> None:
-    """Send one by one until it listens no more; note what was answered with 202."""
+    """Send one by one until the server is gone; record those answered with 202."""
     try:
         while True:
             answer = await client.post("/v1/email/send", json=EMAIL)
@@ -82,10 +82,10 @@ async def told(running: Running, *signals: signal.Signals) -> int:
         ("api", (SIGINT, SIGINT)),
     ],
 )
-async def test_a_stop_under_load_loses_nothing(
+async def test_stop_under_load_loses_nothing(
     tmp_path: Path, command: str, signals: tuple[signal.Signals, ...]
 ) -> None:
-    """Exit code 0; what was answered with 202 is sent, a second time only if the first was in doubt."""
+    """Exit code 0; messages answered with 202 are sent, a second time only if the first was in doubt."""
     accepted: list[MessageId] = []
     async with (
         up(a_post_office_in(tmp_path), command=command) as running,
@@ -105,7 +105,7 @@ async def test_a_stop_under_load_loses_nothing(
 
 @pytest.mark.parametrize("command", ["up", "api"])
 async def test_signals_until_the_very_end_change_nothing(tmp_path: Path, command: str) -> None:
-    """Whoever insists a third time, or when all is stored, sees it end well too."""
+    """A third one, or one after everything is stored, ends well too."""
     async with (
         up(a_post_office_in(tmp_path), command=command) as running,
         running.client() as client,
@@ -123,7 +123,7 @@ async def test_signals_until_the_very_end_change_nothing(tmp_path: Path, command
 
 
 async def assert_all_sent(folder: Path, accepted: list[MessageId]) -> None:
-    """Finish what is left, then look at each message, its deliveries and its doubts."""
+    """Finish the rest, then check each message, its deliveries and its doubts."""
     settings = load(
         file=folder / "carteiro.toml", overrides={"store": f"sqlite:///{folder}/carteiro.db"}
     )
@@ -144,8 +144,8 @@ async def assert_all_sent(folder: Path, accepted: list[MessageId]) -> None:
             assert 1 <= deliveries <= 1 + doubts
 
 
-async def test_a_stop_ends_with_its_grace(tmp_path: Path) -> None:
-    """A send that takes longer than the grace is left, in doubt for the next worker; exit code 0."""
+async def test_stop_ends_with_its_grace_period(tmp_path: Path) -> None:
+    """A send that takes longer is left, in doubt for the next worker; exit code 0."""
     folder = a_post_office_in(tmp_path, "[delivery]\ngrace_ms = 200\n")
     async with up(folder) as running, running.client() as client:
         answer = await client.post("/v1/email/send", json=EMAIL | {"to": "slow-29@sandbox.test"})

@@ -1,4 +1,4 @@
-"""``carteiro up`` as people meet it: a real process, a real port, real signals."""
+"""``carteiro up`` for users: a real process, a real port, real signals."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ from support.table_queue import a_shared_database
 EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
 
 
-async def test_the_printed_line_sends_an_e_mail(tmp_path: Path) -> None:
+async def test_printed_line_sends_an_email(tmp_path: Path) -> None:
     """From nothing to a delivered e-mail by pasting one line."""
     async with up(tmp_path) as running:
         answer = await pasted(running.curl)
@@ -41,7 +41,7 @@ async def test_the_printed_line_sends_an_e_mail(tmp_path: Path) -> None:
 
 
 async def pasted(curl: list[str]) -> dict[str, Any]:
-    """The answer to a curl line; where there is no curl, to the request that the line describes."""
+    """The answer to a curl line; without curl, to the request that the line describes."""
     if shutil.which("curl") is None:
         _, url, _, key, _, media_type, _, body = curl
         headers = dict(header.split(": ", 1) for header in (key, media_type))
@@ -54,7 +54,7 @@ async def pasted(curl: list[str]) -> dict[str, Any]:
     return document
 
 
-async def test_a_start_that_fails_makes_no_key(tmp_path: Path) -> None:
+async def test_failed_start_creates_no_key(tmp_path: Path) -> None:
     """A mistyped flag must not use up the one time that the key is shown."""
     failing = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "carteiro.cli", "up", "--port", "0", "--provider", "pigeon"),
@@ -68,7 +68,7 @@ async def test_a_start_that_fails_makes_no_key(tmp_path: Path) -> None:
         assert running.key
 
 
-async def test_the_log_is_json_whatever_comes_in(tmp_path: Path) -> None:
+async def test_log_is_json_for_any_input(tmp_path: Path) -> None:
     """Noise on the port writes no line of another shape, and serving goes on."""
     async with up(tmp_path) as running:
         host, port = running.address.removeprefix("http://").split(":")
@@ -85,8 +85,8 @@ async def test_the_log_is_json_whatever_comes_in(tmp_path: Path) -> None:
     assert {line["level"] for line in running.log} == {"info"}
 
 
-async def test_a_worker_alone_delivers_what_others_accept(tmp_path: Path) -> None:
-    """``carteiro worker`` shares the file with whoever writes to it, and ends on SIGTERM."""
+async def test_separate_worker_delivers_messages_of_others(tmp_path: Path) -> None:
+    """``carteiro worker`` shares the file with other processes, and ends on SIGTERM."""
     async with (
         Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post,
         started(tmp_path, "worker") as running,
@@ -100,8 +100,8 @@ async def test_a_worker_alone_delivers_what_others_accept(tmp_path: Path) -> Non
     assert await state_of(tmp_path, answer.id) is State.SENT
 
 
-async def test_the_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> None:
-    """A later start cannot know the key; it says how to get another, and both then open."""
+async def test_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> None:
+    """A later start cannot know the key; it says how to get another, and both are then valid."""
     async with up(tmp_path) as first:
         await first.ended(signal.SIGTERM)
     async with up(tmp_path) as second:
@@ -119,10 +119,10 @@ async def test_the_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> No
     assert first.key.encode() not in all_bytes_in(tmp_path)
 
 
-async def test_what_it_announces_holds_no_password_and_no_flag_that_is_not_there(
+async def test_announcement_has_no_password_and_no_invalid_flag(
     tmp_path: Path,
 ) -> None:
-    """The queue is named; and ``carteiro api`` cannot make a key itself."""
+    """The queue is named; and ``carteiro api`` cannot create a key itself."""
     queue = f"redis://ana:s3cret@{HOST}:{free_port()}/0"
     with a_shared_database() as url:
         store = url.replace("@", ":s3cret@")
@@ -139,8 +139,8 @@ async def test_what_it_announces_holds_no_password_and_no_flag_that_is_not_there
     assert "carteiro key add --tenant default" in second.announced
 
 
-async def test_with_a_real_provider_the_printed_line_names_nobody(tmp_path: Path) -> None:
-    """Pasted as it is, it must not send a mail into the world that bounces there."""
+async def test_printed_line_for_a_real_provider_has_no_recipient(tmp_path: Path) -> None:
+    """Pasted unchanged, it must not send a mail that bounces."""
     relay = {"CARTEIRO_PROVIDER": "smtp", "CARTEIRO_SMTP_PORT": str(free_port())}
     async with up(tmp_path, **relay) as running:
         await running.ended(signal.SIGTERM)
@@ -151,12 +151,12 @@ async def test_with_a_real_provider_the_printed_line_names_nobody(tmp_path: Path
 
 
 def all_bytes_in(folder: Path) -> bytes:
-    """Whatever was written to disk."""
+    """Everything that was written to disk."""
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
 async def test_sigterm_under_load_loses_nothing(tmp_path: Path) -> None:
-    """Everything that was answered with 202 is there afterwards, and is sent exactly once."""
+    """Every message answered with 202 is there afterwards, and is sent exactly once."""
     accepted: list[MessageId] = []
 
     async def keep_sending(client: httpx.AsyncClient) -> None:
@@ -164,7 +164,7 @@ async def test_sigterm_under_load_loses_nothing(tmp_path: Path) -> None:
             try:
                 answer = await client.post("/v1/email/send", json=EMAIL)
             except httpx.TransportError:
-                return  # it listens no more
+                return  # it does not listen any more
             assert answer.status_code == 202, answer.text
             accepted.append(MessageId(answer.json()["outboxId"]))
 
@@ -180,7 +180,7 @@ async def test_sigterm_under_load_loses_nothing(tmp_path: Path) -> None:
 
 
 async def assert_sent_once(folder: Path, accepted: list[MessageId]) -> None:
-    """Finish what is left, then look at each message and its deliveries."""
+    """Finish the rest, then check each message and its deliveries."""
     async with Carteiro.open(f"sqlite:///{folder}/carteiro.db") as post:
         working = asyncio.create_task(post.run_worker())
         async with asyncio.timeout(PATIENCE_S):
@@ -196,8 +196,8 @@ async def assert_sent_once(folder: Path, accepted: list[MessageId]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_the_first_signal_lets_a_send_finish(tmp_path: Path, number: signal.Signals) -> None:
-    """What is in flight has its time, and the exit code is 0."""
+async def test_first_signal_lets_a_send_finish(tmp_path: Path, number: signal.Signals) -> None:
+    """A send in flight has its time, and the exit code is 0."""
     async with up(tmp_path) as running, running.client() as client:
         slow = await in_flight(client, "slow-1@sandbox.test")
         exit_code = await running.ended(number)
@@ -206,7 +206,7 @@ async def test_the_first_signal_lets_a_send_finish(tmp_path: Path, number: signa
     assert await state_of(tmp_path, slow) is State.SENT
 
 
-async def test_the_second_signal_does_not_wait(tmp_path: Path) -> None:
+async def test_second_signal_does_not_wait(tmp_path: Path) -> None:
     """A send that would take long is dropped, and its message is kept for the next worker."""
     async with up(tmp_path) as running, running.client() as client:
         slow = await in_flight(client, "slow-25@sandbox.test")
@@ -228,7 +228,7 @@ async def in_flight(client: httpx.AsyncClient, to: str) -> MessageId:
 
 
 async def state_of(folder: Path, message: MessageId) -> State | None:
-    """Where the message rests when nobody works on it."""
+    """The state of the message without a worker."""
     async with Carteiro.open(f"sqlite:///{folder}/carteiro.db") as post:
         found = await post.backend.reading.message(message)
         return None if found is None else found.state

@@ -1,4 +1,4 @@
-"""Stages that only judge: they neither stop the event loop nor crash their worker."""
+"""CPU-bound stages: they neither block the event loop nor crash their worker."""
 
 import random
 import threading
@@ -27,10 +27,9 @@ from support.working import Office, an_office, logged
 
 
 class BrokenChance(random.Random):
-    """Judging an outcome fails."""
+    """Classifying an outcome fails."""
 
     def random(self) -> NoReturn:
-        """Fail."""
         raise ZeroDivisionError
 
 
@@ -46,10 +45,10 @@ def pool(office: Office, **changes: Any) -> Pool:
         ("<svg><style>p{width:exp<!-- -->ression(1)}</style></svg>", State.FAILED),
     ],
 )
-async def test_html_that_spells_out_danger_is_parsed_off_the_event_loop(
+async def test_suspicious_html_is_parsed_off_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, html: str, ends: State
 ) -> None:
-    """The others go on meanwhile."""
+    """Other jobs go on meanwhile."""
     threads = []
 
     def parse(source: str) -> selectolax.lexbor.LexborHTMLParser:
@@ -67,8 +66,8 @@ async def test_html_that_spells_out_danger_is_parsed_off_the_event_loop(
     assert threading.main_thread() not in threads
 
 
-async def test_a_long_mail_is_judged_and_sent() -> None:
-    """Whether or not anything in it is spelled out."""
+async def test_long_mail_is_validated_and_sent() -> None:
+    """With and without suspicious text."""
     async with an_office() as office:
         good = await office.post(html="<p>Bom dia</p>" * 5_000)
         bad = await office.post(html="<p>Bom dia</p>" * 5_000 + "<p onclick=x>")
@@ -79,8 +78,8 @@ async def test_a_long_mail_is_judged_and_sent() -> None:
         assert await office.dead_for(bad) is DeadReason.VALIDATION_FAILED
 
 
-async def test_a_reference_of_thousands_of_digits_crashes_nobody() -> None:
-    """It is judged as any other mail, with its first claim."""
+async def test_reference_of_thousands_of_digits_crashes_nothing() -> None:
+    """It is validated like any other mail, on its first claim."""
     async with an_office() as office:
         message = await office.post(html="<p>&#" + "1" * 5_000)
 
@@ -91,7 +90,7 @@ async def test_a_reference_of_thousands_of_digits_crashes_nobody() -> None:
         assert not [line for line in lines if line["event"] == "unexpected"]
 
 
-async def test_an_error_in_confirm_is_a_verdict_on_its_message() -> None:
+async def test_error_in_confirm_is_a_verdict_on_its_message() -> None:
     """The first claim ends it, the error is logged, and the other messages are sent."""
 
     def broken(job: LeasedJob) -> Confirmation:
@@ -114,7 +113,7 @@ async def test_an_error_in_confirm_is_a_verdict_on_its_message() -> None:
         assert line["where"] == "confirm"
 
 
-async def test_an_error_in_rendering_is_a_verdict_on_its_message() -> None:
+async def test_error_in_rendering_is_a_verdict_on_its_message() -> None:
     """An e-mail of the table queue is rendered by its worker."""
 
     async def render(*_: object, **__: object) -> NoReturn:
@@ -136,7 +135,7 @@ async def test_an_error_in_rendering_is_a_verdict_on_its_message() -> None:
         (Unknown(a_failure()), DeadReason.IN_DOUBT),
     ],
 )
-async def test_an_error_in_judging_an_outcome_is_a_verdict_on_its_message(
+async def test_error_in_classifying_an_outcome_is_a_verdict_on_its_message(
     outcome: Outcome, reason: DeadReason
 ) -> None:
     """The attempt is not left open, or it would be made again."""
@@ -157,9 +156,7 @@ async def test_an_error_in_judging_an_outcome_is_a_verdict_on_its_message(
         assert [line["where"] for line in lines if line["event"] == "unexpected"] == ["judge"]
 
 
-async def test_an_error_in_own_rules_leaves_the_answer_as_it_was() -> None:
-    """The provider's own word counts."""
-
+async def test_error_in_custom_rules_keeps_the_provider_verdict() -> None:
     def overrule(_: Outcome) -> NoReturn:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""Any function as a kind of job: how it is sent, run, retried and given up."""
+"""Any function as a kind of job: sent, run, retried and given up."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ A_WHILE = timedelta(seconds=30)
 
 @asynccontextmanager
 async def a_post() -> AsyncIterator[Carteiro]:
-    """A post office in memory."""
+    """An app in memory."""
     async with Carteiro.open("memory://", provider="noop") as post:
         yield post
 
@@ -64,8 +64,8 @@ async def story_of(post: Carteiro, message: MessageId) -> list[str]:
 # --- running ----------------------------------------------------------------------------------
 
 
-async def test_an_async_function_runs_with_its_arguments() -> None:
-    """What was sent as JSON comes in as keywords; the result is discarded."""
+async def test_async_function_runs_with_its_arguments() -> None:
+    """The JSON arrives as keywords; the result is discarded."""
     ran: list[object] = []
     async with a_post() as post:
 
@@ -81,7 +81,7 @@ async def test_an_async_function_runs_with_its_arguments() -> None:
         assert (await row_of(post, message)).state is State.SENT
 
 
-async def test_a_plain_function_runs_in_a_thread() -> None:
+async def test_plain_function_runs_in_a_thread() -> None:
     """It may block: the worker goes on."""
     ran: list[bool] = []
     async with a_post() as post:
@@ -97,8 +97,8 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
         assert (await row_of(post, message)).state is State.SENT
 
 
-async def test_a_finished_task_leaves_one_event() -> None:
-    """It walks RECEIVED and SENT_ATTEMPT inside settle; one attempt is counted."""
+async def test_finished_task_has_one_event() -> None:
+    """It passes RECEIVED and SENT_ATTEMPT inside settle; one attempt is counted."""
     async with a_post() as post:
 
         @post.task("tidy")
@@ -142,8 +142,8 @@ async def test_many_calls_are_accepted_together() -> None:
         assert sorted(ran) == list(range(7))
 
 
-async def test_a_task_may_be_sent_for_later() -> None:
-    """Its time is kept by the queue."""
+async def test_task_may_be_scheduled() -> None:
+    """The queue keeps its time."""
     async with a_post() as post:
 
         @post.task("later", ttl=timedelta(hours=2), priority=2)
@@ -163,8 +163,8 @@ async def test_a_task_may_be_sent_for_later() -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_task_that_raises_is_tried_again(is_async: bool) -> None:
-    """As often as its policy says; each failure is charged."""
+async def test_task_that_raises_is_retried(is_async: bool) -> None:
+    """Up to the limit of its policy; each failure is charged."""
     runs: list[int] = []
 
     def fails_twice() -> None:
@@ -190,10 +190,10 @@ async def test_a_task_that_raises_is_tried_again(is_async: bool) -> None:
     "error", [ValueError("no"), StopIteration(), asyncio.CancelledError(), TimeoutError()]
 )
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_task_that_always_raises_is_a_dead_letter(
+async def test_task_that_always_raises_is_a_dead_letter(
     error: BaseException, is_async: bool
 ) -> None:
-    """Whatever it raises: also what would confuse a future or a worker."""
+    """For any exception: also one that would confuse a future or a worker."""
 
     def plain() -> NoReturn:
         raise error
@@ -211,7 +211,7 @@ async def test_a_task_that_always_raises_is_a_dead_letter(
         assert letter.failure.code in {"TASK_ERROR", "TASK_TIMEOUT"}
 
 
-async def test_a_task_may_say_itself_that_there_is_no_use() -> None:
+async def test_task_may_declare_a_failure_permanent() -> None:
     """DeliveryFailed with a permanent failure is dead at once, as it was classified."""
     for_good = a_failure("NO_SUCH_FILE", retryable=False)
     async with a_post() as post:
@@ -228,7 +228,7 @@ async def test_a_task_may_say_itself_that_there_is_no_use() -> None:
         assert letter.failed_attempts == 1
 
 
-async def test_a_task_may_say_itself_that_it_is_worth_another_try() -> None:
+async def test_task_may_declare_a_failure_retryable() -> None:
     """DeliveryFailed with a retryable failure follows the policy, with its own code."""
     async with a_post() as post:
 
@@ -243,7 +243,7 @@ async def test_a_task_may_say_itself_that_it_is_worth_another_try() -> None:
         assert (letter.reason, letter.failure.code) == (DeadReason.MAX_ATTEMPTS_EXCEEDED, "BUSY")
 
 
-async def test_a_task_that_takes_too_long_is_tried_again() -> None:
+async def test_task_that_times_out_is_retried() -> None:
     """Its timeout is a failure like any other: it runs at least once."""
     async with a_post() as post:
 
@@ -260,7 +260,7 @@ async def test_a_task_that_takes_too_long_is_tried_again() -> None:
 
 
 async def test_arguments_that_the_function_does_not_take_are_a_failure() -> None:
-    """The function may have changed since it was sent: told, retried, kept."""
+    """The function may have changed since it was sent: reported, retried, kept."""
     async with a_post() as post:
 
         @post.task("picky", retry=ONCE)
@@ -278,7 +278,7 @@ async def test_arguments_that_the_function_does_not_take_are_a_failure() -> None
 
 
 async def test_at_most_once_is_declared_and_sent() -> None:
-    """The attempt stands in the ledger before it is made."""
+    """The attempt is in the ledger before it is made."""
     async with a_post() as post:
 
         @post.task("pay", delivery="at_most_once", timeout=A_WHILE)
@@ -293,7 +293,7 @@ async def test_at_most_once_is_declared_and_sent() -> None:
 
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_at_most_once_that_raises_is_in_doubt(is_async: bool) -> None:
-    """Nobody knows what it did before: not run again, kept for people."""
+    """It may have had effects: not run again, kept for people."""
     runs: list[int] = []
 
     def plain() -> NoReturn:
@@ -313,8 +313,8 @@ async def test_at_most_once_that_raises_is_in_doubt(is_async: bool) -> None:
         assert len(runs) == 1
 
 
-async def test_at_most_once_that_takes_too_long_is_in_doubt() -> None:
-    """It was begun, and nobody waits for its end any more."""
+async def test_at_most_once_that_times_out_is_in_doubt() -> None:
+    """It was begun, and its end is unknown."""
     async with a_post() as post:
 
         @post.task("pay", delivery="at_most_once", timeout=timedelta(milliseconds=30))
@@ -328,8 +328,8 @@ async def test_at_most_once_that_takes_too_long_is_in_doubt() -> None:
         assert (letter.reason, letter.failure.code) == (DeadReason.IN_DOUBT, "TASK_TIMEOUT")
 
 
-async def test_at_most_once_is_tried_again_on_its_own_word() -> None:
-    """A task that says what went wrong knows that nothing happened."""
+async def test_at_most_once_is_retried_on_a_declared_failure() -> None:
+    """A task that classifies its failure knows that nothing happened."""
     runs: list[int] = []
     async with a_post() as post:
 
@@ -355,11 +355,11 @@ async def test_at_most_once_needs_a_timeout() -> None:
             define(lambda: None)
 
 
-# --- what is refused --------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------
 
 
 async def test_arguments_must_be_json() -> None:
-    """Nothing is stored otherwise; the field is named, its value is not."""
+    """Nothing is stored otherwise; the error names the field without its value."""
     async with a_post() as post:
 
         @post.task("any")
@@ -373,8 +373,8 @@ async def test_arguments_must_be_json() -> None:
         assert await post.backend.reading.states() == {}
 
 
-async def test_arguments_have_a_largest_size() -> None:
-    """Exactly as much is taken, one byte more is not; one call that is too large refuses its list."""
+async def test_arguments_have_a_size_limit() -> None:
+    """The limit itself is accepted, one byte more is not; one oversized call refuses its list."""
     around = len('{"text":""}')
     largest = "x" * (MAX_CONTENT_BYTES - around)
     async with a_post() as post:
@@ -407,8 +407,8 @@ async def test_arguments_have_a_largest_size() -> None:
         ({"tenant": "acme", "text": "x", "due": datetime(9999, 1, 1, tzinfo=UTC)}, "due"),
     ],
 )
-async def test_a_call_that_cannot_be_run_is_refused(call: dict[str, Any], field: str) -> None:
-    """What a worker could only fail is told at once, and leaves nothing behind."""
+async def test_call_that_cannot_be_run_is_refused(call: dict[str, Any], field: str) -> None:
+    """It fails at once instead of in a worker, and stores nothing."""
     async with a_post() as post:
 
         @post.task("any")
@@ -435,15 +435,15 @@ async def test_a_call_that_cannot_be_run_is_refused(call: dict[str, Any], field:
         {"delivery": "at_most_once", "timeout": timedelta(hours=1)},
     ],
 )
-async def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    """A mistake is told where it is made, not by a worker later."""
+async def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
+    """The error is raised at the definition, not by a worker later."""
     async with a_post() as post:
         with pytest.raises(ValueError):
             post.task(**{"name": "any", **options})(print)
 
 
-async def test_a_preset_can_be_named() -> None:
-    """The name of a preset will do for its policy."""
+async def test_preset_can_be_named() -> None:
+    """Its name stands for its policy."""
     async with a_post() as post:
 
         @post.task("any", retry="pipeline")
@@ -454,8 +454,8 @@ async def test_a_preset_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=["exit", "generator"])
-async def test_a_task_that_ends_itself_fails_like_any_other(error: BaseException) -> None:
-    """It takes neither its process nor the other jobs along."""
+async def test_task_that_exits_fails_like_any_other(error: BaseException) -> None:
+    """It ends neither its process nor the other jobs."""
     async with a_post() as post:
 
         @post.task("quits", retry=ONCE)
@@ -469,8 +469,8 @@ async def test_a_task_that_ends_itself_fails_like_any_other(error: BaseException
 
 
 @pytest.mark.parametrize("name", ["twice", "email:send"])
-async def test_a_name_is_given_once(name: str) -> None:
-    """A second function under it, or one that takes the place of e-mail, is a mistake."""
+async def test_task_name_is_unique(name: str) -> None:
+    """A second function under it, or one named like e-mail, is an error."""
     async with a_post() as post:
         post.task("twice")(lambda: None)
 
@@ -478,8 +478,8 @@ async def test_a_name_is_given_once(name: str) -> None:
             post.task(name)(lambda: None)
 
 
-async def test_a_kind_that_the_worker_does_not_know_stays_for_one_that_does() -> None:
-    """It is not claimed, not failed, not touched."""
+async def test_unknown_kind_stays_for_another_worker() -> None:
+    """It is not claimed, not failed, not changed."""
     ran: list[int] = []
     async with a_post() as post:
 
@@ -503,8 +503,8 @@ async def test_a_kind_that_the_worker_does_not_know_stays_for_one_that_does() ->
         assert (await row_of(post, message)).state is State.SENT
 
 
-async def test_the_log_of_a_task_shows_no_arguments() -> None:
-    """Lines tell what became of it, not what it was about."""
+async def test_log_of_a_task_shows_no_arguments() -> None:
+    """Lines have its result, not its content."""
     with logged() as lines:
         async with a_post() as post:
 

@@ -1,4 +1,4 @@
-"""The path of one message through a worker: what becomes of it, and what its timeline tells."""
+"""The path of one message through a worker: its result, and its timeline."""
 
 import asyncio
 import time
@@ -63,7 +63,8 @@ IN_DOUBT_ONCE = [*BEGUN, "IN_DOUBT", "RETRY_SCHEDULED"]
 SENT = [*BEGUN, "SENT"]
 USED_UP = [*(4 * FAILED_ONCE), *BEGUN, "FAILED"]
 
-# For each line of the sandbox's list: an address, what happens after ENQUEUED, why it is dead.
+# For each line of the sandbox's list: an address, the events after ENQUEUED, the reason of its
+# death.
 ENDS: dict[str, tuple[str, list[str], DeadReason | None]] = {
     "ok": ("ok", SENT, None),
     "throttle-N": ("throttle-3", [*(3 * FAILED_ONCE), *SENT], None),
@@ -96,12 +97,12 @@ def email_pool(kind: Kind, *, slots: int = 5) -> Pool:
     return Pool("email", slots, (kind,))
 
 
-# --- every way that a send can go -------------------------------------------------------------
+# --- every result of a send -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reply", REPLIES)
 async def test_every_address_of_the_sandbox_ends_as_documented(reply: str) -> None:
-    """State, timeline, dead letter and what was delivered agree with the address."""
+    """State, timeline, dead letter and delivery match the address."""
     local, story, reason = ENDS[reply]
     async with an_office() as office:
         message = await office.post(f"{local}@sandbox.test")
@@ -118,8 +119,8 @@ async def test_every_address_of_the_sandbox_ends_as_documented(reply: str) -> No
         assert await office.deliveries(message) == story.count("SENT") + story.count("IN_DOUBT")
 
 
-async def test_a_sent_message_knows_who_took_it_and_how_long_it_took() -> None:
-    """The ids that run through row and timeline, with the figures of the last attempt."""
+async def test_sent_message_has_its_provider_and_its_duration() -> None:
+    """The ids in row and timeline, with the figures of the last attempt."""
     async with an_office() as office:
         message = await office.post()
 
@@ -137,8 +138,8 @@ async def test_a_sent_message_knows_who_took_it_and_how_long_it_took() -> None:
         assert begun.metadata == {"attempt": 1, "provider": "sandbox"}
 
 
-async def test_a_dead_letter_counts_the_charged_failures() -> None:
-    """Five 552s end in the dead letters, and say so."""
+async def test_dead_letter_counts_the_charged_failures() -> None:
+    """Five 552s end in the dead letters, and are counted there."""
     async with an_office() as office:
         message = await office.post("full-552@sandbox.test")
 
@@ -152,7 +153,7 @@ async def test_a_dead_letter_counts_the_charged_failures() -> None:
         assert failed.metadata["errorCode"] == "552"
 
 
-async def test_many_messages_of_many_tenants_are_all_sent_once() -> None:
+async def test_messages_of_many_tenants_are_all_sent_once() -> None:
     """More than there are slots, claimed turn by turn."""
     async with an_office() as office:
         posted = [await office.post(tenant=tenant) for tenant in (ACME, BRASA) for _ in range(20)]
@@ -177,8 +178,10 @@ async def test_many_messages_of_many_tenants_are_all_sent_once() -> None:
         (RetryPolicy(max_attempts=1), []),
     ],
 )
-async def test_the_policy_says_when_and_how_often(policy: RetryPolicy, waits: list[int]) -> None:
-    """Each wait is written down, kept by the queue, and none follows the last attempt."""
+async def test_policy_sets_delays_and_number_of_retries(
+    policy: RetryPolicy, waits: list[int]
+) -> None:
+    """Each delay is recorded, kept by the queue, and none follows the last attempt."""
     async with an_office() as office:
         message = await office.post("full-552@sandbox.test")
 
@@ -195,8 +198,8 @@ async def test_the_policy_says_when_and_how_often(policy: RetryPolicy, waits: li
         ]
 
 
-async def test_the_policy_is_asked_at_each_failure() -> None:
-    """A change acts at once: the second failure is judged by the new one."""
+async def test_policy_is_read_at_each_failure() -> None:
+    """A change applies at once: the second failure follows the new one."""
     policies = iter([GATEWAY, GATEWAY])
     last = RetryPolicy(max_attempts=2)
     async with an_office() as office:
@@ -207,8 +210,7 @@ async def test_the_policy_is_asked_at_each_failure() -> None:
         assert (await office.row(message)).attempts == 2
 
 
-async def test_a_provider_that_asks_for_more_time_gets_it() -> None:
-    """Retry-After lengthens the wait of the policy."""
+async def test_retry_after_of_a_provider_lengthens_the_delay() -> None:
     answers: list[Outcome] = [Deferred(a_failure(), timedelta(minutes=3)), Taken("id")]
 
     async def provider(_parcel: Parcel, _handover: Handover) -> Outcome:
@@ -223,7 +225,7 @@ async def test_a_provider_that_asks_for_more_time_gets_it() -> None:
         assert retry.metadata["backoffDelay"] == 180_000
 
 
-async def test_a_call_that_came_too_late_is_made_again_uncharged() -> None:
+async def test_call_after_its_deadline_is_repeated_uncharged() -> None:
     """A worker that slept between declare and hand-over delivered nothing and blames nobody."""
 
     async def late_once(parcel: Parcel, handover: Handover) -> Outcome:
@@ -242,18 +244,17 @@ async def test_a_call_that_came_too_late_is_made_again_uncharged() -> None:
 
 
 class Stumbling(Through):
-    """A store that cannot keep a certain id, and says so in a way that nobody expects."""
+    """A store that fails unexpectedly on a certain id."""
 
     async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
-        """Settle them."""
         if any(isinstance(end.verdict, Sent) and end.verdict.provider_id == "odd" for end in ends):
             raise TypeError("not storable")
         return await super().settle(ends)
 
 
 @pytest.mark.parametrize("identity", [12345, {"a": 1}, True, "odd"])
-async def test_what_was_taken_is_sent_once_though_its_outcome_breaks_us(identity: Any) -> None:
-    """The mail is out: an error of ours must not leave the attempt open, or it would be made again."""
+async def test_delivered_message_is_sent_once_despite_an_unexpected_error(identity: Any) -> None:
+    """A bug after the delivery must not leave the attempt open, or it would be made again."""
     calls: list[int] = []
 
     async def provider(parcel: Parcel, handover: Handover) -> Outcome:
@@ -302,7 +303,7 @@ async def _with_a_script(office: Office) -> MessageId:
         (_with_a_script, "TEMPLATE", "INVALID_TEMPLATE"),
     ],
 )
-async def test_what_must_not_be_sent_is_dead_at_once(
+async def test_invalid_message_is_dead_at_once(
     post: Callable[[Office], Awaitable[MessageId]], validation: str, code: str
 ) -> None:
     """Permanent, without any attempt; the timeline names the validation."""
@@ -325,7 +326,7 @@ async def test_what_must_not_be_sent_is_dead_at_once(
 
 
 class Astray(Through):
-    """A store whose queue hands out jobs that the ledger does not know as such."""
+    """A store whose queue hands out jobs that the ledger does not have as such."""
 
     def __init__(self, store: Store, **facts: Any) -> None:
         super().__init__(store)
@@ -338,7 +339,7 @@ class Astray(Through):
 
 
 @pytest.mark.parametrize("facts", [{"content": None}, {"ledger_tenant": BRASA}])
-async def test_a_job_without_its_message_is_not_sent(facts: dict[str, Any]) -> None:
+async def test_job_without_its_message_is_not_sent(facts: dict[str, Any]) -> None:
     """OUTBOX: the ledger has no such message, or has it for another tenant."""
     async with an_office() as office:
         message = await office.post()
@@ -351,8 +352,8 @@ async def test_a_job_without_its_message_is_not_sent(facts: dict[str, Any]) -> N
         assert await office.deliveries(message) == 0
 
 
-async def test_a_deleted_recipient_gets_nothing() -> None:
-    """Known when the message was accepted, gone when it was claimed."""
+async def test_deleted_recipient_gets_nothing() -> None:
+    """It existed when the message was accepted, and was gone when it was claimed."""
     async with an_office() as office:
         recipient = {"externalId": "ana", "email": "ok@sandbox.test"}
         message = await office.post(recipient=recipient)
@@ -368,8 +369,8 @@ async def test_a_deleted_recipient_gets_nothing() -> None:
 # --- in doubt ---------------------------------------------------------------------------------
 
 
-async def test_an_attempt_found_open_is_told_and_made_again() -> None:
-    """A worker died in its call: the next one tells the doubt in the commit that precedes the resend."""
+async def test_open_attempt_is_recorded_and_repeated() -> None:
+    """A worker died in its call: the next one records the doubt in the commit before the resend."""
     async with an_office() as office:
         message = await office.post()
         await declare(office.backend.store, await claimed_alone(office.backend.store))
@@ -382,8 +383,8 @@ async def test_an_attempt_found_open_is_told_and_made_again() -> None:
         assert (await office.row(message)).in_doubt == 1
 
 
-async def test_a_second_open_attempt_is_for_people() -> None:
-    """One resend, then a dead letter; nothing more is sent."""
+async def test_second_open_attempt_is_a_dead_letter() -> None:
+    """One resend, then people decide; nothing more is sent."""
     async with an_office() as office:
         message = await office.post()
         for _ in range(2):
@@ -397,8 +398,8 @@ async def test_a_second_open_attempt_is_for_people() -> None:
         assert await office.deliveries(message) == 0
 
 
-async def test_a_resend_that_is_in_doubt_again_is_for_people() -> None:
-    """The open attempt that was found counts, and so does the resend's own doubt."""
+async def test_resend_in_doubt_is_a_dead_letter() -> None:
+    """The open attempt counts, and so does the resend's own doubt."""
     async with an_office() as office:
         message = await office.post("lost-reply@sandbox.test")
         await declare(office.backend.store, await claimed_alone(office.backend.store))
@@ -423,8 +424,8 @@ async def test_at_most_once_is_never_sent_again_in_doubt() -> None:
         assert await office.deliveries(message) == 1
 
 
-async def test_at_most_once_is_tried_again_on_proof_that_nothing_was_handed_over() -> None:
-    """An answer that says no is such proof."""
+async def test_at_most_once_is_retried_if_nothing_was_handed_over() -> None:
+    """A refusal proves that."""
     async with an_office() as office:
         message = await office.post("greylist@sandbox.test", delivery=Delivery.AT_MOST_ONCE)
 
@@ -434,8 +435,8 @@ async def test_at_most_once_is_tried_again_on_proof_that_nothing_was_handed_over
         assert await office.deliveries(message) == 1
 
 
-async def test_a_redriven_doubt_starts_again_from_none() -> None:
-    """People looked at it: a new round has its own resend."""
+async def test_redriven_message_starts_without_doubts() -> None:
+    """A person decided: a new round has its own resend."""
     async with an_office() as office:
         message = await office.post("lost-reply@sandbox.test")
         await office.work()
@@ -462,7 +463,7 @@ async def _cancelled_in_flight(office: Office, message: MessageId, answer: Outco
     await office.work(email_pool(office.email_kind(deliver=provider)))
 
 
-async def test_a_success_in_flight_stays_a_success() -> None:
+async def test_success_in_flight_stays_a_success() -> None:
     """It was too late to cancel."""
     async with an_office() as office:
         message = await office.post()
@@ -472,8 +473,8 @@ async def test_a_success_in_flight_stays_a_success() -> None:
         assert await office.story(message) == ["ENQUEUED", *BEGUN, "CANCEL_REQUESTED", "SENT"]
 
 
-async def test_a_retry_of_what_was_cancelled_in_flight_is_cancelled() -> None:
-    """Nobody wants it any more: no dead letter either."""
+async def test_retry_of_a_message_cancelled_in_flight_is_cancelled() -> None:
+    """There is no dead letter either."""
     async with an_office() as office:
         message = await office.post()
 
@@ -483,8 +484,8 @@ async def test_a_retry_of_what_was_cancelled_in_flight_is_cancelled() -> None:
         assert await office.dead_for(message) is None
 
 
-async def test_an_open_attempt_that_was_cancelled_is_not_sent_again() -> None:
-    """The ledger refuses the declare; the doubt is told, and then it is CANCELLED."""
+async def test_cancelled_open_attempt_is_not_sent_again() -> None:
+    """The ledger refuses the declare; the doubt is recorded, and then it is CANCELLED."""
     async with an_office() as office:
         message = await office.post()
         await declare(office.backend.store, await claimed_alone(office.backend.store))
@@ -499,8 +500,8 @@ async def test_an_open_attempt_that_was_cancelled_is_not_sent_again() -> None:
         assert await office.deliveries(message) == 0
 
 
-async def test_what_waited_too_long_is_expired_by_its_claimer() -> None:
-    """Not sent by its time: no attempt, a dead letter."""
+async def test_overdue_message_is_expired_by_its_claimer() -> None:
+    """No attempt, but a dead letter."""
     async with an_office() as office:
         message = await office.post(ttl=1000)
         office.clock.advance(timedelta(seconds=1))
@@ -511,8 +512,8 @@ async def test_what_waited_too_long_is_expired_by_its_claimer() -> None:
         assert await office.dead_for(message) is DeadReason.EXPIRED
 
 
-async def test_a_retry_that_would_come_too_late_expires_now() -> None:
-    """There is no use in waiting for it."""
+async def test_retry_after_the_expiry_expires_now() -> None:
+    """Waiting would not help."""
     async with an_office() as office:
         message = await office.post("full-552@sandbox.test", ttl=2000)
 
@@ -523,8 +524,8 @@ async def test_a_retry_that_would_come_too_late_expires_now() -> None:
         assert (await office.letter(message)).failure.code == "552"
 
 
-async def test_the_time_that_an_attempt_took_is_part_of_its_time_to_live() -> None:
-    """What was left at the claim is not what is left when the provider has answered."""
+async def test_duration_of_an_attempt_counts_towards_the_time_to_live() -> None:
+    """The remaining time is computed after the provider's answer, not at the claim."""
     policy = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=6), jitter=0)
 
     async def slow(_parcel: Parcel, _handover: Handover) -> Outcome:
@@ -540,7 +541,7 @@ async def test_the_time_that_an_attempt_took_is_part_of_its_time_to_live() -> No
         assert await office.dead_for(message) is DeadReason.EXPIRED
 
 
-async def test_what_expires_between_claim_and_declare_is_not_sent() -> None:
+async def test_message_that_expires_between_claim_and_declare_is_not_sent() -> None:
     """The ledger refuses the attempt, and the worker ends it as expired."""
     async with an_office() as office:
         message = await office.post(ttl=1000)
@@ -557,11 +558,11 @@ async def test_what_expires_between_claim_and_declare_is_not_sent() -> None:
         assert await office.story(message) == ["ENQUEUED", "EXPIRED"]
 
 
-# --- not ours any more ------------------------------------------------------------------------
+# --- reassigned jobs --------------------------------------------------------------------------
 
 
 class Slow(Through):
-    """A store that answers a claim so late that the lease is over, once."""
+    """A store that answers one claim after its lease has ended."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(office.backend.store)
@@ -569,7 +570,7 @@ class Slow(Through):
         self.lost: list[LeasedJob] = []
 
     async def claim(self, **asked: Any) -> Claimed:
-        """Claim; the first time another claims the same before we answer."""
+        """Claim; the first time another worker claims the same before the answer."""
         got = await super().claim(**asked)
         if not self.lost:
             self.lost += got.jobs
@@ -578,8 +579,8 @@ class Slow(Through):
         return got
 
 
-async def test_a_job_that_was_taken_over_is_left_alone() -> None:
-    """A worker that was slow before its declare sends nothing, and gives nothing back that is another's."""
+async def test_reassigned_job_is_skipped() -> None:
+    """A worker that was slow before its declare sends nothing, and releases nothing of another."""
     async with an_office() as office:
         message = await office.post()
 
@@ -589,8 +590,8 @@ async def test_a_job_that_was_taken_over_is_left_alone() -> None:
         assert await office.deliveries(message) == 1
 
 
-async def test_a_late_success_is_kept_as_evidence() -> None:
-    """Its hold ran out while it was away: the message is SENT nevertheless, and not sent again."""
+async def test_late_success_is_kept_as_evidence() -> None:
+    """Its hold ran out during the call: the message is SENT nevertheless, and not sent again."""
     async with an_office() as office:
         message = await office.post()
 
@@ -606,7 +607,7 @@ async def test_a_late_success_is_kept_as_evidence() -> None:
         assert (await office.row(message)).provider_id == "late"
 
 
-async def test_a_message_that_was_finished_meanwhile_is_acknowledged() -> None:
+async def test_message_finished_meanwhile_is_acknowledged() -> None:
     """Cancelled between claim and declare: nothing is sent, nothing is left over."""
     async with an_office() as office:
         message = await office.post()
@@ -624,8 +625,8 @@ async def test_a_message_that_was_finished_meanwhile_is_acknowledged() -> None:
 # --- jobs that kill their workers -------------------------------------------------------------
 
 
-async def test_what_killed_five_workers_is_left_alone() -> None:
-    """Judged by the sixth claimer without running it."""
+async def test_message_that_killed_five_workers_is_not_run() -> None:
+    """The sixth claimer ends it."""
     async with an_office() as office:
         message = await office.post()
         for _ in range(5):
@@ -639,7 +640,7 @@ async def test_what_killed_five_workers_is_left_alone() -> None:
         assert (letter.reason, letter.failed_attempts) == (DeadReason.CRASHES_WORKER, 0)
 
 
-async def test_a_suspect_runs_when_nothing_else_of_its_process_runs() -> None:
+async def test_suspect_runs_alone_in_its_process() -> None:
     """From the third claim on it waits for the others to end, and the others wait for it."""
     ran: list[tuple[str, int]] = []
     gate = Gate()
@@ -699,8 +700,8 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         assert (len(gate.began), gate.most_inside) == (2, 1)
 
 
-async def test_a_bug_of_ours_takes_no_other_job_along_and_is_no_crash() -> None:
-    """The process lives: the job is given back uncounted, and waits ever longer before it is tried again."""
+async def test_unexpected_error_affects_only_its_job_and_is_not_a_crash() -> None:
+    """The process lives: the job is released uncounted, with a growing delay before its retry."""
     tries: list[int] = []
 
     def broken(job: LeasedJob) -> RetryPolicy:
@@ -723,7 +724,7 @@ async def test_a_bug_of_ours_takes_no_other_job_along_and_is_no_crash() -> None:
 
         assert await office.state(good) is State.SENT
         assert set(tries) == {1}
-        assert office.clock.at() - began >= 6 * Lengths().lease  # given back for a lease each time
+        assert office.clock.at() - began >= 6 * Lengths().lease  # released for a lease each time
         place = await office.backend.reading.place(bad)
         assert place is not None
         assert (place.claims, place.is_claimed) == (0, False)
@@ -737,10 +738,10 @@ async def test_a_bug_of_ours_takes_no_other_job_along_and_is_no_crash() -> None:
         (timedelta(days=1), timedelta(hours=1)),
     ],
 )
-async def test_the_longer_a_bug_of_ours_holds_a_job_up_the_longer_it_waits(
+async def test_delay_after_unexpected_errors_grows_with_the_age_of_a_job(
     age: timedelta, wait: timedelta
 ) -> None:
-    """Half its age, from a lease to an hour: what fails each time is tried a few times a day, not for ever."""
+    """Half its age, from a lease to an hour: a permanent bug is retried a few times a day."""
     waits: list[timedelta] = []
 
     class Watched(Through):

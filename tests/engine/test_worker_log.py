@@ -1,4 +1,4 @@
-"""What a worker's log tells of its messages, and what it never shows."""
+"""The log of a worker: the lines of its messages, and the data it never shows."""
 
 import re
 from collections import Counter
@@ -40,7 +40,7 @@ PLAYED = [
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for the store waits a moment."""
+    """Waits for the store are short."""
     monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
 
 
@@ -66,7 +66,7 @@ async def unfit(office: Office) -> None:
 
 
 async def expired(office: Office) -> None:
-    """Waited too long, and failed too late."""
+    """Expired while waiting, and expired by a late failure."""
     await office.post("full-552@sandbox.test", ttl=1500)
     await office.work()
     await office.post(ttl=1000)
@@ -114,13 +114,13 @@ async def late(office: Office) -> None:
 
 
 async def store_away(office: Office) -> None:
-    """A store that cannot be reached now and then."""
+    """A store that is unreachable now and then."""
     await office.post()
     await office.work(store=Away(office.backend.store, claim=1, declare=1, settle=1))
 
 
 async def quoted(office: Office) -> None:
-    """A provider that breaks, and quotes the recipient in what it says."""
+    """A provider that breaks, and quotes the recipient in its error."""
     await office.post()
 
     async def provider(parcel: Parcel, _handover: Handover) -> Outcome:
@@ -130,7 +130,7 @@ async def quoted(office: Office) -> None:
 
 
 async def broken(office: Office) -> None:
-    """A bug of ours whose error quotes the message."""
+    """A bug whose error quotes the message."""
     await office.post()
 
     def confirm(job: Any) -> Confirmation:
@@ -153,7 +153,7 @@ SCENARIOS: list[Scenario] = [
 
 
 async def told(scenario: Scenario) -> tuple[list[dict[str, Any]], Counter[MessageId]]:
-    """The lines of a scenario, and how many attempts its messages had."""
+    """The lines of a scenario, and the number of attempts of its messages."""
     attempts: Counter[MessageId] = Counter()
     async with an_office() as office:
         await added_key(office.backend, KEY)
@@ -167,8 +167,8 @@ async def told(scenario: Scenario) -> tuple[list[dict[str, Any]], Counter[Messag
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_no_line_shows_an_address_a_subject_a_body_or_a_key(scenario: Scenario) -> None:
-    """Whatever happens: logs travel further than messages do."""
+async def test_line_never_shows_an_address_a_subject_a_body_or_a_key(scenario: Scenario) -> None:
+    """In any event: logs travel further than messages do."""
     lines, _ = await told(scenario)
 
     text = str(lines)
@@ -180,7 +180,7 @@ async def test_no_line_shows_an_address_a_subject_a_body_or_a_key(scenario: Scen
 
 @pytest.mark.parametrize("scenario", [every_reply, unfit, expired, store_away, quoted])
 async def test_every_attempt_has_one_info_line(scenario: Scenario) -> None:
-    """As many as the ledger counts: also the last one, one in doubt and one that came to expiry."""
+    """As many as the ledger counts: also the last one, one in doubt and one that expired."""
     lines, attempts = await told(scenario)
 
     finished = [line for line in lines if line["event"] == "attempt.finished"]
@@ -191,8 +191,8 @@ async def test_every_attempt_has_one_info_line(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_every_line_of_a_message_carries_its_ids(scenario: Scenario) -> None:
-    """One search finds all that happened to a message."""
+async def test_every_line_of_a_message_has_its_ids(scenario: Scenario) -> None:
+    """One search finds everything about a message."""
     lines, _ = await told(scenario)
 
     for line in (line for line in lines if "outboxId" in line):
@@ -201,8 +201,8 @@ async def test_every_line_of_a_message_carries_its_ids(scenario: Scenario) -> No
         assert {"level", "message", "timestamp", "attempt", "state", "durationMs"} <= line.keys()
 
 
-async def test_what_was_sent_is_found_by_its_providers_id() -> None:
-    """The id that the provider gave it is on the line of the attempt, and nowhere else."""
+async def test_sent_message_is_found_by_its_provider_id() -> None:
+    """It is on the line of the attempt, and nowhere else."""
     async with an_office() as office:
         sent = await office.post("ok@sandbox.test")
         await office.post("bounce-550@sandbox.test")
@@ -217,8 +217,8 @@ async def test_what_was_sent_is_found_by_its_providers_id() -> None:
     assert told == {sent: mail.provider_id}
 
 
-async def test_a_retry_line_follows_each_failure_that_is_tried_again() -> None:
-    """As a warning, with what its reader needs; the last failure has none, but a death."""
+async def test_retry_line_follows_each_retryable_failure() -> None:
+    """As a warning, with the needed fields; the last failure has a death line instead."""
     async with an_office() as office:
         message = await office.post("full-552@sandbox.test")
         with logged() as lines:
@@ -239,8 +239,7 @@ async def test_a_retry_line_follows_each_failure_that_is_tried_again() -> None:
     assert [line["event"] for line in lines][-2:] == ["message.died", "worker.stopped"]
 
 
-async def test_what_was_cancelled_is_not_told_as_a_retry() -> None:
-    """Nobody will try again."""
+async def test_cancelled_message_has_no_retry_line() -> None:
     lines, _ = await told(cancelled)
 
     assert "retry.scheduled" not in [line["event"] for line in lines]

@@ -1,4 +1,4 @@
-"""The loop around the path: slots, leases, a store that is away, and how a worker stops."""
+"""The worker loop: slots, leases, an unreachable store, and stopping."""
 
 import asyncio
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ from support.working import (
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for the store waits a moment: the lengths are settings of nobody, the waits are real."""
+    """Waits for the store are short; these lengths are not settings, and the waits are real."""
     monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
     monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
 
@@ -82,7 +82,7 @@ async def running(worker: Worker, gate: Gate) -> "asyncio.Task[None]":
 
 @pytest.mark.parametrize("slots", [1, 2, 5])
 async def test_slots_are_never_exceeded(slots: int) -> None:
-    """However much waits, no more is claimed than there are free slots, one that was freed included."""
+    """A claim asks for no more than the free slots, with any number of waiting messages."""
     inside: list[int] = []
     turnstile = asyncio.Semaphore(0)
 
@@ -108,8 +108,8 @@ async def test_slots_are_never_exceeded(slots: int) -> None:
         assert max(accumulate(inside)) == slots
 
 
-async def test_each_pool_has_slots_of_its_own() -> None:
-    """A pool that is full does not hold up another."""
+async def test_each_pool_has_its_own_slots() -> None:
+    """A full pool does not block another."""
     async with an_office() as office:
         gate = Gate()
         for _ in range(3):
@@ -128,7 +128,7 @@ async def test_each_pool_has_slots_of_its_own() -> None:
         assert gate.most_inside == 1
 
 
-async def test_a_pool_without_kinds_claims_nothing() -> None:
+async def test_pool_without_kinds_claims_nothing() -> None:
     """A worker without anything to do waits to be stopped."""
     async with an_office() as office:
         worker = office.worker(Pool("nothing", 5, ()))
@@ -139,8 +139,8 @@ async def test_a_pool_without_kinds_claims_nothing() -> None:
         await working
 
 
-async def test_work_that_comes_while_another_pool_wakes_up_is_not_missed() -> None:
-    """A wake-up is for every pool, also for one that has just looked and found nothing."""
+async def test_work_that_arrives_while_another_pool_wakes_up_is_not_missed() -> None:
+    """A wake-up is for every pool, also for one that has just found nothing."""
     looked, go_on = asyncio.Event(), asyncio.Event()
 
     class Pausing(Through):
@@ -169,8 +169,8 @@ async def test_work_that_comes_while_another_pool_wakes_up_is_not_missed() -> No
         await working
 
 
-async def test_a_claim_that_says_now_is_asked_again_at_once() -> None:
-    """There was nothing, and there is work by now: no nap in between."""
+async def test_claim_that_says_now_is_repeated_at_once() -> None:
+    """There was nothing, and there is work by now: no wait in between."""
 
     class Sooner(Through):
         is_first = True
@@ -194,8 +194,8 @@ async def test_a_claim_that_says_now_is_asked_again_at_once() -> None:
 # --- leases -----------------------------------------------------------------------------------
 
 
-async def test_the_lease_of_a_long_task_is_extended() -> None:
-    """It may take as long as it likes: nobody else gets it meanwhile."""
+async def test_lease_of_a_long_task_is_extended() -> None:
+    """No other worker gets it meanwhile."""
     extended = asyncio.Event()
 
     class Watched(Through):
@@ -224,8 +224,8 @@ async def test_the_lease_of_a_long_task_is_extended() -> None:
         assert len(gate.began) == 1
 
 
-async def test_a_declared_attempt_is_not_extended() -> None:
-    """The hold stands in the place of the lease, and has its own end."""
+async def test_declared_attempt_is_not_extended() -> None:
+    """The hold replaces the lease, and has its own end."""
     asked: list[Lease] = []
 
     class Watched(Through):
@@ -239,7 +239,7 @@ async def test_a_declared_attempt_is_not_extended() -> None:
         store = Watched(office.backend.store)
         worker = office.worker(gated(office, gate), store=store, lengths=short())
         working = await running(worker, gate)
-        asked.clear()  # what was asked before the declare does not count
+        asked.clear()  # calls before the declare do not count
         await asyncio.sleep(0.005)
         gate.open.set()
         await working
@@ -247,8 +247,8 @@ async def test_a_declared_attempt_is_not_extended() -> None:
         assert asked == []
 
 
-async def test_a_store_that_cannot_extend_is_asked_again() -> None:
-    """The timer goes on: one failure does not give all leases up."""
+async def test_failed_extension_is_repeated() -> None:
+    """The timer goes on: one failure does not give up all leases."""
     async with an_office() as office:
         gate = Gate()
         await office.task()
@@ -277,7 +277,7 @@ async def a_suspect(office: Office, **fields: Any) -> MessageId:
 
 
 async def test_nothing_is_claimed_while_a_suspect_waits_or_runs() -> None:
-    """If it kills the process, no other message is found to have been in the hands of a dead worker."""
+    """If it kills the process, no other message counts a crash."""
     in_hand: list[int] = []
     async with an_office() as office:
         suspect = await a_suspect(office, priority=1)
@@ -296,8 +296,8 @@ async def test_nothing_is_claimed_while_a_suspect_waits_or_runs() -> None:
         assert {await office.state(each) for each in others} == {State.SENT}
 
 
-async def test_a_suspect_waits_for_what_another_pool_was_just_claiming() -> None:
-    """A claim under way brings jobs that would die along: they run first."""
+async def test_suspect_waits_for_a_claim_of_another_pool() -> None:
+    """A claim in flight brings jobs that would die with it: they run first."""
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Through):
@@ -327,8 +327,8 @@ async def test_a_suspect_waits_for_what_another_pool_was_just_claiming() -> None
         assert gate.most_inside == 1
 
 
-async def test_hundreds_of_suspects_of_a_tenant_leave_the_others_their_time() -> None:
-    """Each takes two seconds alone: at most a twentieth of the time, until there is nothing else to do."""
+async def test_suspects_of_one_tenant_leave_time_to_others() -> None:
+    """Each takes two seconds alone: at most a twentieth of the time, while there is other work."""
     alone, shares = 0.0, list[float]()
     async with an_office() as office:
         suspects = {await office.task() for _ in range(200)}
@@ -358,8 +358,8 @@ async def test_hundreds_of_suspects_of_a_tenant_leave_the_others_their_time() ->
         assert max(shares) <= 0.05
 
 
-async def test_a_worker_that_has_just_started_puts_its_suspects_off() -> None:
-    """Its predecessor may have died of one: others have a lease's worth of time first."""
+async def test_new_worker_delays_its_suspects() -> None:
+    """Its predecessor may have died of one: other jobs run for the time of a lease first."""
     ran: list[tuple[MessageId, timedelta]] = []
     async with an_office() as office:
         suspect = await a_suspect(office, priority=1, ttl=timedelta(hours=1))
@@ -376,8 +376,8 @@ async def test_a_worker_that_has_just_started_puts_its_suspects_off() -> None:
         assert ran == [(other, timedelta(0)), (suspect, timedelta(seconds=30))]
 
 
-async def test_a_suspect_that_takes_long_has_the_worker_to_itself_for_one_lease() -> None:
-    """After that others run beside it: it hangs, and does not kill."""
+async def test_slow_suspect_runs_alone_for_one_lease_only() -> None:
+    """After that others run alongside: it hangs, and does not kill."""
     async with an_office() as office:
         suspect = await a_suspect(office, priority=1)
         other = await office.task()
@@ -395,8 +395,8 @@ async def test_a_suspect_that_takes_long_has_the_worker_to_itself_for_one_lease(
         assert await office.state(suspect) is State.SENT
 
 
-async def test_a_message_that_killed_five_workers_ends_without_keeping_anybody_waiting() -> None:
-    """It is not run any more: nothing has to be alone for that, and no ration is used."""
+async def test_message_that_killed_five_workers_ends_without_delaying_others() -> None:
+    """It is not run any more: it need not be alone, and uses no ration."""
     async with an_office() as office:
         deadly = await office.task(priority=1)
         for _ in range(5):
@@ -417,8 +417,8 @@ async def test_a_message_that_killed_five_workers_ends_without_keeping_anybody_w
         assert office.clock.at() - began < timedelta(hours=1)
 
 
-async def test_a_bug_in_keeping_leases_does_not_end_them() -> None:
-    """A lease that runs out in a worker that lives would look like a crash of its job."""
+async def test_bug_in_the_lease_timer_does_not_end_the_leases() -> None:
+    """An expired lease of a living worker would look like a crash of its job."""
 
     class Broken(Through):
         extended = 0
@@ -441,11 +441,11 @@ async def test_a_bug_in_keeping_leases_does_not_end_them() -> None:
         assert store.extended > 1
 
 
-# --- starts that follow their claims ----------------------------------------------------------
+# --- starts soon after their claims -----------------------------------------------------------
 
 
-async def test_what_cannot_start_soon_after_its_claim_is_claimed_anew_once() -> None:
-    """A send limit counts claims: a late start would fall into the span of later ones."""
+async def test_job_that_cannot_start_soon_after_its_claim_is_claimed_again_once() -> None:
+    """A send limit counts claims: a late start would fall into the period of later ones."""
 
     class Counted(Through):
         released = 0
@@ -466,11 +466,11 @@ async def test_what_cannot_start_soon_after_its_claim_is_claimed_anew_once() -> 
             assert store.released == given_back
 
 
-# --- a store that is away ---------------------------------------------------------------------
+# --- unreachable store ------------------------------------------------------------------------
 
 
-async def test_an_outcome_in_hand_is_settled_until_it_is_stored() -> None:
-    """It is delivered once, however long the store is away."""
+async def test_outcome_is_settled_until_it_is_stored() -> None:
+    """It is delivered once, for any length of the outage."""
     async with an_office() as office:
         message = await office.post()
         with logged() as lines:
@@ -483,8 +483,8 @@ async def test_an_outcome_in_hand_is_settled_until_it_is_stored() -> None:
         assert [line["nextRetryDelay"] for line in failed] == [2, 4, 4, 4]
 
 
-async def test_an_attempt_that_could_not_be_declared_is_declared_again() -> None:
-    """Nothing is sent before it is declared, and the message is not blamed for the store."""
+async def test_failed_declare_is_repeated() -> None:
+    """Nothing is sent before it is declared, and the message is not charged for the store."""
     async with an_office() as office:
         message = await office.post()
 
@@ -497,8 +497,8 @@ async def test_an_attempt_that_could_not_be_declared_is_declared_again() -> None
         assert (row.attempts, row.charged, row.in_doubt) == (1, 0, 0)
 
 
-async def test_answers_that_were_lost_do_no_harm() -> None:
-    """A declare and a settle that were stored without our learning it are repeated, and write nothing."""
+async def test_lost_answers_do_no_harm() -> None:
+    """A declare and a settle that were stored without an answer are repeated, and write nothing."""
 
     class Mute(Through):
         told = 0
@@ -529,8 +529,8 @@ async def test_answers_that_were_lost_do_no_harm() -> None:
         assert await office.deliveries(message) == 1
 
 
-async def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
-    """With growing waits, and from the first one after it has answered."""
+async def test_failed_claim_is_repeated() -> None:
+    """With growing delays, and from the first one after an answer."""
     async with an_office() as office:
         message = await office.post()
         with logged() as lines:
@@ -542,8 +542,8 @@ async def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
         assert {line["operation"] for line in failed} == {"claim"}
 
 
-async def test_a_store_that_answered_is_asked_patiently_anew() -> None:
-    """The waits grow within one outage, and start again with the next."""
+async def test_delays_start_again_after_an_answer() -> None:
+    """They grow within one outage, and start again with the next."""
 
     class Moody(Through):
         calls = 0
@@ -563,8 +563,8 @@ async def test_a_store_that_answered_is_asked_patiently_anew() -> None:
         assert waits == [2, 2]
 
 
-async def test_a_job_that_is_not_due_yet_is_given_back_until_it_is() -> None:
-    """A stale entry of the queue: the ledger says how long, and the claim does not count."""
+async def test_job_that_is_not_due_is_released_until_it_is() -> None:
+    """A stale entry of the queue: the ledger has the time, and the claim does not count."""
 
     class Stale(Through):
         is_first = True
@@ -587,10 +587,10 @@ async def test_a_job_that_is_not_due_yet_is_given_back_until_it_is() -> None:
         assert office.clock() - before == 3000
 
 
-async def test_an_error_that_nobody_planned_for_does_not_end_the_worker(
+async def test_unexpected_error_does_not_end_the_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is told aloud, and the next claim may go well: other pools must not stand still for it."""
+    """It is logged, and the next claim may succeed: other pools must not stop for it."""
     monkeypatch.setattr(module, "_FIRST_WAIT", 0.001)
 
     class Broken(Through):
@@ -614,8 +614,8 @@ async def test_an_error_that_nobody_planned_for_does_not_end_the_worker(
         ]
 
 
-async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
-    """What was asked of a worker that died is done by the next one: the task does not run again."""
+async def test_cancel_outlives_the_worker_of_a_task() -> None:
+    """The next worker carries it out: the task does not run again."""
     ran = []
 
     async def run(parcel: Parcel, _: Handover) -> Taken:
@@ -635,8 +635,8 @@ async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
         assert (await office.state(message), ran) == (State.CANCELLED, [])
 
 
-async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
-    """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
+async def test_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
+    """After one lease it is released and others are claimed: a hung task must not stop all mail."""
     quiet = Quiet()
     running = quiet.place()
     assert isinstance(quiet.place_alone(ACME), Place)
@@ -651,7 +651,7 @@ async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
 # --- stopping ---------------------------------------------------------------------------------
 
 
-async def test_stop_finishes_what_is_in_flight_and_claims_no_more() -> None:
+async def test_stop_finishes_jobs_in_flight_and_claims_no_more() -> None:
     """SIGTERM: the message before the gate is sent, the one behind it stays for others."""
     async with an_office() as office:
         gate = Gate()
@@ -672,7 +672,7 @@ async def test_stop_finishes_what_is_in_flight_and_claims_no_more() -> None:
         assert told["worker.stopped"]["released"] == 0
 
 
-async def test_what_does_not_end_within_the_grace_period_is_given_back() -> None:
+async def test_job_that_exceeds_the_grace_period_is_released() -> None:
     """Undeclared, it is as if it had never been claimed: the next worker has it at once."""
     async with an_office() as office:
         gate = Gate()
@@ -690,7 +690,7 @@ async def test_what_does_not_end_within_the_grace_period_is_given_back() -> None
         assert lines[-1]["released"] == 1
 
 
-async def test_a_declared_attempt_that_does_not_end_in_time_is_in_doubt() -> None:
+async def test_declared_attempt_that_does_not_end_in_time_is_in_doubt() -> None:
     """It was handed over: releasing it would hide that."""
     async with an_office() as office:
         gate = Gate()
@@ -707,7 +707,7 @@ async def test_a_declared_attempt_that_does_not_end_in_time_is_in_doubt() -> Non
 
 
 async def test_stop_now_does_not_wait() -> None:
-    """A second signal, before or while the first one waits: the rest is given back at once."""
+    """A second signal, before or during the wait of the first one: the rest is released at once."""
     for stop_first in (False, True):
         async with an_office() as office:
             gate = Gate()
@@ -725,7 +725,7 @@ async def test_stop_now_does_not_wait() -> None:
             assert (await claimed_alone(office.backend.store, kinds=[TASK])).claims == 1
 
 
-async def test_a_claim_under_way_is_given_back_on_stop() -> None:
+async def test_claim_in_flight_is_released_on_stop() -> None:
     """Its answer comes after the stop: nothing of it leaks."""
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -750,10 +750,10 @@ async def test_a_claim_under_way_is_given_back_on_stop() -> None:
         assert (await claimed_alone(office.backend.store)).claims == 1
 
 
-async def test_a_claim_that_fails_while_we_stop_holds_nothing_up(
+async def test_claim_that_fails_during_a_stop_blocks_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There is nothing to give back, and nobody waits to try again."""
+    """There is nothing to release, and no retry."""
     monkeypatch.setattr(module, "_FIRST_WAIT", 60.0)
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -784,13 +784,13 @@ class StandingStill:
         return 0
 
     async def wait(self, _timeout: timedelta, *, since: int) -> bool:
-        """Nap a moment."""
+        """Wait a moment."""
         await asyncio.sleep(A_MOMENT)
         return since > 0
 
 
 class LosesClaims(Through):
-    """A store that commits so many claims with jobs, and whose answers are lost."""
+    """A store that commits this many claims with jobs, and loses the answers."""
 
     def __init__(self, store: Store, *, claims: int) -> None:
         super().__init__(store)
@@ -798,7 +798,7 @@ class LosesClaims(Through):
         self.lost = asyncio.Event()
 
     async def claim(self, **asked: Any) -> Claimed:
-        """Claim, and tell nobody."""
+        """Claim, and lose the answer."""
         claimed = await super().claim(**asked)
         if claimed.jobs and self.left:
             self.left -= 1
@@ -808,7 +808,7 @@ class LosesClaims(Through):
 
 
 async def test_jobs_of_claims_without_an_answer_do_not_become_suspects() -> None:
-    """However often the answer is lost: they run side by side, and the lease need not end first."""
+    """After any number of lost answers they run concurrently, before the lease ends."""
     async with an_office() as office:
         gate = Gate()
         for _ in range(3):
@@ -826,8 +826,8 @@ async def test_jobs_of_claims_without_an_answer_do_not_become_suspects() -> None
         assert office.clock.at() == began
 
 
-async def test_a_worker_that_stops_undoes_the_claim_whose_answer_was_lost() -> None:
-    """Others need not wait for its lease to end."""
+async def test_stopping_worker_undoes_a_claim_without_an_answer() -> None:
+    """Others need not wait for the end of its lease."""
     async with an_office() as office:
         message = await office.task()
         store = LosesClaims(office.backend.store, claims=1)
@@ -841,8 +841,8 @@ async def test_a_worker_that_stops_undoes_the_claim_whose_answer_was_lost() -> N
         assert (job.lease.job, job.claims) == (message, 1)
 
 
-async def test_a_claim_that_the_store_commits_after_it_was_undone_is_undone_again() -> None:
-    """The store answers again, and then carries out what was asked before it fell silent."""
+async def test_claim_committed_after_its_undo_is_undone_again() -> None:
+    """The store answers again, and only then executes the earlier call."""
     counts: list[int] = []
 
     class CommitsLate(Through):
@@ -880,8 +880,8 @@ async def test_a_claim_that_the_store_commits_after_it_was_undone_is_undone_agai
         assert await office.state(message) is State.SENT
 
 
-async def test_a_release_that_fails_leaves_the_leases_to_run_out() -> None:
-    """It is told, and the worker ends all the same."""
+async def test_failed_release_leaves_the_leases_to_expire() -> None:
+    """It is logged, and the worker ends all the same."""
     async with an_office() as office:
         gate = Gate()
         await office.task()
@@ -898,8 +898,8 @@ async def test_a_release_that_fails_leaves_the_leases_to_run_out() -> None:
         assert (await claimed_alone(office.backend.store, kinds=[TASK])).claims == 2
 
 
-async def test_a_release_that_fails_is_made_up_for() -> None:
-    """It does not look as if the worker had crashed: the job need not wait for its lease to end."""
+async def test_failed_release_is_repeated() -> None:
+    """It does not look like a crash of the worker: the job need not wait for the end of its lease."""
     counts: list[int] = []
 
     class Counting(Away):
@@ -928,8 +928,8 @@ async def test_a_release_that_fails_is_made_up_for() -> None:
         assert await office.state(message) is State.SENT
 
 
-async def test_an_outcome_that_is_being_stored_is_stored_before_the_rest_is_released() -> None:
-    """Stopped at once while the settle waits for its turn: its failure counts, it is not run again."""
+async def test_outcome_being_stored_is_stored_before_the_rest_is_released() -> None:
+    """Stopped at once while the settle waits: its failure counts, it is not run again."""
     writing, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Through):
@@ -957,7 +957,7 @@ async def test_an_outcome_that_is_being_stored_is_stored_before_the_rest_is_rele
         assert reasons == [DeadReason.PERMANENT_ERROR] * 2
 
 
-async def test_a_worker_that_is_cancelled_finishes() -> None:
+async def test_cancelled_worker_finishes() -> None:
     """As with the first signal; nothing is left running."""
     async with an_office() as office:
         gate = Gate()
@@ -977,7 +977,7 @@ async def test_a_worker_that_is_cancelled_finishes() -> None:
 
 
 @pytest.mark.parametrize("pause", [0, A_MOMENT])
-async def test_a_worker_that_is_cancelled_twice_does_not_wait(pause: float) -> None:
+async def test_worker_cancelled_twice_does_not_wait(pause: float) -> None:
     """As with the second signal, however soon it comes; nothing is left running, nothing is lost."""
     async with an_office() as office:
         gate = Gate()
@@ -997,7 +997,7 @@ async def test_a_worker_that_is_cancelled_twice_does_not_wait(pause: float) -> N
         assert asyncio.all_tasks() == before
 
 
-async def test_a_suspect_that_waits_is_given_back_on_stop() -> None:
+async def test_waiting_suspect_is_released_on_stop() -> None:
     """It never ran: the others did not end in time."""
     async with an_office() as office:
         suspect = await a_suspect(office)
@@ -1015,7 +1015,7 @@ async def test_a_suspect_that_waits_is_given_back_on_stop() -> None:
         assert (await claimed_alone(office.backend.store, kinds=[TASK])).claims == 3
 
 
-async def test_a_worker_leaves_nothing_behind() -> None:
+async def test_worker_leaves_nothing_behind() -> None:
     """No task, no lease, no slot, after successes, failures and retries."""
     answers: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""The loops of upkeep: what they do, who leads them, and that nothing ends them."""
+"""The maintenance loops: their work, their leader, and that no error ends them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -29,7 +29,7 @@ DAY = timedelta(days=1)
 
 
 class Watched:
-    """The upkeep of a store: counts what is asked, and may fail first."""
+    """The upkeep of a store: counts calls, and may fail first."""
 
     def __init__(
         self, upkeep: Upkeep, *, failures: int = 0, error: type[Exception] = StoreUnavailable
@@ -67,26 +67,22 @@ class Watched:
         return pruned
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
-        """Pass it on."""
         self.holders.append(holder)
         self.terms.append(term)
         self.changed.set()
         return await self.upkeep.lead(name, holder=holder, term=term)
 
     async def last_seen(self) -> datetime | None:
-        """Pass it on."""
         return await self.upkeep.last_seen()
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
-        """Pass it on."""
         await self.upkeep.backup(target, progress)
 
     async def compact(self) -> int:
-        """Pass it on."""
         return await self.upkeep.compact()
 
     async def seen(self, number: int) -> None:
-        """Wait until so many pages were done."""
+        """Wait until this many pages were done."""
         async with asyncio.timeout(TOO_LONG):
             while len(self.pages) < number:
                 self.changed.clear()
@@ -95,7 +91,7 @@ class Watched:
 
 @asynccontextmanager
 async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Task[None]"]:
-    """A loop, for the time of a block; it must not end by itself."""
+    """Run a loop for the time of a block; it must not end by itself."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -107,7 +103,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Tas
 
 
 async def finished(office: Office, number: int) -> None:
-    """So many messages that were sent a day ago."""
+    """This many messages, sent a day ago."""
     for _ in range(number):
         await office.post()
         await attempted(office.backend.store, sent())
@@ -117,8 +113,8 @@ async def finished(office: Office, number: int) -> None:
 # --- expire -----------------------------------------------------------------------------------
 
 
-async def test_expire_buries_what_waited_too_long() -> None:
-    """Page after page while there is more, then it sleeps; the log says how many."""
+async def test_expire_ends_overdue_messages() -> None:
+    """Page after page while there is more, then it sleeps; the log has the number."""
     async with an_office() as office:
         messages = [await office.post(ttl=1000) for _ in range(501)]
         office.clock.advance(timedelta(seconds=1))
@@ -133,7 +129,7 @@ async def test_expire_buries_what_waited_too_long() -> None:
         assert {line["task"] for line in lines} == {"expire"}
 
 
-async def test_a_round_that_changed_nothing_leaves_no_line() -> None:
+async def test_round_without_changes_logs_nothing() -> None:
     """An idle process has an idle log."""
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep)
@@ -147,7 +143,7 @@ async def test_a_round_that_changed_nothing_leaves_no_line() -> None:
 # --- prune ------------------------------------------------------------------------------------
 
 
-async def test_prune_passes_over_the_whole_ledger_and_starts_again() -> None:
+async def test_prune_walks_the_whole_ledger_and_starts_again() -> None:
     """Each page starts where the last one ended, each pass at the beginning."""
     async with an_office() as office:
         await finished(office, 5)
@@ -163,8 +159,8 @@ async def test_prune_passes_over_the_whole_ledger_and_starts_again() -> None:
         assert sum(line["count"] for line in lines) == 5
 
 
-async def test_prune_drops_bodies_and_keeps_histories() -> None:
-    """Each has its own retention; what waits keeps its body."""
+async def test_prune_deletes_bodies_and_keeps_histories() -> None:
+    """Each has its own retention; a waiting message keeps its body."""
     async with an_office() as office:
         await finished(office, 1)
         waiting = await office.post()
@@ -176,7 +172,7 @@ async def test_prune_drops_bodies_and_keeps_histories() -> None:
         assert (await office.row(waiting)).content is not None
 
 
-async def test_without_a_retention_only_idempotency_keys_are_pruned() -> None:
+async def test_only_idempotency_keys_are_pruned_without_a_retention() -> None:
     """Messages are kept whole; a full page of keys is followed by the next at once."""
     async with an_office() as office:
         keys = [IdempotencyKey(f"key-{number}", "digest") for number in range(3)]
@@ -194,8 +190,8 @@ async def test_without_a_retention_only_idempotency_keys_are_pruned() -> None:
 # --- reap -------------------------------------------------------------------------------------
 
 
-async def test_reap_takes_back_what_ran_out() -> None:
-    """Also of kinds that nobody claims right now; page after page."""
+async def test_reap_takes_back_expired_leases() -> None:
+    """Also of kinds that no worker claims right now; page after page."""
 
     class Reaped(Through):
         counts: list[int]
@@ -226,8 +222,8 @@ async def test_reap_takes_back_what_ran_out() -> None:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable, ZeroDivisionError])
-async def test_a_failure_does_not_end_reap(error: type[Exception]) -> None:
-    """It is told, and the next round tries again."""
+async def test_failure_does_not_end_reap(error: type[Exception]) -> None:
+    """It is logged, and the next round tries again."""
 
     class Away(Through):
         calls = 0
@@ -251,12 +247,12 @@ async def test_a_failure_does_not_end_reap(error: type[Exception]) -> None:
         assert {line["errorType"] for line in lines} == {error.__name__}
 
 
-# --- the lead ---------------------------------------------------------------------------------
+# --- the leader -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable, ZeroDivisionError])
-async def test_a_failure_does_not_end_a_led_loop(error: type[Exception]) -> None:
-    """It is told, and the next round tries again."""
+async def test_failure_does_not_end_a_led_loop(error: type[Exception]) -> None:
+    """It is logged, and the next round tries again."""
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep, failures=2, error=error)
         with logged() as lines:
@@ -267,8 +263,8 @@ async def test_a_failure_does_not_end_a_led_loop(error: type[Exception]) -> None
         assert {line["task"] for line in lines} == {"expire"}
 
 
-async def test_who_does_not_lead_does_nothing_until_the_lead_passes_on() -> None:
-    """The lead of a process that died runs out."""
+async def test_other_processes_do_nothing_until_the_lead_passes_on() -> None:
+    """The lead of a process that died expires."""
     async with an_office() as office:
         await office.post(ttl=1000)
         office.clock.advance(timedelta(seconds=1))
@@ -286,8 +282,8 @@ async def test_who_does_not_lead_does_nothing_until_the_lead_passes_on() -> None
         assert await office.backend.reading.states() == {State.EXPIRED: 1}
 
 
-async def test_a_process_leads_under_one_name_for_longer_than_it_sleeps() -> None:
-    """So the lead stays where it is while the process lives."""
+async def test_lead_lasts_longer_than_the_sleep_of_its_process() -> None:
+    """So the lead stays in one process while it lives."""
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep)
         async with running(expire(upkeep, Tally(), every=SOON)):
@@ -297,7 +293,7 @@ async def test_a_process_leads_under_one_name_for_longer_than_it_sleeps() -> Non
         assert min(upkeep.terms) > SOON
 
 
-async def test_a_retry_in_the_queue_is_none_of_upkeeps_business() -> None:
+async def test_retry_in_the_queue_is_not_touched_by_maintenance() -> None:
     """It is neither expired nor pruned before its time."""
     async with an_office() as office:
         message = await office.post()
@@ -309,10 +305,10 @@ async def test_a_retry_in_the_queue_is_none_of_upkeeps_business() -> None:
         assert await office.state(message) is State.RETRY_SCHEDULED
 
 
-async def test_reap_takes_nothing_back_when_the_store_has_just_failed(
+async def test_reap_takes_nothing_back_after_a_store_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Workers were cut off as long: a round that only looks comes first, then they have time to extend."""
+    """Workers were cut off for the same time: they can extend their leases before the next round."""
     monkeypatch.setattr(reap_module, "_GRACE", SOON)
 
     class Failing(Through):

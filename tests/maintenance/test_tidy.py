@@ -1,4 +1,4 @@
-"""Tidying dead letters: what outlived its time goes, what is too many is kept in a file first."""
+"""Tidying dead letters: expired ones are deleted, and excess ones are first written to a file."""
 
 import asyncio
 import stat
@@ -28,7 +28,7 @@ SOON = timedelta(milliseconds=1)
 
 
 class Watched:
-    """The dead letters of a store: tells when a round is over, and may fail to drop."""
+    """The dead letters of a store: signals the end of a round, and may fail to drop."""
 
     def __init__(self, dead_letters: DeadLetters, *, failures: int = 0) -> None:
         self._dead_letters = dead_letters
@@ -38,11 +38,9 @@ class Watched:
         self._changed = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        """Pass on what is not watched."""
         return getattr(self._dead_letters, name)
 
     async def overfull(self, *, most: int, limit: int) -> list[DeadLetter]:
-        """Pass it on."""
         self._looks += 1
         self._changed.set()
         return await self._dead_letters.overfull(most=most, limit=limit)
@@ -56,7 +54,7 @@ class Watched:
         return await self._dead_letters.drop(ids)
 
     async def sizes(self, *, top: int) -> Any:
-        """Pass it on: the last that a round asks."""
+        """Pass it on: the last call of a round."""
         sizes = await self._dead_letters.sizes(top=top)
         self._end_round()
         return sizes
@@ -66,12 +64,12 @@ class Watched:
         self._changed.set()
 
     async def rounds(self, more: int) -> None:
-        """Wait until so many more rounds were made."""
+        """Wait until this many more rounds were made."""
         until = self._rounds + more
         await self._when(lambda: self._rounds >= until)
 
     async def looks(self, number: int) -> None:
-        """Wait until it was looked so often whether there are too many."""
+        """Wait until the excess was checked this many times."""
         await self._when(lambda: self._looks >= number)
 
     async def _when(self, is_so: Callable[[], bool]) -> None:
@@ -85,7 +83,7 @@ class Watched:
 async def running(
     office: Office, folder: Path, *, most: int, every: timedelta = SOON, failures: int = 0
 ) -> AsyncIterator[Watched]:
-    """The loop, for the time of a block; it must not end by itself."""
+    """Run the loop for the time of a block; it must not end by itself."""
     watched = Watched(office.backend.dead_letters, failures=failures)
     letters = cast("DeadLetters", watched)
     upkeep, reading = office.backend.upkeep, office.backend.reading
@@ -101,7 +99,7 @@ async def running(
 
 
 def kept_in(folder: Path) -> list[DeadLetter]:
-    """What the files of a folder hold, oldest file first."""
+    """The content of the files of a folder, oldest file first."""
     return [
         letter
         for file in sorted(folder.glob("*.jsonl"), key=lambda each: each.stat().st_mtime_ns)
@@ -109,8 +107,8 @@ def kept_in(folder: Path) -> list[DeadLetter]:
     ]
 
 
-async def test_what_outlived_its_time_is_dropped(tmp_path: Path) -> None:
-    """Without a file: that is what its time was for. The log says how many."""
+async def test_expired_dead_letters_are_deleted(tmp_path: Path) -> None:
+    """Without a file. The log has the number."""
     async with an_office() as office:
         for _ in range(3):
             await buried(office.backend)
@@ -125,8 +123,8 @@ async def test_what_outlived_its_time_is_dropped(tmp_path: Path) -> None:
         assert [(line["task"], line["count"]) for line in lines] == [("tidy", 3)]
 
 
-async def test_a_file_is_on_the_disk_before_its_entries_are_dropped(tmp_path: Path) -> None:
-    """With its name, and with those of the folders that were made for it."""
+async def test_file_is_synced_before_its_entries_are_deleted(tmp_path: Path) -> None:
+    """With its name, and with the folders that were created for it."""
     async with an_office() as office:
         for _ in range(2):
             await buried(office.backend, ACME)
@@ -139,8 +137,8 @@ async def test_a_file_is_on_the_disk_before_its_entries_are_dropped(tmp_path: Pa
         assert synced == inodes(tmp_path, tmp_path / "new", file, folder)
 
 
-async def test_what_is_too_many_is_written_to_a_file_first(tmp_path: Path) -> None:
-    """The oldest of the tenant with most, whole and with its history; its message can still be redriven."""
+async def test_excess_dead_letters_are_written_to_a_file_first(tmp_path: Path) -> None:
+    """The oldest of the largest tenant, whole and with history; its message can still be redriven."""
     async with an_office() as office:
         quiet = await buried(office.backend, BRASA)
         loud = [await buried(office.backend, ACME) for _ in range(4)]
@@ -164,8 +162,8 @@ async def test_what_is_too_many_is_written_to_a_file_first(tmp_path: Path) -> No
         assert answers == [RedriveAnswer.REDRIVEN]
 
 
-async def test_a_file_can_be_read_back(tmp_path: Path) -> None:
-    """What left the index comes back into it, each once."""
+async def test_file_can_be_imported(tmp_path: Path) -> None:
+    """Its entries come back into the index, each once."""
     async with an_office() as office:
         ids = [await buried(office.backend) for _ in range(3)]
         async with running(office, tmp_path, most=1) as watched:
@@ -177,8 +175,8 @@ async def test_a_file_can_be_read_back(tmp_path: Path) -> None:
         assert sorted(await found(office.backend)) == sorted(ids)
 
 
-async def test_a_crash_between_file_and_drop_leaves_a_twin(tmp_path: Path) -> None:
-    """Nothing is lost: it stands in two files, and is put back once."""
+async def test_crash_between_file_and_deletion_leaves_a_duplicate(tmp_path: Path) -> None:
+    """Nothing is lost: it is in two files, and is imported once."""
     async with an_office() as office:
         first = await buried(office.backend)
         await buried(office.backend)
@@ -190,7 +188,7 @@ async def test_a_crash_between_file_and_drop_leaves_a_twin(tmp_path: Path) -> No
         assert await office.backend.dead_letters.restore(letters) == 1
 
 
-async def test_what_cannot_be_written_is_not_dropped(tmp_path: Path) -> None:
+async def test_entries_that_cannot_be_written_are_not_deleted(tmp_path: Path) -> None:
     """A folder that is a file: the log says so, and the index keeps more than it should."""
     async with an_office() as office:
         for _ in range(3):
@@ -206,8 +204,8 @@ async def test_what_cannot_be_written_is_not_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("entries", "warnings"), [(7, 0), (8, 1), (10, 1)])
-async def test_a_warning_comes_at_four_fifths(tmp_path: Path, entries: int, warnings: int) -> None:
-    """Once, however often it is looked at, with what to do."""
+async def test_warning_comes_at_four_fifths(tmp_path: Path, entries: int, warnings: int) -> None:
+    """Once, at any number of checks, with advice."""
     async with an_office() as office:
         for _ in range(entries):
             await buried(office.backend)
@@ -222,7 +220,7 @@ async def test_a_warning_comes_at_four_fifths(tmp_path: Path, entries: int, warn
 
 
 async def test_each_crossing_is_warned_of_once(tmp_path: Path) -> None:
-    """Below again, it may be told again."""
+    """Below again, it may be reported again."""
     async with an_office() as office:
         ids = [await buried(office.backend) for _ in range(8)]
         with logged() as lines:
@@ -251,15 +249,13 @@ async def test_each_crossing_is_warned_of_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_files_lie_beside_the_store_unless_told_otherwise(
-    settings: dict[str, str], folder: Path
-) -> None:
-    """Whoever looks for them finds them without a setting."""
+def test_files_are_next_to_the_store_by_default(settings: dict[str, str], folder: Path) -> None:
+    """They can be found without a setting."""
     assert dead_letter_folder(load(environ={}, overrides=settings)) == folder
 
 
-async def test_a_worker_tidies_beside_its_work(tmp_path: Path) -> None:
-    """Nobody has to start it."""
+async def test_worker_tidies_while_it_works(tmp_path: Path) -> None:
+    """There is nothing to start."""
     kept: dict[str, object] = {"max_entries": 1, "export_folder": str(tmp_path)}
     async with Carteiro.open("memory://", dead_letters=kept) as post:
         await post.backend.tenants.ensure([ACME])

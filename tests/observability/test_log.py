@@ -1,4 +1,4 @@
-"""Log lines: their fields, their levels, and what can never be in them."""
+"""Log lines: their fields, their levels, and the data that can never be in them."""
 
 import inspect
 import io
@@ -35,7 +35,7 @@ from support.feedback import a_feedback
 
 @pytest.fixture(autouse=True)
 def _silent_again() -> Iterator[None]:
-    """The log of a process is one: leave it as it was found."""
+    """Restore the log of this process."""
     yield
     log.configure("off")
 
@@ -76,7 +76,7 @@ def a_failure(reason: str = "try later") -> Failure:
 
 
 def listening(level: str = "debug") -> io.BytesIO:
-    """A log of this level, and where its lines go."""
+    """A log of this level, and its output."""
     stream = io.BytesIO()
     log.configure(level, stream)
     return stream
@@ -99,8 +99,8 @@ def finish_an_attempt() -> None:
     )
 
 
-def test_an_attempt_leaves_one_info_line_with_the_ids_that_run_through_everything() -> None:
-    """Whoever has one id finds the line."""
+def test_attempt_has_one_info_line_with_its_ids() -> None:
+    """Any of the ids finds the line."""
     stream = listening("info")
 
     finish_an_attempt()
@@ -123,8 +123,8 @@ def test_an_attempt_leaves_one_info_line_with_the_ids_that_run_through_everythin
     }
 
 
-def test_a_retry_is_a_warning_that_says_why_and_when() -> None:
-    """The line that dashboards of retries are built on."""
+def test_retry_is_a_warning_with_reason_and_time() -> None:
+    """Dashboards of retries are built on this line."""
     stream = listening()
     retry = Retry(timedelta(seconds=1.5), charged=True, failure=a_failure())
 
@@ -138,8 +138,8 @@ def test_a_retry_is_a_warning_that_says_why_and_when() -> None:
     assert line["isRetryable"] is True
 
 
-def test_every_line_of_an_attempt_says_how_long_it_took() -> None:
-    """In whole milliseconds; lines of a message are known by its id."""
+def test_every_line_of_an_attempt_has_its_duration() -> None:
+    """In whole milliseconds; lines of a message have its id."""
     stream = listening()
 
     write_all()
@@ -156,7 +156,7 @@ def test_every_line_of_an_attempt_says_how_long_it_took() -> None:
     }
 
 
-def test_addresses_are_masked_wherever_a_text_has_one() -> None:
+def test_addresses_are_masked_in_every_text() -> None:
     """A provider's answer quotes the recipient; the log must not."""
     stream = listening()
 
@@ -171,7 +171,7 @@ def test_addresses_are_masked_wherever_a_text_has_one() -> None:
 
 
 def test_text_that_is_not_unicode_is_still_logged() -> None:
-    """What a server says need not be text; a line about it must not fail a delivery."""
+    """A server may answer with any bytes; a line about it must not fail a delivery."""
     stream = listening()
 
     log.attempt_in_doubt(a_job(), a_failure("caf\udce9 closed"), attempt=1, duration=TOOK)
@@ -216,8 +216,8 @@ def write_all() -> None:
     log.unexpected("claim", RuntimeError("secret"))
 
 
-def test_every_event_is_tried_here_and_shows_no_content() -> None:
-    """A new log function must join `write_all`, so that this file sees what it writes."""
+def test_every_event_is_tested_here_and_shows_no_content() -> None:
+    """A new log function must join `write_all`, so that this file sees its output."""
     stream = listening()
 
     write_all()
@@ -234,7 +234,6 @@ def test_every_event_is_tried_here_and_shows_no_content() -> None:
 
 @pytest.mark.parametrize("level", ["info", "warn", "error", "off"])
 def test_lines_below_the_level_are_not_written(level: str) -> None:
-    """A level is a floor."""
     everything = listening("debug")
     write_all()
     wanted = [
@@ -249,16 +248,16 @@ def test_lines_below_the_level_are_not_written(level: str) -> None:
     assert [line["event"] for line in lines(some)] == wanted
 
 
-def test_no_function_takes_free_fields() -> None:
-    """Without free fields no body and no key can slip into a line."""
+def test_log_functions_take_no_free_fields() -> None:
+    """So no body and no key can get into a line."""
     for _, function in inspect.getmembers(log, inspect.isfunction):
         kinds = {each.kind for each in inspect.signature(function).parameters.values()}
 
         assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
-def test_the_text_of_an_unknown_error_is_not_shown_but_its_place_is() -> None:
-    """Others' errors may quote the content they choked on."""
+def test_text_of_an_unknown_error_is_hidden_but_its_place_is_shown() -> None:
+    """Foreign errors may quote the content that they failed on."""
     stream = listening()
     try:
         orjson.loads("the body of a message")
@@ -268,11 +267,11 @@ def test_the_text_of_an_unknown_error_is_not_shown_but_its_place_is() -> None:
     [line] = lines(stream)
     assert (line["errorType"], line["errorReason"]) == ("JSONDecodeError", "")
     assert line["errorPlace"].startswith(
-        "test_the_text_of_an_unknown_error_is_not_shown_but_its_place_is:"
+        "test_text_of_an_unknown_error_is_hidden_but_its_place_is_shown:"
     )
 
 
-def test_the_text_of_our_own_errors_is_shown() -> None:
+def test_text_of_our_own_errors_is_shown() -> None:
     """They are written for the operator."""
     stream = listening()
 
@@ -281,7 +280,7 @@ def test_the_text_of_our_own_errors_is_shown() -> None:
     assert lines(stream)[0]["errorReason"] == "the file is locked"
 
 
-def test_a_closed_stream_fails_nobody() -> None:
+def test_closed_stream_causes_no_error() -> None:
     """A delivery is worth more than its line."""
     stream = listening()
     stream.close()
@@ -289,7 +288,7 @@ def test_a_closed_stream_fails_nobody() -> None:
     finish_an_attempt()
 
 
-def test_lines_go_to_stderr_once_configured_and_nowhere_before() -> None:
+def test_lines_go_to_stderr_only_once_configured() -> None:
     """A program that embeds us hears nothing until it asks."""
     program = (
         "from carteiro.observability import log\n"

@@ -1,4 +1,4 @@
-"""Metrics: their names, and what a run through the pipeline makes of them."""
+"""Metrics: their names, and their values after a run through the pipeline."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -78,22 +78,22 @@ NAMES = {
 
 
 async def worked(office: Office, **options: Any) -> tuple[Tally, Metrics]:
-    """Let a worker that is counted finish everything; its figures."""
+    """Let a counted worker finish everything; its figures."""
     tally = Tally()
     store = measured_store(office.backend.store, tally)
     await office.work(store=store, tally=tally, **options)
     return tally, Metrics(office.backend, tally, top=TOP)
 
 
-def test_the_names_and_labels_are_those_that_dashboards_know() -> None:
-    """They belong to the public interface: none is renamed, retyped or relabelled by accident."""
+def test_names_and_labels_are_stable() -> None:
+    """They are public: none is renamed, retyped or relabelled by accident."""
     defined = {name: (each.type, set(each.labels)) for name, each in METRICS.items()}
 
     assert defined == NAMES
 
 
-async def test_a_scrape_is_well_formed_and_has_every_metric() -> None:
-    """What is defined is exposed with its type and labels, and nothing else is."""
+async def test_scrape_is_well_formed_and_has_every_metric() -> None:
+    """Each with its type and labels, and nothing else."""
     async with an_office() as office:
         for to in ("ok", "throttle-1", "bounce-550", "lost-reply"):
             await office.post(f"{to}@sandbox.test")
@@ -117,8 +117,8 @@ def _full_name(name: str, type_: str) -> str:
     return f"{name}_total" if type_ == "counter" else name
 
 
-async def test_a_run_through_the_pipeline_is_counted_as_it_happened() -> None:
-    """Two that are sent at once, one at the third attempt, one rejected, one unfit, one in doubt twice."""
+async def test_run_through_the_pipeline_is_counted() -> None:
+    """Two that are sent at once, one at the third attempt, one rejected, one invalid, one in doubt twice."""
     async with an_office() as office:
         for to in ("ok", "ok", "throttle-2", "bounce-550", "lost-reply"):
             await office.post(f"{to}@sandbox.test")
@@ -162,7 +162,7 @@ async def test_a_run_through_the_pipeline_is_counted_as_it_happened() -> None:
     assert page.values("pipeline_validation_failures_total", "validation") == {"INTEGRITY": 1}
     durations = "pipeline_processing_duration_seconds_count"
     assert page(durations, state=State.SENT) == 3
-    assert page(durations, state=State.FAILED) == 3  # the one that was unfit is among them
+    assert page(durations, state=State.FAILED) == 3  # the invalid one is among them
     assert page.values("pipeline_retry_count_total", "category") == {
         "QUOTA_ERROR": 2,
         "TIMEOUT_ERROR": 1,
@@ -175,8 +175,8 @@ async def test_a_run_through_the_pipeline_is_counted_as_it_happened() -> None:
     assert (page("queue_depth", kind="email:send"), page("store_up")) == (0, 1)
 
 
-async def test_the_library_counts_what_it_accepts_and_cancels() -> None:
-    """A post office counts everything that goes through it, without being asked to."""
+async def test_library_counts_accepted_and_cancelled_messages() -> None:
+    """An app counts everything by default."""
     async with Carteiro.open("memory://") as post:
         first, second = [
             await post.send(tenant=tenant, to="ok@sandbox.test", subject="s", text="t")
@@ -196,8 +196,8 @@ async def test_the_library_counts_what_it_accepts_and_cancels() -> None:
     assert second.id
 
 
-async def test_what_expires_in_the_queue_is_counted_too() -> None:
-    """No worker had it in hand: upkeep made it a dead letter."""
+async def test_messages_that_expire_in_the_queue_are_counted() -> None:
+    """No worker had claimed them: maintenance made them dead letters."""
     async with an_office() as office:
         await office.post(ttl=60_000)
         office.clock.advance(timedelta(minutes=2))
@@ -210,8 +210,8 @@ async def test_what_expires_in_the_queue_is_counted_too() -> None:
     assert page("dlq_size") == 1
 
 
-async def test_dead_letters_are_as_old_as_when_they_go() -> None:
-    """Redriven or dropped, each once; what stays, or is on its way already, is not measured."""
+async def test_age_of_dead_letters_is_measured_when_they_leave() -> None:
+    """Redriven or dropped, each once; those that stay, or are in flight already, are not measured."""
     now, tally = datetime(2026, 5, 4, tzinfo=UTC), Tally()
     async with an_office() as office:
         letters = measured_dead_letters(office.backend.dead_letters, tally, now=lambda: now)
@@ -229,8 +229,8 @@ async def test_dead_letters_are_as_old_as_when_they_go() -> None:
     assert page("dlq_age_seconds_bucket", le="14400.0") == 2
 
 
-async def test_a_scrape_tells_when_upkeep_was_done_last() -> None:
-    """By a worker or from cron; nothing while nobody ever did it."""
+async def test_scrape_has_the_time_of_the_last_maintenance() -> None:
+    """By a worker or from cron; nothing before the first one."""
     async with Carteiro.open("memory://") as post:
         before = await scraped(post.metrics)
         await post.work_off()
@@ -241,8 +241,8 @@ async def test_a_scrape_tells_when_upkeep_was_done_last() -> None:
     assert after("scheduler_heartbeat_age_seconds") is not None
 
 
-async def test_two_post_offices_of_a_process_do_not_share_figures() -> None:
-    """Figures belong to a post office, not to the interpreter."""
+async def test_two_apps_of_a_process_do_not_share_figures() -> None:
+    """Figures belong to an app, not to the interpreter."""
     async with Carteiro.open("memory://") as busy, Carteiro.open("memory://") as idle:
         await busy.send(tenant="acme", to="ok@sandbox.test", subject="s", text="t")
         await work(busy)
@@ -255,19 +255,19 @@ async def test_two_post_offices_of_a_process_do_not_share_figures() -> None:
 
 
 class Overtaken(Through):
-    """A store whose jobs another worker has taken over."""
+    """A store whose jobs were reassigned to another worker."""
 
     async def settle(self, ends: Any) -> Any:
         """Too late, each of them."""
         return [Late(State.SENT_ATTEMPT) for _ in ends]
 
     async def extend(self, leases: Any, **_: Any) -> list[bool]:
-        """None is ours any more."""
+        """All leases are lost."""
         return [False for _ in leases]
 
 
-async def test_what_was_taken_over_is_counted_where_it_was_noticed() -> None:
-    """A late result is no attempt of ours; leases that are lost are an alarm."""
+async def test_reassigned_jobs_are_counted_where_they_were_noticed() -> None:
+    """A late result does not count as an attempt; lost leases cause an alarm."""
     async with an_office() as office:
         tally = Tally()
         store = measured_store(Overtaken(office.backend.store), tally)

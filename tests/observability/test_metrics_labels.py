@@ -1,4 +1,4 @@
-"""Labels stay few, counters never fall, and a scrape outlives its store."""
+"""Labels are bounded, counters never fall, and a scrape works without its store."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,19 +25,19 @@ TOP = 20
 
 
 def settle_for(tally: Tally, tenant: str, times: int = 1, *, number: int = 1) -> None:
-    """So many e-mails of this tenant are sent."""
+    """This many e-mails of this tenant are sent."""
     job = a_job(tenant=tenant)
     for _ in range(times):
         tally.settled(job, End(job.lease, sent()), State.SENT, number)
 
 
 async def page_of(tally: Tally, *, top: int = TOP) -> Page:
-    """What is scraped of this tally."""
+    """A scrape of this tally."""
     async with an_office() as office:
         return await scraped(Metrics(office.backend, tally, top=top))
 
 
-async def test_of_a_thousand_tenants_the_largest_have_names() -> None:
+async def test_largest_of_a_thousand_tenants_have_names() -> None:
     """A scrape does not grow with the number of tenants, and nothing is counted twice or left out."""
     tally = Tally()
     for index in range(1000):
@@ -54,8 +54,8 @@ async def test_of_a_thousand_tenants_the_largest_have_names() -> None:
     assert (len(died), sum(died.values())) == (TOP + 1, 1000)
 
 
-async def test_of_a_thousand_tenants_in_the_store_few_are_shown() -> None:
-    """Gauges name the tenants with most; of the rest the worst is told, so that nobody starves unseen."""
+async def test_few_of_a_thousand_tenants_in_the_store_are_shown() -> None:
+    """Gauges name the largest tenants, and the worst value of the rest, so that starvation is visible."""
     async with an_office() as office:
         backend = _with(office.backend, tenants=_Crowd())
         page = await scraped(Metrics(backend, Tally(), top=TOP))
@@ -76,7 +76,7 @@ class _Crowd:
     """A thousand tenants; the least served waits longest."""
 
     async def standings(self, _: str) -> list[Standing]:
-        """How each fares; one has the name that stands for the others."""
+        """The standing of each; one has the reserved name of the others."""
         tenants = [OTHER, *(f"tenant-{index:04}" for index in range(1, 1000))]
         return [
             Standing(TenantId(tenant), EMAIL, None, 999 - index, 1 + index % 5, index, 3, 0, 0)
@@ -84,8 +84,8 @@ class _Crowd:
         ]
 
 
-async def test_a_tenant_called_other_is_one_of_the_others() -> None:
-    """No series appears twice, whatever tenants call themselves."""
+async def test_tenant_called_other_is_one_of_the_others() -> None:
+    """No series appears twice, with any tenant names."""
     async with an_office() as office:
         await office.backend.tenants.define(tenants_named([OTHER]))
         await office.backend.store.accept([*messages(1), *messages(1, tenant=OTHER)])
@@ -103,7 +103,7 @@ async def test_a_tenant_called_other_is_one_of_the_others() -> None:
     )
 )
 def test_counters_by_tenant_never_fall_and_lose_nothing(rounds: list[dict[str, int]]) -> None:
-    """Names come and go with the volume; what is counted under one only rises, or starts anew at 0."""
+    """Names come and go with the volume; a counter only rises, or starts anew at 0."""
     top, sums = TopTenants(3), Counter[str]()
     for fresh in rounds:
         before = sums.copy()
@@ -119,7 +119,7 @@ def test_counters_by_tenant_never_fall_and_lose_nothing(rounds: list[dict[str, i
 
 
 async def test_codes_are_bounded() -> None:
-    """Codes come from providers and tasks: anything may be one."""
+    """Codes come from providers and tasks: any text may be one."""
     tally = Tally()
     for index in range(MOST_CODES + 50):
         tally.died(a_job(), replace(dead(), failure=a_failure(code=f"E{index}")))
@@ -133,7 +133,7 @@ async def test_codes_are_bounded() -> None:
 
 
 async def test_attempts_and_methods_are_bounded() -> None:
-    """Neither a message that is retried for ever nor a client with a vocabulary makes new series."""
+    """Neither endless retries nor made-up methods create new series."""
     tally = Tally()
     for number in range(1, 3 * LAST_ATTEMPT):
         settle_for(tally, "acme", number=number)
@@ -147,8 +147,8 @@ async def test_attempts_and_methods_are_bounded() -> None:
     assert page("http_requests_total", method=OTHER, route="/health/live", status="200") == 2
 
 
-async def test_names_are_quoted_as_the_format_wants_it() -> None:
-    """A tenant's name may hold what means something in a page of metrics."""
+async def test_names_are_quoted_in_the_metrics_format() -> None:
+    """A tenant's name may hold special characters of the format."""
     name = 'a "quoted" \\ name, {really}="1"'
     tally = Tally()
     settle_for(tally, name)
@@ -159,19 +159,18 @@ async def test_names_are_quoted_as_the_format_wants_it() -> None:
 
 
 class _Away:
-    """A port of a store that is away; counts who asks."""
+    """A port of an unreachable store; counts its callers."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     async def depths(self) -> NoReturn:
-        """Fail."""
         self.asked += 1
         raise StoreUnavailable("the disk is gone")
 
 
-async def test_a_store_that_is_away_does_not_fail_the_scrape() -> None:
-    """What the process counted is still told, the store's gauges are left out, and one says why."""
+async def test_unreachable_store_does_not_fail_the_scrape() -> None:
+    """The process's counters are shown, the store's gauges are left out, and one gauge says why."""
     tally = Tally()
     settle_for(tally, "acme")
     async with an_office() as office:
@@ -184,8 +183,8 @@ async def test_a_store_that_is_away_does_not_fail_the_scrape() -> None:
     assert page("tenant_jobs_processed_total", tenant="acme") == 1
 
 
-async def test_scrapes_that_follow_each_other_ask_the_store_once() -> None:
-    """However many scrapers there are, and also while the store is away."""
+async def test_consecutive_scrapes_query_the_store_once() -> None:
+    """With any number of scrapers, and also while the store is down."""
     reading = _Away()
     async with an_office() as office:
         backend = _with(office.backend, reading=reading)
@@ -197,8 +196,8 @@ async def test_scrapes_that_follow_each_other_ask_the_store_once() -> None:
     assert reading.asked == 1
 
 
-async def test_the_memory_of_a_queue_in_redis_is_shown(tmp_path: Path) -> None:
-    """As the server itself reports it, whatever else stands in it; while it is away it is left out."""
+async def test_memory_of_a_redis_queue_is_shown(tmp_path: Path) -> None:
+    """As the server itself reports it; while it is down it is left out."""
     most = 64 * 1024 * 1024
     with a_redis(settings={"maxmemory": str(most)}) as server:
         with Redis.from_url(server.url) as client:
@@ -215,8 +214,7 @@ async def test_the_memory_of_a_queue_in_redis_is_shown(tmp_path: Path) -> None:
     assert (without("store_up"), without("queue_memory_used_bytes")) == (0, None)
 
 
-async def test_without_a_queue_of_its_own_a_store_shows_no_such_memory() -> None:
-    """No number is better than one that means nothing."""
+async def test_store_without_a_separate_queue_shows_no_queue_memory() -> None:
     async with an_office() as office:
         page = await scraped(Metrics(office.backend, Tally(), top=TOP))
 

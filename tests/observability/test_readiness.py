@@ -1,4 +1,4 @@
-"""Readiness: which role can do its work, as ledger and queue are."""
+"""Readiness of each role, by the state of ledger and queue."""
 
 import pytest
 
@@ -18,10 +18,10 @@ from carteiro.observability.readiness import QueueState, Readiness, Role, Sight,
         (False, QueueState.AWAY, Readiness.UNREADY, Readiness.UNREADY),
     ],
 )
-def test_each_role_needs_what_it_works_with(
+def test_each_role_needs_its_servers(
     is_writable: bool, queue: QueueState | None, api: Readiness, worker: Readiness
 ) -> None:
-    """Accepting goes on without the queue, and is degraded; working needs it, and can empty a full one."""
+    """The API accepts without the queue, and is degraded; a worker needs it, and can empty a full one."""
     sight = Sight(is_writable, queue)
 
     assert readiness(Role.API, sight) is api

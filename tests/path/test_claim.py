@@ -1,4 +1,4 @@
-"""Claiming: each call under an id of its own; claims that failed are undone."""
+"""Claiming: each call has its own id; failed claims are undone."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from support.working import A_MOMENT, Through, an_office
 LEASE = timedelta(seconds=30)
 
 
-async def test_a_claim_leases_no_more_than_asked_for() -> None:
-    """What a worker has no slot for stays for others."""
+async def test_claim_leases_no_more_than_requested() -> None:
+    """The rest stays for others."""
     async with an_office() as office:
         for _ in range(3):
             await office.post()
@@ -29,8 +29,8 @@ async def test_a_claim_leases_no_more_than_asked_for() -> None:
     assert (len(claimed.jobs), len(rest.jobs)) == (2, 1)
 
 
-async def test_every_claim_has_an_id_of_its_own() -> None:
-    """The jobs of one call share it, those of another never have it: also in a store that was wiped."""
+async def test_every_claim_has_its_own_id() -> None:
+    """Its jobs share it, and no other claim ever has it: also in a store that was wiped."""
     async with an_office() as office:
         for _ in range(4):
             await office.post()
@@ -43,8 +43,8 @@ async def test_every_claim_has_an_id_of_its_own() -> None:
     assert ids[0] != ids[1]
 
 
-async def test_without_work_it_says_how_long_to_sleep() -> None:
-    """Until the next retry is due, or for as long as nothing happens."""
+async def test_claim_without_work_has_a_sleep_time() -> None:
+    """Until the next retry is due, or until something happens."""
     async with an_office() as office:
         nothing = await Claims(office.backend.store).claim(kinds=[EMAIL], limit=1, lease=LEASE)
         await office.post(scheduledAt=office.clock.at(timedelta(seconds=7)).isoformat())
@@ -58,7 +58,7 @@ async def test_without_work_it_says_how_long_to_sleep() -> None:
 
 
 class LosesAnswers(Through):
-    """A store that commits the first claims, and whose answers are lost; undoing fails the first times, too."""
+    """A store that commits the first claims and loses the answers; the first undos fail, too."""
 
     def __init__(
         self, store: Store, *, claims: int, undoings: int = 0, commits: bool = True
@@ -70,7 +70,7 @@ class LosesAnswers(Through):
         self.undone: list[list[ClaimId]] = []
 
     async def claim(self, **asked: Any) -> Claimed:
-        """Claim, and tell nobody."""
+        """Claim, and lose the answer."""
         self.claims -= 1
         if self.claims < 0:
             return await super().claim(**asked)
@@ -88,7 +88,7 @@ class LosesAnswers(Through):
 
 
 async def _asked_again(claims: Claims) -> Claimed:
-    """As a worker does: until it is answered."""
+    """Repeat like a worker until there is an answer."""
     while True:
         try:
             if claims.has_failed:
@@ -99,8 +99,8 @@ async def _asked_again(claims: Claims) -> Claimed:
 
 
 @pytest.mark.parametrize("undoings", [0, 2])
-async def test_a_claim_without_an_answer_is_undone_before_the_next(undoings: int) -> None:
-    """Its jobs are claimed again at once, for the first time: nothing crashed."""
+async def test_claim_without_an_answer_is_undone_before_the_next(undoings: int) -> None:
+    """Its jobs are claimed again at once, without a counted crash."""
     async with an_office() as office:
         message = await office.post()
         store = LosesAnswers(office.backend.store, claims=4, undoings=undoings)
@@ -110,8 +110,8 @@ async def test_a_claim_without_an_answer_is_undone_before_the_next(undoings: int
     assert (job.lease.job, job.claims) == (message, 1)
 
 
-async def test_a_failed_claim_is_undone_twice_and_then_forgotten() -> None:
-    """The store may have committed it after it was undone for the first time."""
+async def test_failed_claim_is_undone_twice_and_then_forgotten() -> None:
+    """The store may have committed it after the first undo."""
     async with an_office() as office:
         store = LosesAnswers(office.backend.store, claims=1)
         claims = Claims(store)
@@ -125,7 +125,7 @@ async def test_a_failed_claim_is_undone_twice_and_then_forgotten() -> None:
     assert store.undone[0] == store.undone[1]
 
 
-async def test_a_second_undoing_that_fails_is_made_up_for() -> None:
+async def test_second_undo_that_fails_is_repeated() -> None:
     """Before the next claim."""
     async with an_office() as office:
         store = LosesAnswers(office.backend.store, claims=1)
@@ -139,7 +139,7 @@ async def test_a_second_undoing_that_fails_is_made_up_for() -> None:
     assert len(store.undone) == 2
 
 
-async def test_claims_that_succeed_undo_nothing() -> None:
+async def test_successful_claims_undo_nothing() -> None:
     """No call is made for it."""
     async with an_office() as office:
         store = LosesAnswers(office.backend.store, claims=0)
@@ -152,8 +152,8 @@ async def test_claims_that_succeed_undo_nothing() -> None:
     assert store.undone == []
 
 
-async def test_failed_claims_are_remembered_up_to_a_bound() -> None:
-    """A store that fails for hours is told of the last ones: the leases of the first ones ended long ago."""
+async def test_remembered_failed_claims_are_bounded() -> None:
+    """After hours of failures only the last ones are undone: the leases of the first ones ended long ago."""
     async with an_office() as office:
         store = LosesAnswers(office.backend.store, claims=300)
         claims = Claims(store)
@@ -166,10 +166,10 @@ async def test_failed_claims_are_remembered_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-async def test_workers_that_were_cut_off_as_long_have_time_to_extend_their_leases(
+async def test_workers_can_extend_their_leases_after_a_long_failure(
     is_long: bool,
 ) -> None:
-    """After a long failure their leases may have ended; after a short one nobody waits."""
+    """Their leases may have ended meanwhile; after a short failure there is no delay."""
     async with an_office() as office:
         await office.post()
         owner = office.backend.store

@@ -1,4 +1,4 @@
-"""The four validations: their order, their codes, and what each lets pass."""
+"""The four validations: their order, their codes, and valid input."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ ANA = RecipientId("recipient-1")
 
 
 def a_content(**changes: Any) -> str:
-    """Stored content that passes; a change to None leaves the field out."""
+    """Valid stored content; a change to None leaves the field out."""
     fields = {"to": "ana@example.com", "subject": "Bom dia", "html": "<p>Olá</p>"} | changes
     return json.dumps({name: each for name, each in fields.items() if each is not None})
 
@@ -70,7 +70,7 @@ def a_job(content: str | None, **changes: Any) -> LeasedJob:
 
 
 def confirm(job: LeasedJob) -> Confirmation:
-    """What becomes of this job; a suspect is judged at once."""
+    """The result of this job; a suspect is checked at once."""
     answer = stage.confirm(job)
     return judge_closely(job, answer.email) if isinstance(answer, NeedsCloserLook) else answer
 
@@ -82,8 +82,8 @@ def unfit(job: LeasedJob) -> Unfit:
     return answer
 
 
-def test_a_good_e_mail_is_confirmed_by_all_four() -> None:
-    """What passes names the validations it passed, in their order."""
+def test_valid_email_is_confirmed_by_all_four() -> None:
+    """The result names the validations in their order."""
     answer = confirm(a_job(a_content()))
 
     assert isinstance(answer, Confirmed)
@@ -114,7 +114,7 @@ def test_a_good_e_mail_is_confirmed_by_all_four() -> None:
 def test_each_validation_has_its_code(
     job: LeasedJob, validation: str, code: str, scope: Scope
 ) -> None:
-    """A failure tells which validation it was, and no attempt cures it."""
+    """The failure is permanent."""
     answer = unfit(job)
 
     assert (answer.validation, answer.failure.code) == (validation, code)
@@ -125,8 +125,8 @@ def test_each_validation_has_its_code(
     assert answer.failure.reason
 
 
-def test_the_first_that_fails_decides() -> None:
-    """With everything wrong they come up one after the other, as each is mended."""
+def test_first_failed_validation_decides() -> None:
+    """With everything wrong they come up one after the other, as each is fixed."""
     wrong: dict[str, Any] = {"ledger_tenant": BRASA, "recipient_id": ANA}
     template = a_content(subject="")
 
@@ -147,15 +147,14 @@ def test_the_first_that_fails_decides() -> None:
     ],
     ids=["none", "of another tenant", "deleted", "another address", "another local part"],
 )
-def test_a_named_recipient_must_be_the_one_on_record(recipient: Recipient | None) -> None:
-    """The recipient exists, is this tenant's, was not deleted and has this address."""
+def test_recipient_must_match_the_record(recipient: Recipient | None) -> None:
+    """It exists, is this tenant's, was not deleted and has this address."""
     answer = unfit(a_job(a_content(), recipient_id=ANA, recipient=recipient))
 
     assert answer.failure.code == "RECIPIENT_NOT_FOUND"
 
 
-def test_the_case_of_a_domain_does_not_matter() -> None:
-    """Domains are alike in any case."""
+def test_case_of_a_domain_does_not_matter() -> None:
     job = a_job(a_content(), recipient_id=ANA, recipient=a_recipient(email="ana@EXAMPLE.com"))
 
     assert isinstance(confirm(job), Confirmed)
@@ -172,8 +171,8 @@ def test_html_has_up_to_512_kib(letter: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "passes"), [(150, True), (151, False)])
-def test_a_subject_has_up_to_150_characters(size: int, passes: bool) -> None:
-    """A rendered subject is held to the limit of a given one."""
+def test_subject_has_up_to_150_characters(size: int, passes: bool) -> None:
+    """A rendered subject has the limit of a given one."""
     assert isinstance(confirm(a_job(a_content(subject="é" * size))), Confirmed) is passes
 
 
@@ -192,13 +191,13 @@ def test_text_alone_is_enough() -> None:
         {"html": "<secret@x.org onsecret@x.org=secret>"},
     ],
 )
-def test_a_reason_repeats_no_content(changes: dict[str, Any]) -> None:
+def test_reason_repeats_no_content(changes: dict[str, Any]) -> None:
     """Reasons are stored and logged, so they hold no address and no body."""
     assert "secret" not in unfit(a_job(a_content(**changes))).failure.reason
 
 
-def test_a_suppressed_recipient_is_refused_for_good() -> None:
-    """Also when it was sent to before, and nobody knows whether that came through."""
+def test_suppressed_recipient_is_refused_for_good() -> None:
+    """Also after an earlier attempt with an unknown result."""
     for changes in ({}, {"open_attempt": True, "attempts": 1}):
         job = a_job(a_content(), suppressed=frozenset({"ana@example.com"}), **changes)
 
@@ -213,7 +212,7 @@ def test_a_suppressed_recipient_is_refused_for_good() -> None:
 
 
 def test_suppressed_copies_are_left_out() -> None:
-    """From both lists; what else is suppressed does not matter."""
+    """From both lists; other suppressions do not matter."""
     content = a_content(cc=["bia@example.com", "caio@example.com"], bcc=["bia@example.com"])
     job = a_job(content, suppressed=frozenset({"bia@example.com", "zoe@example.com"}))
 
@@ -225,7 +224,7 @@ def test_suppressed_copies_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"open_attempt": True}, {"in_doubt": 1}])
-def test_what_may_be_with_its_provider_goes_again_as_it_was(changes: dict[str, Any]) -> None:
+def test_possibly_delivered_email_is_resent_unchanged(changes: dict[str, Any]) -> None:
     """Other bytes under the same key would be another mail."""
     content = a_content(cc=["bia@example.com"])
     job = a_job(content, suppressed=frozenset({"bia@example.com"}), attempts=1, **changes)
@@ -246,8 +245,8 @@ def test_what_may_be_with_its_provider_goes_again_as_it_was(changes: dict[str, A
     ],
     ids=["harmless", "spells out a handler", "short enough", "long"],
 )
-def test_only_a_short_look_is_taken_at_once(html: str, is_suspect: bool) -> None:
-    """The closer look takes longer than the event loop can wait."""
+def test_only_a_quick_check_runs_at_once(html: str, is_suspect: bool) -> None:
+    """The thorough one would block the event loop."""
     job = a_job(a_content(html=html))
 
     assert isinstance(stage.confirm(job), NeedsCloserLook) is is_suspect
@@ -255,19 +254,19 @@ def test_only_a_short_look_is_taken_at_once(html: str, is_suspect: bool) -> None
 
 
 @pytest.mark.parametrize("html", ["", " ", "\r\n\t ", "\xa0"])
-def test_html_of_white_space_is_none(html: str) -> None:
-    """With a text the e-mail goes without HTML, alone it says nothing."""
+def test_html_of_white_space_counts_as_missing(html: str) -> None:
+    """With a text the e-mail goes without HTML; alone it is empty."""
     assert unfit(a_job(a_content(html=html))).failure.reason == "html or text is required"
     assert isinstance(confirm(a_job(a_content(html=html, text="Olá"))), Confirmed)
 
 
 @pytest.mark.parametrize("digits", ["1", "0"])
-def test_a_reference_of_thousands_of_digits_is_read(digits: str) -> None:
+def test_reference_of_thousands_of_digits_is_read(digits: str) -> None:
     """Python reads no number of more than 4,300 digits, and browsers read any."""
     assert isinstance(confirm(a_job(a_content(html=f"&#{digits * 5_000};"))), Confirmed)
 
 
-def test_a_script_behind_thousands_of_zeros_is_found() -> None:
+def test_script_behind_thousands_of_zeros_is_found() -> None:
     """Leading zeros mean nothing."""
     hidden = f"<a href='&#{'0' * 5_000}106;avascript:x'>x</a>"
 

@@ -1,4 +1,4 @@
-"""What is committed before an attempt is made."""
+"""The commit before an attempt."""
 
 import time
 from dataclasses import replace
@@ -20,8 +20,8 @@ def a_confirmed() -> Confirmed:
     return Confirmed(email, VALIDATIONS)
 
 
-def test_it_carries_lease_provider_and_hold() -> None:
-    """The ledger learns who tries, and how long nobody else may."""
+def test_attempt_has_lease_provider_and_hold() -> None:
+    """The ledger stores who tries, and for how long no other worker may."""
     job = a_job()
 
     declared = start(job, provider="ses", hold=HOLD, received=time.monotonic(), confirmed=None)
@@ -31,7 +31,7 @@ def test_it_carries_lease_provider_and_hold() -> None:
 
 
 def test_received_keeps_its_own_time() -> None:
-    """It happened when the claim came back, before the validations and the wait for the commit."""
+    """It is the time of the claim, before the validations and the wait for the commit."""
     two_seconds_ago = time.monotonic() - 2
 
     declared = start(
@@ -44,8 +44,8 @@ def test_received_keeps_its_own_time() -> None:
     assert validated.ago == ZERO
 
 
-def test_validated_says_by_what() -> None:
-    """The timeline names the validations that were passed, in their order."""
+def test_validated_names_the_validations() -> None:
+    """In their order."""
     declared = start(
         a_job(), provider="ses", hold=HOLD, received=time.monotonic(), confirmed=a_confirmed()
     )
@@ -53,15 +53,14 @@ def test_validated_says_by_what() -> None:
     assert declared.events[-1].metadata == {"validations": list(VALIDATIONS)}
 
 
-def test_a_kind_without_validations_is_only_received() -> None:
-    """Nothing was validated, so nothing is said of it."""
+def test_kind_without_validations_is_only_received() -> None:
     declared = start(a_job(), provider="task", hold=HOLD, received=0.0, confirmed=None)
 
     assert [event.type for event in declared.events] == [EventType.RECEIVED]
 
 
-def test_an_open_attempt_is_told_first_and_repeated_to_the_ledger() -> None:
-    """The doubt stands before the attempt that may be a second delivery, in the same commit."""
+def test_open_attempt_is_recorded_first() -> None:
+    """The doubt comes before the attempt that may be a second delivery, in the same commit."""
     job = a_job(open_attempt=True, attempts=3)
 
     declared = start(job, provider="ses", hold=HOLD, received=0.0, confirmed=a_confirmed())
@@ -71,12 +70,11 @@ def test_an_open_attempt_is_told_first_and_repeated_to_the_ledger() -> None:
     assert declared.events[0].metadata["attempt"] == 3
 
 
-def test_without_an_open_attempt_there_is_no_doubt() -> None:
-    """An event of its own is for what nobody knows, and nothing else."""
+def test_no_doubt_without_an_open_attempt() -> None:
     assert doubt(a_job()) == ()
 
 
-def test_copies_that_are_left_out_are_told() -> None:
+def test_omitted_copies_are_recorded() -> None:
     """With the attempt that goes without them."""
     confirmed = replace(a_confirmed(), left_out=("bia@example.com",))
 

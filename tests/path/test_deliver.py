@@ -1,4 +1,4 @@
-"""Whatever a provider does, an outcome comes back."""
+"""Every behaviour of a provider yields an outcome."""
 
 import asyncio
 from dataclasses import replace
@@ -51,7 +51,7 @@ def silent(*, begun: bool) -> Deliver:
 
 
 def failure_of(outcome: Outcome) -> Failure:
-    """What went wrong."""
+    """The failure of an outcome."""
     assert not isinstance(outcome, Taken)
     return outcome.failure
 
@@ -60,8 +60,8 @@ def failure_of(outcome: Outcome) -> Failure:
 @pytest.mark.parametrize(
     "answer", [Taken("id"), Rejected(a_failure()), Deferred(a_failure()), NotMade(a_failure())]
 )
-async def test_an_answer_is_the_outcome(answer: Outcome, call_limit: timedelta | None) -> None:
-    """What a provider says stands as it is, with a limit and without."""
+async def test_answer_is_the_outcome(answer: Outcome, call_limit: timedelta | None) -> None:
+    """Unchanged, with a timeout and without."""
 
     async def provider(_parcel: Parcel, _handover: Handover) -> Outcome:
         return answer
@@ -70,8 +70,8 @@ async def test_an_answer_is_the_outcome(answer: Outcome, call_limit: timedelta |
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_what_the_provider_classified_itself_stands(begun: bool) -> None:
-    """A failure that was said is an answer: never unknown, also after the hand-over began."""
+async def test_failure_classified_by_the_provider_stands(begun: bool) -> None:
+    """It is an answer: never unknown, also after the hand-over began."""
     for_now, for_good = a_failure(), a_failure("550", retryable=False)
 
     deferred = await delivered(raising(DeliveryFailed(for_now), begun=begun))
@@ -81,8 +81,8 @@ async def test_what_the_provider_classified_itself_stands(begun: bool) -> None:
     assert rejected == Rejected(for_good)
 
 
-async def test_what_a_task_says_can_be_stored() -> None:
-    """A code is kept in a column of its own, where no store can hold every character."""
+async def test_code_of_a_task_can_be_stored() -> None:
+    """Its column cannot hold every character in every store."""
     failure = a_failure("MY\0CODE", reason="")
 
     said = await delivered(raising(DeliveryFailed(failure), begun=True))
@@ -91,8 +91,8 @@ async def test_what_a_task_says_can_be_stored() -> None:
 
 
 @pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
-async def test_silence_is_judged_by_the_stage(begun: bool, outcome: type) -> None:
-    """Before the hand-over nothing was handed over; after it nobody knows."""
+async def test_silence_is_classified_by_the_stage(begun: bool, outcome: type) -> None:
+    """Before the hand-over nothing was handed over; after it the result is unknown."""
     said = await delivered(silent(begun=begun), limit=A_MOMENT)
 
     assert isinstance(said, outcome)
@@ -108,7 +108,7 @@ async def test_silence_is_judged_by_the_stage(begun: bool, outcome: type) -> Non
         (TimeoutError(), "SES_TIMEOUT"),
     ],
 )
-async def test_an_exception_is_judged_by_the_stage(
+async def test_exception_is_classified_by_the_stage(
     begun: bool, outcome: type, error: Exception, code: str
 ) -> None:
     """A provider that breaks is one more way to fail."""
@@ -119,7 +119,7 @@ async def test_an_exception_is_judged_by_the_stage(
     assert failure_of(said).retryable
 
 
-async def test_a_call_that_comes_too_late_is_not_made() -> None:
+async def test_call_after_its_deadline_is_not_made() -> None:
     """A process that slept past its deadline hands nothing over: nobody's failure."""
     handed_over: list[Parcel] = []
 
@@ -135,8 +135,8 @@ async def test_a_call_that_comes_too_late_is_not_made() -> None:
     assert handed_over == []
 
 
-async def test_a_call_that_asked_nobody_in_its_time_was_not_made() -> None:
-    """A provider whose connections are all in use: the message is no worse for having waited."""
+async def test_call_that_got_no_connection_in_time_was_not_made() -> None:
+    """All connections of the provider are in use: the message is not charged for the wait."""
 
     async def provider(_parcel: Parcel, handover: Handover) -> NoReturn:
         handover.is_queued = True
@@ -150,16 +150,16 @@ async def test_a_call_that_asked_nobody_in_its_time_was_not_made() -> None:
 
 
 @pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
-async def test_something_else_that_was_cancelled_is_a_failure(begun: bool, outcome: type) -> None:
-    """A provider that waits for what somebody cancels has failed; its job must still be settled."""
+async def test_cancelled_inner_wait_is_a_failure(begun: bool, outcome: type) -> None:
+    """A provider whose awaited task is cancelled has failed; its job must still be settled."""
     said = await delivered(raising(asyncio.CancelledError(), begun=begun))
 
     assert isinstance(said, outcome)
     assert failure_of(said).original_code == "CancelledError"
 
 
-async def test_being_cancelled_ourselves_is_no_outcome() -> None:
-    """A worker that stops drops the call; what was declared is in doubt."""
+async def test_own_cancellation_has_no_outcome() -> None:
+    """A worker that stops drops the call; a declared attempt is in doubt."""
     call = asyncio.create_task(delivered(silent(begun=True)))
     await asyncio.sleep(0)
 
@@ -170,12 +170,12 @@ async def test_being_cancelled_ourselves_is_no_outcome() -> None:
 
 
 def given_up(outcome: Outcome) -> Outcome:
-    """What rules of an operator's own may make of a failure that proves something."""
+    """Custom rules applied to a failure with proof."""
     return Rejected(outcome.failure) if isinstance(outcome, Deferred) else outcome
 
 
-async def test_rules_of_ones_own_decide_on_silence_that_proves_something() -> None:
-    """A time-out before the hand-over is theirs; after it, what is in doubt stays so."""
+async def test_custom_rules_apply_to_silence_with_proof() -> None:
+    """A timeout before the hand-over is theirs; after it, the doubt stays."""
     proven, in_doubt = [
         await deliver(
             replace(a_kind(silent(begun=begun), call_limit=A_MOMENT), overrule=given_up),

@@ -1,4 +1,4 @@
-"""What becomes of a message after an attempt, and what a claimer decides before one."""
+"""The verdict after an attempt, and the decision of a claimer before one."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,7 +42,7 @@ GATEWAY = PRESETS["gateway"]
 
 
 def a_failure(scope: Scope = Scope.MESSAGE) -> Failure:
-    """What a provider complained of."""
+    """A failure reported by a provider."""
     return Failure(
         code="421",
         category=Category.TRANSIENT_ERROR,
@@ -89,26 +89,26 @@ def a_job(**facts: Any) -> LeasedJob:
 
 
 def reason_of(verdict: Verdict | None) -> DeadReason | None:
-    """Why it is dead; None if it is not."""
+    """The reason of its death; None if it is not dead."""
     return verdict.reason if isinstance(verdict, Dead) else None
 
 
 # --- after an attempt -------------------------------------------------------------------------
 
 
-def test_taken_is_sent() -> None:
+def test_accepted_message_is_sent() -> None:
     """The provider's id is kept with its name."""
     assert judged(Taken("0100018c")) == Sent("ses", "0100018c")
 
 
 @pytest.mark.parametrize("said", ["queued\0as 17", "queued\ud800as 17", " queued\r\nas 17\x1b"])
-def test_what_a_provider_says_can_be_stored(said: str) -> None:
-    """Or the mail that it took would be sent again and again, because no store can keep its id."""
+def test_id_of_a_provider_can_be_stored(said: str) -> None:
+    """Otherwise an accepted mail would be sent again and again."""
     assert judged(Taken(said)) == Sent("ses", "queued as 17")
 
 
-def test_rejected_is_dead_at_once_and_charged() -> None:
-    """A permanent error has at least one failed attempt, whoever is to blame."""
+def test_rejected_message_is_dead_at_once_and_charged() -> None:
+    """A permanent error has at least one failed attempt, whatever its cause."""
     failure = a_failure(Scope.PROVIDER)
     policy = RetryPolicy(max_attempts=5, charge="message")
 
@@ -118,10 +118,10 @@ def test_rejected_is_dead_at_once_and_charged() -> None:
 
 
 @pytest.mark.parametrize(("charged_before", "seconds"), [(0, 1), (1, 2), (2, 4), (3, 8)])
-def test_deferred_is_retried_after_the_wait_of_its_failure(
+def test_deferred_message_is_retried_after_the_delay_of_its_failure(
     charged_before: int, seconds: int
 ) -> None:
-    """The wait is that of the attempt that just failed."""
+    """The delay is that of the attempt that just failed."""
     verdict = judged(Deferred(a_failure()), charged_before=charged_before)
 
     assert verdict == Retry(seconds * SECOND, charged=True, failure=a_failure())
@@ -138,8 +138,8 @@ def test_deferred_is_retried_after_the_wait_of_its_failure(
         ("tickets", 3),
     ],
 )
-def test_the_last_attempt_schedules_nothing(preset: Any, last: int) -> None:
-    """So many failures end in the dead letters, and one less does not."""
+def test_last_attempt_schedules_no_retry(preset: Any, last: int) -> None:
+    """The last allowed failure is a dead letter, the one before is not."""
     policy = PRESETS[preset]
 
     last_but_one = judged(Deferred(a_failure()), policy=policy, charged_before=last - 2)
@@ -149,8 +149,8 @@ def test_the_last_attempt_schedules_nothing(preset: Any, last: int) -> None:
     assert verdict == Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, a_failure(), charged=True)
 
 
-def test_a_failure_that_is_not_charged_never_uses_up_the_attempts() -> None:
-    """With charge "message" a provider's trouble leaves the count as it was."""
+def test_uncharged_failure_never_uses_up_the_attempts() -> None:
+    """With charge "message" a provider's failure does not count."""
     policy = RetryPolicy(max_attempts=5, base=SECOND, charge="message")
 
     verdict = judged(Deferred(a_failure(Scope.PROVIDER)), policy=policy, charged_before=4)
@@ -158,7 +158,7 @@ def test_a_failure_that_is_not_charged_never_uses_up_the_attempts() -> None:
     assert verdict == Retry(8 * SECOND, charged=False, failure=a_failure(Scope.PROVIDER))
 
 
-def test_a_policy_that_shrank_is_obeyed_at_the_next_failure() -> None:
+def test_reduced_policy_applies_at_the_next_failure() -> None:
     """The policy is read at each failure; more failures than it allows are too many, charged or not."""
     policy = RetryPolicy(max_attempts=3, charge="message")
 
@@ -171,10 +171,10 @@ def test_a_policy_that_shrank_is_obeyed_at_the_next_failure() -> None:
     ("expires_in", "waits"),
     [(DAY, 120 * SECOND), (120 * SECOND, SECOND), (121 * SECOND, 120 * SECOND)],
 )
-def test_patience_lengthens_a_wait_and_ends_no_message(
+def test_patience_lengthens_a_delay_and_ends_no_message(
     expires_in: timedelta, waits: timedelta
 ) -> None:
-    """Where the message would not live to see it, it is tried as the preset says."""
+    """If the message would expire before, the delay of the preset applies."""
     greylisted = classify_smtp("451 4.7.1 Greylisted")
     policy = replace(GATEWAY, is_patient=True, jitter=0)
 
@@ -185,7 +185,7 @@ def test_patience_lengthens_a_wait_and_ends_no_message(
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(30, 30), (1, 4), (0, 4)])
 def test_retry_after_only_lengthens(retry_after: int, seconds: int) -> None:
-    """What the provider asks for is granted when it is more than the policy's own wait."""
+    """It applies when it is longer than the policy's own delay."""
     outcome = Deferred(a_failure(), retry_after * SECOND)
 
     verdict = judged(outcome, charged_before=2)
@@ -194,15 +194,15 @@ def test_retry_after_only_lengthens(retry_after: int, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("asked", [DAY, 2 * DAY])
-def test_whoever_asks_to_wait_beyond_the_end_is_not_obeyed(asked: timedelta) -> None:
-    """A header that is mistaken, or a proxy's, must not end a message that has all its time left."""
+def test_retry_after_beyond_the_expiry_is_ignored(asked: timedelta) -> None:
+    """A wrong header must not end a message that has all its time left."""
     verdict = judged(Deferred(a_failure(), asked), expires_in=DAY)
 
     assert verdict == Retry(SECOND, charged=True, failure=a_failure())
 
 
-def test_a_call_that_was_not_made_is_looked_at_again_within_a_minute() -> None:
-    """However long somebody asks to wait: nothing expires because of what nobody tried."""
+def test_call_that_was_not_made_is_retried_within_a_minute() -> None:
+    """For any requested delay: nothing expires without an attempt."""
     verdict = judged(NotMade(a_failure(), 3650 * DAY))
 
     assert isinstance(verdict, Retry)
@@ -213,23 +213,25 @@ def test_a_call_that_was_not_made_is_looked_at_again_within_a_minute() -> None:
     "outcome", [Rejected(a_failure()), Deferred(a_failure()), NotMade(a_failure())]
 )
 @pytest.mark.parametrize("wait", [ZERO, 3 * SECOND])
-def test_what_another_provider_can_have_is_not_charged(outcome: Outcome, wait: timedelta) -> None:
-    """Nor given up, however often it failed before."""
+def test_failure_with_another_provider_left_is_not_charged(
+    outcome: Outcome, wait: timedelta
+) -> None:
+    """Nor given up, after any number of failures."""
     verdict = judged(outcome, charged_before=4, elsewhere=wait)
 
     assert isinstance(verdict, Retry)
     assert (verdict.after, verdict.charged) == (wait, False)
 
 
-def test_what_may_have_been_taken_goes_to_nobody_else() -> None:
-    """Whatever the chain says."""
+def test_possibly_accepted_message_goes_to_no_other_provider() -> None:
+    """With any chain."""
     unknown = Unknown(a_failure())
 
     assert judged(unknown, elsewhere=ZERO) == judged(unknown)
 
 
-def test_what_was_not_made_is_retried_uncharged_after_its_own_wait() -> None:
-    """Being held back before a call is nobody's failure, even after the last but one."""
+def test_call_that_was_not_made_is_retried_uncharged_after_its_own_delay() -> None:
+    """It is nobody's failure, even after the last but one."""
     verdict = judged(NotMade(a_failure(), 7 * SECOND), charged_before=4)
 
     assert verdict == Retry(7 * SECOND, charged=False, failure=a_failure())
@@ -244,8 +246,8 @@ def test_what_was_not_made_is_retried_uncharged_after_its_own_wait() -> None:
         (Unknown(a_failure()), False),
     ],
 )
-def test_a_retry_that_would_come_too_late_expires_now(outcome: Outcome, charged: bool) -> None:
-    """Waiting for the very moment of expiry is too late, one millisecond less is not."""
+def test_retry_after_the_expiry_expires_now(outcome: Outcome, charged: bool) -> None:
+    """A retry at the very moment of expiry is too late, one millisecond before is not."""
     in_time = judged(outcome, expires_in=SECOND + timedelta(milliseconds=1))
     too_late = judged(outcome, expires_in=SECOND)
 
@@ -254,12 +256,12 @@ def test_a_retry_that_would_come_too_late_expires_now(outcome: Outcome, charged:
 
 
 @pytest.mark.parametrize("outcome", [Taken("id"), Rejected(a_failure())])
-def test_a_final_answer_stands_also_after_expiry(outcome: Outcome) -> None:
-    """A running send is not expired under its feet."""
+def test_final_answer_stands_also_after_expiry(outcome: Outcome) -> None:
+    """A running send does not expire."""
     assert judged(outcome, expires_in=-DAY) == judged(outcome)
 
 
-def test_an_unknown_outcome_is_resent_once_and_then_dead() -> None:
+def test_unknown_outcome_is_resent_once_and_then_dead() -> None:
     """At least once: one resend, uncharged; the second doubt is for people."""
     first = judged(Unknown(a_failure()), charged_before=2)
     second = judged(Unknown(a_failure()), charged_before=2, in_doubt_before=1)
@@ -268,7 +270,7 @@ def test_an_unknown_outcome_is_resent_once_and_then_dead() -> None:
     assert second == Dead(DeadReason.IN_DOUBT, a_failure())
 
 
-def test_the_policy_says_how_often_a_doubt_is_resent() -> None:
+def test_policy_sets_the_number_of_resends() -> None:
     """None at all, or many."""
     never = RetryPolicy(max_attempts=5, max_in_doubt_resends=0)
     thrice = RetryPolicy(max_attempts=5, max_in_doubt_resends=3)
@@ -281,15 +283,15 @@ def test_the_policy_says_how_often_a_doubt_is_resent() -> None:
 
 @pytest.mark.parametrize("expires_in", [DAY, ZERO])
 def test_at_most_once_never_resends_an_unknown_outcome(expires_in: timedelta) -> None:
-    """It is in doubt, not expired: that is what people must know."""
+    """It is in doubt, not expired: people must know that."""
     verdict = judged(Unknown(a_failure()), delivery=Delivery.AT_MOST_ONCE, expires_in=expires_in)
 
     assert verdict == Dead(DeadReason.IN_DOUBT, a_failure())
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_a_replay_is_repeated_as_a_failure_is(delivery: Delivery) -> None:
-    """It is no second delivery: as often, and ever later, and then it is for people; never charged."""
+def test_replay_is_repeated_like_a_failure(delivery: Delivery) -> None:
+    """It cannot be a second delivery: same number, growing delays, then for people; never charged."""
     replay: dict[str, Any] = {"delivery": delivery, "replays_in": DAY}
 
     verdicts = [
@@ -302,8 +304,8 @@ def test_a_replay_is_repeated_as_a_failure_is(delivery: Delivery) -> None:
     assert verdicts == [*expected, Dead(DeadReason.IN_DOUBT, a_failure())]
 
 
-def test_what_would_come_too_late_to_be_a_replay_is_a_second_delivery() -> None:
-    """Waiting for the very moment at which a key is forgotten is too late."""
+def test_resend_too_late_for_a_replay_is_a_second_delivery() -> None:
+    """The very moment at which a key is forgotten is too late."""
     once: dict[str, Any] = {"delivery": Delivery.AT_MOST_ONCE}
 
     in_time = judged(Unknown(a_failure()), replays_in=SECOND + timedelta(milliseconds=1), **once)
@@ -314,13 +316,13 @@ def test_what_would_come_too_late_to_be_a_replay_is_a_second_delivery() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Deferred(a_failure()), NotMade(a_failure())])
-def test_at_most_once_retries_on_proof_that_nothing_was_handed_over(outcome: Outcome) -> None:
-    """An answer that says no, and a call that never began, are such proof."""
+def test_at_most_once_retries_if_nothing_was_handed_over(outcome: Outcome) -> None:
+    """A refusal, and a call that never began, prove that."""
     assert isinstance(judged(outcome, delivery=Delivery.AT_MOST_ONCE), Retry)
 
 
-def test_what_is_no_outcome_is_refused() -> None:
-    """A new kind of outcome must be thought through here, not fall into an old one."""
+def test_unknown_kind_of_outcome_is_refused() -> None:
+    """A new kind needs a decision here, and must not fall into an old one."""
     nothing: Any = object()
 
     with pytest.raises(AssertionError):
@@ -346,8 +348,8 @@ def test_what_is_no_outcome_is_refused() -> None:
     replays_in=st.timedeltas(-SECOND, DAY),
     chance=st.floats(0, 1, exclude_max=True),
 )
-def test_a_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **facts: Any) -> None:
-    """A retry comes before expiry, leaves an attempt to make, and never repeats what may not be."""
+def test_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **facts: Any) -> None:
+    """It comes before expiry, leaves an attempt to make, and never repeats what may not be repeated."""
     verdict = judged(outcome, policy=policy, **facts)
 
     if isinstance(verdict, Retry):
@@ -380,9 +382,7 @@ def test_a_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **fact
         ({"delivery": Delivery.AT_MOST_ONCE}, None),
     ],
 )
-def test_a_claimer_without_an_open_attempt(
-    facts: dict[str, Any], reason: DeadReason | None
-) -> None:
+def test_claimer_without_an_open_attempt(facts: dict[str, Any], reason: DeadReason | None) -> None:
     """It runs the job, unless that killed too many workers or its time is over."""
     assert reason_of(judge_claim(a_job(**facts), GATEWAY)) is reason
 
@@ -401,7 +401,7 @@ def test_a_claimer_without_an_open_attempt(
         ({"claims": MOST_CLAIMS + 2}, DeadReason.CRASHES_WORKER),
     ],
 )
-def test_a_claimer_that_finds_an_open_attempt(
+def test_claimer_that_finds_an_open_attempt(
     facts: dict[str, Any], reason: DeadReason | None
 ) -> None:
     """It resends at once while the policy allows; a resend that keeps killing workers ends too."""
@@ -410,7 +410,7 @@ def test_a_claimer_that_finds_an_open_attempt(
     assert reason_of(judge_claim(job, GATEWAY)) is reason
 
 
-def test_attempts_in_doubt_are_not_taken_for_crashes_before_an_attempt() -> None:
+def test_doubtful_attempts_are_not_counted_as_crashes() -> None:
     """A policy that allows many resends is not cut short by the count of claims."""
     patient = RetryPolicy(max_attempts=5, max_in_doubt_resends=20)
 
@@ -419,8 +419,8 @@ def test_attempts_in_doubt_are_not_taken_for_crashes_before_an_attempt() -> None
     assert verdict is None
 
 
-def test_a_message_that_kills_workers_says_how_many() -> None:
-    """The dead letter tells people not to send it round again without a look."""
+def test_message_that_kills_workers_has_their_number() -> None:
+    """The dead letter warns people before a redrive."""
     verdict = judge_claim(a_job(claims=6), GATEWAY)
 
     assert isinstance(verdict, Dead)
@@ -437,8 +437,8 @@ def test_a_message_that_kills_workers_says_how_many() -> None:
     delivery=st.sampled_from(Delivery),
     expires_in=st.timedeltas(-DAY, DAY),
 )
-def test_a_job_that_runs_has_every_right_to(**facts: Any) -> None:
-    """Going on means: not expired, not at most once in doubt, not too often in doubt or claimed."""
+def test_running_job_meets_every_condition(**facts: Any) -> None:
+    """Not expired, not at most once in doubt, not too often in doubt or claimed."""
     job = a_job(**facts)
 
     if judge_claim(job, GATEWAY) is None:
@@ -451,17 +451,15 @@ def test_a_job_that_runs_has_every_right_to(**facts: Any) -> None:
 @pytest.mark.parametrize(
     ("in_doubt", "open_attempt", "expected"), [(0, False, 0), (0, True, 1), (2, True, 3)]
 )
-def test_an_open_attempt_is_a_doubt(in_doubt: int, open_attempt: bool, expected: int) -> None:
+def test_open_attempt_is_a_doubt(in_doubt: int, open_attempt: bool, expected: int) -> None:
     """The ledger counts it only when the next attempt or the verdict is written."""
     assert doubts(a_job(in_doubt=in_doubt, open_attempt=open_attempt)) == expected
 
 
 @pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("delivery", Delivery)
-def test_a_claimer_goes_on_with_a_doubt_that_a_replay_resolves(
-    delivery: Delivery, is_open: bool
-) -> None:
-    """Whether the doubt is new or was judged before, and whatever the message risks."""
+def test_claimer_resolves_a_doubt_by_a_replay(delivery: Delivery, is_open: bool) -> None:
+    """For a new doubt and for an old one, with any delivery guarantee."""
     job = a_job(open_attempt=is_open, in_doubt=2, claims=3, delivery=delivery)
 
     assert judge_claim(job, GATEWAY, replays_in=SECOND) is None
@@ -471,7 +469,7 @@ def test_a_claimer_goes_on_with_a_doubt_that_a_replay_resolves(
 @pytest.mark.parametrize(
     ("delivery", "in_doubt"), [(Delivery.AT_MOST_ONCE, 1), (Delivery.AT_LEAST_ONCE, 2)]
 )
-def test_a_claimer_that_comes_too_late_for_a_replay_leaves_the_doubt_to_people(
+def test_claimer_too_late_for_a_replay_leaves_the_doubt_to_people(
     delivery: Delivery, in_doubt: int, is_open: bool
 ) -> None:
     """A retry was due in time and its worker was not: sent now, it would be a second delivery."""

@@ -1,4 +1,4 @@
-"""What is committed when a job ends."""
+"""The commit at the end of a job."""
 
 from datetime import timedelta
 
@@ -57,9 +57,7 @@ def event_types(end: End) -> list[EventType]:
         (NotMade(a_failure()), retry(charged=False)),
     ],
 )
-def test_a_known_outcome_needs_no_word_beside_its_verdict(
-    outcome: Outcome, verdict: Verdict
-) -> None:
+def test_known_outcome_has_only_its_verdict(outcome: Outcome, verdict: Verdict) -> None:
     """The ledger writes the verdict's own event."""
     job = a_job()
 
@@ -69,8 +67,8 @@ def test_a_known_outcome_needs_no_word_beside_its_verdict(
 
 
 @pytest.mark.parametrize("verdict", [retry(charged=False), dead(DeadReason.IN_DOUBT)])
-def test_an_unknown_outcome_is_an_event_and_counted(verdict: Verdict) -> None:
-    """Whether it is sent again or not: the doubt stands before what follows from it."""
+def test_unknown_outcome_is_an_event_and_counted(verdict: Verdict) -> None:
+    """With and without a resend: the doubt comes before its consequence."""
     job = a_job(attempts=2)
 
     end = settle.ended(job, verdict, Unknown(a_failure()), duration=SECOND, declared=True)
@@ -82,16 +80,14 @@ def test_an_unknown_outcome_is_an_event_and_counted(verdict: Verdict) -> None:
 
 @pytest.mark.parametrize("outcome", [Taken(""), Unknown(a_failure())])
 @pytest.mark.parametrize("declared", [True, False])
-def test_an_attempt_that_was_not_declared_is_counted_at_its_end(
-    outcome: Outcome, declared: bool
-) -> None:
+def test_undeclared_attempt_is_counted_at_its_end(outcome: Outcome, declared: bool) -> None:
     """A declared one is counted already."""
     end = settle.ended(a_job(), sent(), outcome, duration=SECOND, declared=declared)
 
     assert end.attempted is not declared
 
 
-def test_unfit_says_which_validation_failed_and_why() -> None:
+def test_invalid_message_has_its_failed_validation_and_reason() -> None:
     """RECEIVED and VALIDATION_FAILED are written with the end; no attempt was made."""
     end = settle.unfit(a_job(), UNFIT, duration=SECOND)
 
@@ -106,8 +102,8 @@ def test_unfit_says_which_validation_failed_and_why() -> None:
     assert (end.in_doubt, end.attempted) == (0, False)
 
 
-def test_unfit_with_an_open_attempt_tells_the_doubt_first() -> None:
-    """The message may have been delivered before it was found unfit."""
+def test_invalid_message_with_an_open_attempt_records_the_doubt_first() -> None:
+    """It may have been delivered before."""
     end = settle.unfit(a_job(open_attempt=True, attempts=1), UNFIT, duration=SECOND)
 
     assert event_types(end)[0] is EventType.IN_DOUBT
@@ -115,8 +111,8 @@ def test_unfit_with_an_open_attempt_tells_the_doubt_first() -> None:
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_what_is_not_run_ends_with_its_verdict_and_the_doubt_if_any(is_open: bool) -> None:
-    """An open attempt is told in the transaction that ends it."""
+def test_job_that_is_not_run_ends_with_its_verdict_and_doubt(is_open: bool) -> None:
+    """An open attempt is recorded in the transaction that ends it."""
     job = a_job(open_attempt=is_open, attempts=int(is_open))
     verdict = dead(DeadReason.CRASHES_WORKER, charged=False)
 
@@ -127,8 +123,8 @@ def test_what_is_not_run_ends_with_its_verdict_and_the_doubt_if_any(is_open: boo
     assert (end.in_doubt, end.duration) == (int(is_open), ZERO)
 
 
-def test_a_refusal_because_of_a_cancel_becomes_a_retry_that_the_ledger_cancels() -> None:
-    """At once and uncharged: the ledger makes CANCELLED of it."""
+def test_refusal_because_of_a_cancel_becomes_a_retry_that_the_ledger_cancels() -> None:
+    """At once and uncharged: the ledger makes it CANCELLED."""
     end = settle.refused(a_job(), Refused(RefusedWhy.CANCELLED))
 
     assert end is not None
@@ -136,7 +132,7 @@ def test_a_refusal_because_of_a_cancel_becomes_a_retry_that_the_ledger_cancels()
     assert (end.verdict.after, end.verdict.charged) == (ZERO, False)
 
 
-def test_a_refusal_because_of_expiry_is_dead() -> None:
+def test_refusal_because_of_expiry_is_dead() -> None:
     """Its time was over before the attempt was declared."""
     end = settle.refused(a_job(), Refused(RefusedWhy.EXPIRED))
 
@@ -148,6 +144,6 @@ def test_a_refusal_because_of_expiry_is_dead() -> None:
 @pytest.mark.parametrize(
     "why", [RefusedWhy.LOST, RefusedWhy.HELD, RefusedWhy.NOT_DUE, RefusedWhy.FINISHED]
 )
-def test_other_refusals_are_not_ours_to_end(why: RefusedWhy) -> None:
-    """Another has the message, or it is not its time: the job is only given back."""
+def test_other_refusals_release_the_job(why: RefusedWhy) -> None:
+    """Another worker has the message, or it is not due."""
     assert settle.refused(a_job(), Refused(why)) is None

@@ -1,4 +1,4 @@
-"""What the log says once an attempt is settled: as the ledger has it, and no more than happened."""
+"""The log of a settled attempt: the state in the ledger, and no more than happened."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def told(
 
 
 def events(lines: list[dict[str, Any]]) -> list[str]:
-    """What the lines are about."""
+    """The event names of the lines."""
     return [line["event"] for line in lines]
 
 
@@ -52,10 +52,10 @@ def events(lines: list[dict[str, Any]]) -> list[str]:
         (dead(), State.SENT, []),
     ],
 )
-def test_an_attempt_leaves_one_line_and_what_follows_from_it(
+def test_attempt_has_one_line_and_its_consequence(
     verdict: Verdict, state: State, second: list[str]
 ) -> None:
-    """One INFO line with the state that the ledger made of it; a retry or a death is told beside it."""
+    """One INFO line with the state in the ledger; a retry or a death has its own line."""
     lines = told(verdict, Settled(state))
 
     assert events(lines) == ["attempt.finished", *second]
@@ -77,10 +77,10 @@ def test_an_attempt_leaves_one_line_and_what_follows_from_it(
         (retry(), State.CANCELLED, []),
     ],
 )
-def test_a_job_that_was_not_run_leaves_no_line_of_an_attempt(
+def test_job_that_was_not_run_has_no_attempt_line(
     verdict: Verdict, state: State, expected: list[str]
 ) -> None:
-    """Nobody called anybody; the number is that of the last attempt there was."""
+    """There was no call; the number is that of the last attempt."""
     lines = told(verdict, Settled(state), NOT_MADE)
 
     assert events(lines) == expected
@@ -94,31 +94,29 @@ def test_a_job_that_was_not_run_leaves_no_line_of_an_attempt(
         (dead(DeadReason.IN_DOUBT), State.FAILED, "message.died"),
     ],
 )
-def test_a_doubt_is_told_before_what_follows_from_it(
-    verdict: Verdict, state: State, last: str
-) -> None:
+def test_doubt_is_logged_before_its_consequence(verdict: Verdict, state: State, last: str) -> None:
     """The attempt was made, so its line is there too."""
     lines = told(verdict, Settled(state), in_doubt=1)
 
     assert events(lines) == ["attempt.in_doubt", "attempt.finished", last]
 
 
-def test_an_old_doubt_is_no_news_when_the_message_was_sent() -> None:
-    """What was in doubt is answered."""
+def test_old_doubt_is_not_logged_when_the_message_was_sent() -> None:
+    """The doubt is resolved."""
     assert events(told(sent(), Settled(State.SENT), in_doubt=1)) == ["attempt.finished"]
 
 
 @pytest.mark.parametrize("state", [State.SENT_ATTEMPT, State.SENT, None])
-def test_a_late_result_is_only_told_as_such(state: State | None) -> None:
-    """The message is another's: neither its retry nor its death is ours to tell."""
+def test_late_result_is_only_logged_as_late(state: State | None) -> None:
+    """The message belongs to another worker, which logs its retry or its death."""
     lines = told(dead(), Late(state))
 
     assert events(lines) == ["result.late"]
     assert lines[0]["state"] == state
 
 
-def test_a_retry_says_everything_that_its_reader_needs() -> None:
-    """At 3 a.m.: what failed, how often it may, and when it is tried again."""
+def test_retry_line_has_everything_needed() -> None:
+    """The failure, the remaining attempts, and the time of the next."""
     [_, line] = told(retry(SECOND), Settled(State.RETRY_SCHEDULED))
 
     assert line["level"] == "warn"
@@ -148,8 +146,10 @@ def test_a_retry_says_everything_that_its_reader_needs() -> None:
     [(a_job(in_doubt=1), 0), (a_job(open_attempt=True), 0), (a_job(), 1)],
     ids=["a doubt before", "an attempt found open", "this attempt"],
 )
-def test_what_died_in_doubt_is_not_said_to_be_undelivered(job: LeasedJob, in_doubt: int) -> None:
-    """Whatever ended it: it is to be looked for before anybody redrives it, and is counted as a doubt."""
+def test_message_that_died_in_doubt_is_not_logged_as_undelivered(
+    job: LeasedJob, in_doubt: int
+) -> None:
+    """For any cause: it must be looked up before a redrive, and counts as a doubt."""
     tally = Tally()
     verdict = dead(DeadReason.PERMANENT_ERROR)
 
@@ -162,8 +162,8 @@ def test_what_died_in_doubt_is_not_said_to_be_undelivered(job: LeasedJob, in_dou
     assert tally.dead == {"in_doubt": 1}
 
 
-def test_a_retry_in_doubt_is_not_said_to_have_failed() -> None:
-    """Nobody knows; a failure is one."""
+def test_retry_in_doubt_is_not_logged_as_failed() -> None:
+    """The result is unknown; a failure is not."""
     unknown = told(retry(SECOND), Settled(State.RETRY_SCHEDULED), in_doubt=1)[-1]
     failed = told(retry(SECOND), Settled(State.RETRY_SCHEDULED))[-1]
 

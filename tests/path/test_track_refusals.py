@@ -1,4 +1,4 @@
-"""What providers answer suppresses addresses: those that are not there, and no other."""
+"""Provider answers suppress addresses that do not exist, and no other."""
 
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ ONCE = RetryPolicy(max_attempts=1)
 
 
 async def sent(office: Office, outcome: Outcome, **fields: Any) -> MessageId:
-    """A message of which this came."""
+    """A message with this outcome."""
 
     async def deliver(_parcel: Parcel, handover: Handover) -> Outcome:
         handover.begin()
@@ -48,12 +48,12 @@ async def sent(office: Office, outcome: Outcome, **fields: Any) -> MessageId:
 async def reasons(
     office: Office, tenant: str = ACME
 ) -> list[tuple[str | None, SuppressionReason, bool]]:
-    """What is on record."""
+    """The recorded suppressions."""
     page = await office.backend.suppressions.list(TenantId(tenant))
     return [(each.address, each.reason, each.is_active) for each in page.rows]
 
 
-async def test_whoever_is_not_there_is_not_written_to_again() -> None:
+async def test_unknown_recipient_is_not_sent_to_again() -> None:
     """By that tenant; the next message ends before it is sent."""
     async with an_office() as office:
         await sent(office, Rejected(NOBODY))
@@ -65,15 +65,15 @@ async def test_whoever_is_not_there_is_not_written_to_again() -> None:
         assert (await office.letter(again)).failure.code == "SUPPRESSED"
 
 
-async def test_unknown_after_the_content_is_only_counted() -> None:
-    """The recipient was taken at RCPT: what is said later may be a filter's, or of another hop."""
+async def test_recipient_unknown_after_the_content_is_only_counted() -> None:
+    """It was accepted at RCPT: a later answer may be a filter's, or of another hop."""
     async with an_office() as office:
         await sent(office, Rejected(classify_smtp("550 5.1.1 No such user", stage=Stage.DOT)))
 
         assert await reasons(office) == [("ana@example.com", SuppressionReason.SOFT_BOUNCE, False)]
 
 
-async def test_a_full_mailbox_is_counted_when_the_message_is_given_up() -> None:
+async def test_full_mailbox_is_counted_when_the_message_is_given_up() -> None:
     """Not at each attempt."""
     async with an_office() as office:
         await sent(office, Deferred(FULL))
@@ -82,15 +82,17 @@ async def test_a_full_mailbox_is_counted_when_the_message_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Rejected(SPAM), Taken("1")])
-async def test_what_is_no_fault_of_the_recipient_is_not_held_against_it(outcome: Outcome) -> None:
-    """Nothing is noted."""
+async def test_failure_of_another_cause_does_not_count_against_the_recipient(
+    outcome: Outcome,
+) -> None:
+    """Nothing is recorded."""
     async with an_office() as office:
         await sent(office, outcome)
 
         assert await reasons(office) == []
 
 
-async def test_a_copy_that_was_refused_is_suppressed_alone() -> None:
+async def test_refused_copy_is_suppressed_alone() -> None:
     """The mail went to the others."""
     async with an_office() as office:
         message = await sent(
@@ -115,18 +117,17 @@ COPIES = {"cc": ["bia@example.com"], "bcc": ["eva@example.com"]}
         ("550 5.1.1 No such user", Stage.RCPT, ["ana@example.com"]),
     ],
 )
-async def test_with_copies_only_who_is_named_is_not_there(
+async def test_with_copies_only_a_named_recipient_is_suppressed(
     reply: str, stage: Stage, suppressed: list[str]
 ) -> None:
-    """After the final dot an answer may be about any of them; to RCPT it is about the one that was asked for."""
+    """After the final dot an answer may be about any of them; to RCPT it is about the named one."""
     async with an_office() as office:
         await sent(office, Rejected(classify_smtp(reply, stage=stage)), **COPIES)
 
         assert [address for address, _, _ in await reasons(office)] == suppressed
 
 
-async def test_a_copy_to_the_recipient_itself_is_no_other() -> None:
-    """Whoever is written to twice is one."""
+async def test_copy_to_the_recipient_itself_is_the_same_address() -> None:
     async with an_office() as office:
         gone = classify_smtp("550 5.1.1 No such user", stage=Stage.DOT)
         await sent(office, Rejected(gone), cc=["ANA@example.com"])
@@ -134,10 +135,10 @@ async def test_a_copy_to_the_recipient_itself_is_no_other() -> None:
         assert [address for address, _, _ in await reasons(office)] == ["ana@example.com"]
 
 
-async def test_a_store_that_is_away_keeps_nobody_from_working(
+async def test_unreachable_store_does_not_stop_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The message is settled by then; the next one to that address is answered the same."""
+    """The message is settled by then; the next one to that address gets the same answer."""
     async with an_office() as office:
 
         async def away(*_: object, **__: object) -> int:

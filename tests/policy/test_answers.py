@@ -1,4 +1,4 @@
-"""Answers as real servers give them, labelled from their documents: how many are judged rightly."""
+"""Answers of real servers, labelled from their documents: the share that is classified correctly."""
 
 import sys
 
@@ -16,7 +16,7 @@ QUOTA, CONFIGURATION = Category.QUOTA_ERROR, Category.CONFIGURATION_ERROR
 LATER, NEVER = True, False
 NONE, SOFT, HARD = Suppression.NONE, Suppression.SOFT, Suppression.HARD
 
-# What people mean by a label: category, whether it may pass, whose fault, what it says of the recipient.
+# The meaning of a label: category, retryable, scope, and its effect on the recipient.
 LABELS = {
     "no_mailbox": (PERMANENT, NEVER, Scope.RECIPIENT, HARD),
     "refused_recipient": (PERMANENT, NEVER, Scope.RECIPIENT, SOFT),
@@ -46,12 +46,12 @@ LABELS = {
 
 
 def verdict_of(failure: Failure) -> tuple[Category, bool, Scope, Suppression]:
-    """What a label says, out of a failure."""
+    """The verdict of a failure, in the form of a label."""
     return failure.category, failure.retryable, failure.scope, suppression(failure)
 
 
 def expected(each: Labelled) -> tuple[Category, bool, Scope, Suppression]:
-    """What its label says; to MAIL the relay says it for itself, whoever it blames."""
+    """The verdict of its label; at MAIL the relay speaks for itself, with any text."""
     category, retryable, scope, suppress = LABELS[each.label]
     is_before_rcpt = each.stage is Stage.MAIL
     return (
@@ -62,24 +62,24 @@ def expected(each: Labelled) -> tuple[Category, bool, Scope, Suppression]:
 
 
 def is_undecided(failure: Failure) -> bool:
-    """Whether no rule knew it, or only the class of its code."""
+    """True if no rule knew it, or only the class of its code."""
     name = failure.rule.partition("@")[0]
     return name.endswith(".unknown") or name == "unknown" or "smtp.class." in name
 
 
 def is_by_code(failure: Failure) -> bool:
-    """Whether no word of it was understood."""
+    """True if none of its text was understood."""
     return failure.rule.startswith(("smtp.code.", "smtp.class.")) or is_undecided(failure)
 
 
-def test_there_are_enough_answers_and_no_twins() -> None:
+def test_answers_are_many_and_unique() -> None:
     """A score over a handful says nothing."""
     assert len(ALL) >= FEWEST_ANSWERS
     assert len({(each.text, each.stage, each.mx) for each in ALL}) == len(ALL)
 
 
-def test_nearly_all_answers_are_judged_rightly() -> None:
-    """Category, retry, scope and suppression must all be right; what is wrong is told."""
+def test_nearly_all_answers_are_classified_correctly() -> None:
+    """Category, retry, scope and suppression must all be right; wrong ones are listed."""
     judged = [(each, each.judged()) for each in ALL]
     wrong = [
         f"{each.label} @{each.stage}: {each.text!r} -> {said.rule} {verdict_of(said)}"
@@ -96,16 +96,16 @@ def test_nearly_all_answers_are_judged_rightly() -> None:
     assert len(by_code) / len(ALL) <= MOST_BY_CODE, by_code
 
 
-def test_words_of_the_trade_are_understood() -> None:
-    """Not one of them is left to its code, and none is judged wrongly."""
+def test_terms_of_mail_servers_are_understood() -> None:
+    """None is left to its code, and none is classified wrongly."""
     judged = [(each, each.judged()) for each in labelled(ANSWERS / "trade.toml")]
 
     assert [each.text for each, said in judged if verdict_of(said) != expected(each)] == []
     assert [each.text for each, said in judged if is_by_code(said)] == []
 
 
-def test_nobody_is_given_up_for_good_who_may_be_there() -> None:
-    """Whatever else is judged wrongly: an address once suppressed is written to no more."""
+def test_existing_recipient_is_never_suppressed_for_good() -> None:
+    """The worst mistake: a suppressed address is never sent to again."""
     hard = [each for each in ALL if suppression(each.judged()) is HARD]
 
     assert hard

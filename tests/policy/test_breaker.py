@@ -1,4 +1,4 @@
-"""The breaker: opens on failures in a row alone, tries with one call, and heals by itself."""
+"""The circuit breaker: opens on consecutive failures alone, probes with one call, and closes by itself."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,15 +9,15 @@ EVEN = 0.5  # no jitter
 
 
 def opened(now: float = 0.0) -> Breaker:
-    """One that has just opened."""
+    """A breaker that has just opened."""
     breaker = Breaker()
     for _ in range(TRIPS_AFTER):
         breaker.failed(breaker.begin(now), now, EVEN)
     return breaker
 
 
-def test_failures_in_a_row_open_it() -> None:
-    """The last of them, and it says so."""
+def test_consecutive_failures_open_it() -> None:
+    """The last of them reports it."""
     breaker = Breaker()
 
     told = [breaker.failed(breaker.begin(0), 0, EVEN) for _ in range(TRIPS_AFTER)]
@@ -27,8 +27,8 @@ def test_failures_in_a_row_open_it() -> None:
     assert breaker.wait(0) == FIRST_PAUSE_S
 
 
-def test_a_success_between_keeps_it_closed() -> None:
-    """However many fail."""
+def test_success_in_between_keeps_it_closed() -> None:
+    """With any number of failures."""
     breaker = Breaker()
     for _ in range(3 * TRIPS_AFTER):
         for _ in range(TRIPS_AFTER - 1):
@@ -40,8 +40,8 @@ def test_a_success_between_keeps_it_closed() -> None:
     assert breaker.wait(0) == 0
 
 
-def test_one_call_at_a_time_tries_it() -> None:
-    """Whoever comes next waits for what that brings."""
+def test_one_probe_at_a_time() -> None:
+    """Other calls wait for its result."""
     breaker = opened()
     later = FIRST_PAUSE_S
 
@@ -52,7 +52,7 @@ def test_one_call_at_a_time_tries_it() -> None:
     assert breaker.wait(later) > 0
 
 
-def test_a_trial_that_goes_well_closes_it() -> None:
+def test_successful_probe_closes_it() -> None:
     """From then on all calls are made."""
     breaker = opened()
 
@@ -61,8 +61,8 @@ def test_a_trial_that_goes_well_closes_it() -> None:
     assert breaker.wait(FIRST_PAUSE_S) == 0
 
 
-def test_a_trial_that_fails_doubles_the_pause_up_to_the_longest() -> None:
-    """A provider that is away for hours is asked once a minute."""
+def test_failed_probe_doubles_the_pause_up_to_the_maximum() -> None:
+    """A provider that is down for hours is called once a minute."""
     breaker, now, pauses = opened(), 0.0, []
     for _ in range(10):
         now += breaker.wait(now)
@@ -72,8 +72,7 @@ def test_a_trial_that_fails_doubles_the_pause_up_to_the_longest() -> None:
     assert pauses == [2, 4, 8, 16, 32, *[LONGEST_PAUSE_S] * 5]
 
 
-def test_after_it_healed_the_pauses_start_anew() -> None:
-    """What was is over."""
+def test_pauses_start_again_after_it_closed() -> None:
     breaker = opened()
     now = breaker.wait(0)
     breaker.failed(breaker.begin(now), now, EVEN)
@@ -86,7 +85,7 @@ def test_after_it_healed_the_pauses_start_anew() -> None:
     assert breaker.wait(now) == FIRST_PAUSE_S
 
 
-def test_calls_that_began_before_it_opened_say_nothing() -> None:
+def test_calls_from_before_it_opened_do_not_count() -> None:
     """Neither does their failure lengthen the pause, nor their success end it."""
     breaker = Breaker()
     began = [breaker.begin(0) for _ in range(TRIPS_AFTER + 2)]
@@ -98,7 +97,7 @@ def test_calls_that_began_before_it_opened_say_nothing() -> None:
     assert breaker.wait(0) == FIRST_PAUSE_S
 
 
-def test_a_trial_of_which_nothing_is_heard_gives_way_to_another() -> None:
+def test_probe_without_a_result_gives_way_to_another() -> None:
     """Its worker may be gone."""
     breaker = opened()
     breaker.begin(FIRST_PAUSE_S)
@@ -106,7 +105,7 @@ def test_a_trial_of_which_nothing_is_heard_gives_way_to_another() -> None:
     assert breaker.wait(2 * FIRST_PAUSE_S) == 0
 
 
-def test_a_trial_that_is_not_made_makes_room_for_another() -> None:
+def test_probe_that_is_not_made_makes_room_for_another() -> None:
     """At once: nothing was learnt."""
     breaker = opened()
     breaker.begin(FIRST_PAUSE_S)
@@ -118,8 +117,8 @@ def test_a_trial_that_is_not_made_makes_room_for_another() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 10), st.floats(0, 1, exclude_max=True))))
-def test_it_always_lets_a_call_through_again(calls: list[tuple[bool, float, float]]) -> None:
-    """Whatever happened, within the longest pause and its jitter."""
+def test_call_is_always_allowed_again(calls: list[tuple[bool, float, float]]) -> None:
+    """After any events, within the longest pause and its jitter."""
     breaker, now = Breaker(), 0.0
     for is_well, passes, chance in calls:
         now += passes

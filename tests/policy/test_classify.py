@@ -1,4 +1,4 @@
-"""What went wrong: the documented tables, the ambiguous codes, and texts of any kind."""
+"""Classification: the documented tables, the ambiguous codes, and texts of any kind."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ TIMEOUT = Category.TIMEOUT_ERROR
 
 
 def is_well_formed(failure: Failure) -> bool:
-    """Whether every store, log and terminal can take it, and people can read why."""
+    """True if every store, log and terminal can show it, with a readable reason."""
     words = [failure.code, failure.reason, failure.rule, failure.original_code or "-"]
     return (
         all(word.strip() and word.isprintable() for word in words)
@@ -56,8 +56,8 @@ def is_well_formed(failure: Failure) -> bool:
         ("354", LATER),
     ],
 )
-def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool) -> None:
-    """4xx may pass, 5xx may not; a success in place of an error is a fault that may pass."""
+def test_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool) -> None:
+    """4xx is temporary, 5xx is not; a success in place of an error is a temporary fault."""
     failure = classify_smtp(code)
 
     assert (failure.code, failure.original_code) == (code, code)
@@ -104,10 +104,10 @@ def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool
         ("550 5.0.0 no", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.code.550"),
     ],
 )
-def test_a_reply_is_classified_by_its_most_telling_part(
+def test_reply_is_classified_by_its_most_specific_part(
     reply: str, category: Category, scope: Scope, rule: str, *, retryable: bool
 ) -> None:
-    """Words that name a cause first, then a specific enhanced code, hints, subject, code and class."""
+    """Text that names a cause first, then a specific enhanced code, hints, subject, code and class."""
     failure = classify_smtp(reply)
 
     assert failure.rule == rule
@@ -125,10 +125,8 @@ def test_a_reply_is_classified_by_its_most_telling_part(
         ("550 4.0.0 no", LATER, "smtp.class.4"),
     ],
 )
-def test_what_either_code_calls_temporary_may_pass(
-    reply: str, rule: str, *, retryable: bool
-) -> None:
-    """Where their classes differ, nothing is given up."""
+def test_code_with_a_temporary_part_is_temporary(reply: str, rule: str, *, retryable: bool) -> None:
+    """Where the classes of both codes differ, nothing is given up."""
     failure = classify_smtp(reply)
 
     assert (failure.retryable, failure.rule) == (retryable, rule)
@@ -167,13 +165,13 @@ def test_what_either_code_calls_temporary_may_pass(
 def test_ambiguous_codes_are_permanent_unless_code_or_text_says_otherwise(
     reply: str, rule: str, *, retryable: bool
 ) -> None:
-    """550 and 552 are both "never" and "not now": greylisting, a full mailbox and rates may pass."""
+    """550 and 552 are both "never" and "not now": greylisting, a full mailbox and rates are temporary."""
     failure = classify_smtp(reply)
 
     assert (failure.retryable, failure.rule) == (retryable, rule)
 
 
-def test_the_lines_of_a_reply_are_read_as_one() -> None:
+def test_lines_of_a_reply_are_read_as_one() -> None:
     """Codes repeated on each line are not text, and the enhanced one may come late."""
     failure = classify_smtp("550-Sorry, this mailbox\r\n550-is\r\n550 5.2.2 full\r\nSee 421\r\n")
 
@@ -181,8 +179,8 @@ def test_the_lines_of_a_reply_are_read_as_one() -> None:
     assert failure.reason == "550-Sorry, this mailbox 550-is 550 5.2.2 full See 421"
 
 
-def test_words_that_run_over_lines_are_found() -> None:
-    """A server breaks its lines where it likes."""
+def test_text_across_lines_is_found() -> None:
+    """A server breaks its lines anywhere."""
     assert classify_smtp("550-the mailbox is\r\n550 full").rule == "smtp.text.mailbox_full"
 
 
@@ -198,12 +196,12 @@ def test_words_that_run_over_lines_are_found() -> None:
         ("550 This user does\u2019nt exist", "smtp.text.user_unknown"),
     ],
 )
-def test_a_no_is_a_no_however_it_is_written(reply: str, rule: str) -> None:
+def test_negation_is_found_in_any_spelling(reply: str, rule: str) -> None:
     """Shortened, in two words or with the apostrophe elsewhere."""
     assert classify_smtp(reply).rule == rule
 
 
-def test_an_address_is_no_enhanced_code() -> None:
+def test_ip_address_is_not_an_enhanced_code() -> None:
     """Four numbers with dots between are a host."""
     failure = classify_smtp("550 5.61.2.14 is blocked")
 
@@ -227,8 +225,8 @@ def test_an_address_is_no_enhanced_code() -> None:
         ("550 Mail refused", "smtp.text.message_refused"),
     ],
 )
-def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> None:
-    """Whose mailbox it is says nothing; that an address of the network is named says whom it means."""
+def test_names_in_a_reply_are_not_read_as_text(reply: str, rule: str) -> None:
+    """A mailbox name says nothing; an IP address shows that the sender is meant."""
     assert classify_smtp(reply).rule == rule
 
 
@@ -241,15 +239,15 @@ def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> 
         (None, Scope.MESSAGE),
     ],
 )
-def test_what_is_refused_by_policy_is_what_was_answered(stage: Stage | None, scope: Scope) -> None:
-    """As with a bare code: without words that are known, the stage is all there is."""
+def test_policy_refusal_is_classified_by_its_stage(stage: Stage | None, scope: Scope) -> None:
+    """As with a bare code: without known text, there is only the stage."""
     failure = classify_smtp("550 5.7.1 No", stage=stage)
 
     assert (failure.scope, failure.retryable) == (scope, NEVER)
 
 
-def test_other_trouble_with_a_mailbox_after_the_content_is_the_contents() -> None:
-    """Some say 5.2.0 of spam: that must not count against the mailbox."""
+def test_mailbox_error_after_the_content_is_about_the_content() -> None:
+    """Some use 5.2.0 for spam: that must not count against the mailbox."""
     after, before = (classify_smtp("550 5.2.0 No", stage=at) for at in (Stage.DOT, Stage.RCPT))
 
     assert (after.scope, before.scope) == (Scope.MESSAGE, Scope.RECIPIENT)
@@ -264,7 +262,7 @@ def test_other_trouble_with_a_mailbox_after_the_content_is_the_contents() -> Non
         ("552 Message too big", Stage.RCPT, "smtp.text.message_too_big@rcpt", NEVER),
     ],
 )
-def test_a_bare_552_at_rcpt_is_a_full_mailbox(
+def test_bare_552_at_rcpt_is_a_full_mailbox(
     reply: str, stage: Stage, rule: str, *, retryable: bool
 ) -> None:
     """RFC 5321: storage exceeded; there is no message yet that could be too large."""
@@ -273,8 +271,8 @@ def test_a_bare_552_at_rcpt_is_a_full_mailbox(
     assert (failure.rule, failure.retryable) == (rule, retryable)
 
 
-def test_an_enhanced_code_in_brackets_counts() -> None:
-    """As qmail and its kin write it, behind the words."""
+def test_enhanced_code_in_brackets_counts() -> None:
+    """As qmail and its relatives write it, behind the text."""
     failure = classify_smtp("554 sorry (#5.7.26)")
 
     assert (failure.original_code, failure.rule) == ("5.7.26", "smtp.enhanced.5.7.26")
@@ -294,16 +292,16 @@ def test_an_enhanced_code_in_brackets_counts() -> None:
         ("554 (RLY:B1)", "", "smtp.yahoo.source_blocked"),
     ],
 )
-def test_limits_of_large_receivers_may_pass(reply: str, mx: str, rule: str) -> None:
-    """Their own pages say that it goes on after a while."""
+def test_limits_of_large_receivers_are_temporary(reply: str, mx: str, rule: str) -> None:
+    """As their own pages say."""
     failure = classify_smtp(reply, mx=mx)
 
     assert (failure.rule, failure.retryable) == (rule, LATER)
 
 
 @pytest.mark.parametrize("reply", ["", "  \r\n", "hello", "5500 no", "42 1", "4210", "999 what"])
-def test_a_reply_without_a_code_is_unknown(reply: str) -> None:
-    """Garbage may pass."""
+def test_reply_without_a_code_is_unknown(reply: str) -> None:
+    """Garbage is retryable."""
     failure = classify_smtp(reply)
 
     assert (failure.code, failure.category, failure.retryable) == ("UNKNOWN", TRANSIENT, True)
@@ -328,7 +326,7 @@ def test_a_reply_without_a_code_is_unknown(reply: str) -> None:
         ("host mx.example.test said: 550 5.1.1 <x>: no", "550", NEVER),
     ],
 )
-def test_a_code_counts_at_the_start_and_behind_a_known_prefix(
+def test_code_counts_at_the_start_and_behind_a_known_prefix(
     text: str, code: str, *, retryable: bool
 ) -> None:
     """The code is found, and the whole text is the reason."""
@@ -356,7 +354,7 @@ def test_a_code_counts_at_the_start_and_behind_a_known_prefix(
     ],
 )
 def test_numbers_elsewhere_mean_nothing(text: str) -> None:
-    """Three digits are not a code, and what is unknown may pass."""
+    """Three digits are not a code, and an unknown text is retryable."""
     failure = classify_text(text)
 
     assert (failure.code, failure.category, failure.retryable) == ("UNKNOWN", TRANSIENT, True)
@@ -365,7 +363,7 @@ def test_numbers_elsewhere_mean_nothing(text: str) -> None:
 
 @given(st.text())
 def test_every_text_has_a_verdict_with_a_reason(text: str) -> None:
-    """No server can say anything that breaks us, or leaves people without a reason."""
+    """No answer of a server breaks us, or leaves people without a reason."""
     for failure in (classify_text(text), classify_smtp(text), classify.network(text)):
         assert is_well_formed(failure)
 
@@ -375,7 +373,7 @@ def test_every_text_has_a_verdict_with_a_reason(text: str) -> None:
         r"[2-5][0-9]{2}[ -]([245]\.[0-9]{1,3}\.[0-9]{1,3} )?(\w|\s){0,40}", fullmatch=True
     )
 )
-def test_every_reply_is_judged_by_a_named_rule(reply: str) -> None:
+def test_every_reply_is_classified_by_a_named_rule(reply: str) -> None:
     """A reply with a code is never unknown, and keeps its code."""
     failure = classify_smtp(reply)
 
@@ -385,13 +383,13 @@ def test_every_reply_is_judged_by_a_named_rule(reply: str) -> None:
 
 
 @given(st.integers(400, 499), st.text())
-def test_a_temporary_code_is_never_hardened_by_words(code: int, text: str) -> None:
-    """Without an enhanced code a 4xx may pass, whatever it says."""
+def test_temporary_code_never_becomes_permanent_by_its_text(code: int, text: str) -> None:
+    """Without an enhanced code a 4xx is temporary."""
     assert classify_smtp(f"{code} text {text}").retryable
 
 
-def test_a_reason_is_short_and_safe_to_show() -> None:
-    """What comes from outside is cut, and stripped of what a terminal or a store would choke on."""
+def test_reason_is_short_and_safe_to_show() -> None:
+    """Foreign text is cut, and stripped of characters that break a terminal or a store."""
     failure = classify.network("a\x00b\x1b[31m\ud800\n" + "c" * 5_000)
 
     assert failure.reason.startswith("a b [31m ccc")
@@ -406,7 +404,7 @@ def test_a_reason_is_short_and_safe_to_show() -> None:
     ("provider", "code"),
     [("ses", "SES_TIMEOUT"), ("smtp", "SMTP_TIMEOUT"), ("my-relay", "MY_RELAY_TIMEOUT")],
 )
-def test_a_timeout_is_the_providers(provider: str, code: str) -> None:
+def test_timeout_is_a_fault_of_the_provider(provider: str, code: str) -> None:
     """Each provider has its own code, and the call may be made again."""
     failure = classify.timeout(provider)
 
@@ -414,16 +412,15 @@ def test_a_timeout_is_the_providers(provider: str, code: str) -> None:
     assert failure.scope is Scope.PROVIDER
 
 
-def test_an_unreachable_provider_is_a_network_error() -> None:
-    """It may pass."""
+def test_unreachable_provider_is_a_network_error() -> None:
+    """It is retryable."""
     failure = classify.network("connection refused")
 
     assert (failure.code, failure.category) == ("NETWORK_ERROR", TRANSIENT)
     assert (failure.retryable, failure.reason) == (True, "connection refused")
 
 
-def test_a_failed_validation_is_never_retried() -> None:
-    """What is malformed stays so."""
+def test_failed_validation_is_never_retried() -> None:
     failure = classify.validation("INVALID_EMAIL", "no @ in it")
 
     assert (failure.code, failure.category) == ("INVALID_EMAIL", Category.VALIDATION_ERROR)
@@ -439,16 +436,16 @@ def test_a_failed_validation_is_never_retried() -> None:
         (ZeroDivisionError("421 ms"), "ZeroDivisionError: 421 ms"),
     ],
 )
-def test_an_error_of_a_task_may_pass(exception: Exception, reason: str) -> None:
-    """What a task did not classify itself is retried, and named by its class."""
+def test_error_of_a_task_is_retryable(exception: Exception, reason: str) -> None:
+    """An unclassified one is named by its class."""
     failure = classify.task_error(exception)
 
     assert (failure.code, failure.category, failure.retryable) == ("TASK_ERROR", TRANSIENT, True)
     assert (failure.original_code, failure.reason) == (type(exception).__name__, reason)
 
 
-def test_an_error_that_cannot_be_printed_still_has_a_reason() -> None:
-    """A broken exception of a task must not break the worker that tells of it."""
+def test_error_that_cannot_be_printed_still_has_a_reason() -> None:
+    """A broken exception of a task must not break the worker that reports it."""
 
     class Broken(Exception):
         def __str__(self) -> str:
@@ -459,12 +456,12 @@ def test_an_error_that_cannot_be_printed_still_has_a_reason() -> None:
     assert failure.reason == "Broken"
 
 
-def test_a_long_error_of_a_task_is_cut() -> None:
+def test_long_error_of_a_task_is_cut() -> None:
     """Five hundred characters say enough."""
     assert len(classify.task_error(ValueError("x" * 10_000)).reason) == 500
 
 
-def test_an_open_attempt_and_a_deadly_message_have_reasons_of_their_own() -> None:
+def test_open_attempt_and_deadly_message_have_their_own_reasons() -> None:
     """Both are known by their codes."""
     in_doubt, deadly = classify.in_doubt(), classify.crashes_worker(5)
 
@@ -479,6 +476,6 @@ def test_an_open_attempt_and_a_deadly_message_have_reasons_of_their_own() -> Non
     [codes.ENHANCED, codes.OPEN_ENHANCED, codes.SUBJECTS, codes.CODES, codes.CLASSES],
     ids=len,
 )
-def test_no_table_makes_a_temporary_code_permanent(table: dict[str, Ruling]) -> None:
-    """All that begins with a 4 may pass."""
+def test_table_never_makes_a_temporary_code_permanent(table: dict[str, Ruling]) -> None:
+    """Every code that begins with a 4 is temporary."""
     assert all(ruling.retryable for code, ruling in table.items() if code[0] == "4")

@@ -1,4 +1,4 @@
-"""What holds of every answer, whatever a server says."""
+"""Properties of every classification, for any answer of a server."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_every_text_has_a_verdict_at_every_stage(text: str, stage: Stage | None,
 
 
 @given(CODES, ENHANCED, WORDS, STAGES)
-def test_words_in_capitals_mean_the_same(
+def test_text_in_capitals_means_the_same(
     code: str, enhanced: str, words: str, stage: Stage | None
 ) -> None:
     """Servers shout."""
@@ -56,10 +56,10 @@ def test_words_in_capitals_mean_the_same(
 
 
 @given(CODES, ENHANCED, st.lists(WORDS, min_size=2, max_size=5), STAGES)
-def test_a_reply_of_many_lines_is_judged_as_one(
+def test_reply_of_many_lines_is_classified_as_one(
     code: str, enhanced: str, lines: list[str], stage: Stage | None
 ) -> None:
-    """Where a server breaks its lines, and how often it repeats its codes, does not matter."""
+    """Line breaks and repeated codes do not matter."""
     *first, last = [f"{enhanced}{line}" for line in lines]
     many = "\r\n".join([*(f"{code}-{line}" for line in first), f"{code} {last}"])
     one = f"{code} {enhanced}{' '.join(lines)}"
@@ -68,7 +68,7 @@ def test_a_reply_of_many_lines_is_judged_as_one(
 
 
 @given(st.integers(400, 599), st.text(alphabet="abc xyz", min_size=1, max_size=20))
-def test_digits_in_the_midst_of_a_text_are_no_code(code: int, text: str) -> None:
+def test_digits_inside_a_text_are_not_a_code(code: int, text: str) -> None:
     """Only reply position counts, or a known prefix."""
     assert classify_text(f"took {code} {text}").rule == "unknown"
     assert classify_text(f"x{code} {text}").rule == "unknown"
@@ -77,8 +77,8 @@ def test_digits_in_the_midst_of_a_text_are_no_code(code: int, text: str) -> None
 
 
 @given(REPLIES, STAGES, HOSTS)
-def test_what_is_temporary_may_always_pass(reply: str, stage: Stage | None, mx: str) -> None:
-    """A 4 at the front of either code is never hardened, but for our login."""
+def test_temporary_reply_is_always_retryable(reply: str, stage: Stage | None, mx: str) -> None:
+    """A 4 at the front of either code is never hardened, except for our login."""
     failure = classify_smtp(reply, stage=stage, mx=mx)
 
     if "4" in {failure.code[0], (failure.original_code or failure.code)[0]}:
@@ -86,10 +86,10 @@ def test_what_is_temporary_may_always_pass(reply: str, stage: Stage | None, mx: 
 
 
 @given(REPLIES, st.sampled_from(sorted(SESSION)), HOSTS)
-def test_before_the_first_mail_nothing_is_a_messages_fault(
+def test_failure_before_the_first_mail_is_never_a_messages_fault(
     reply: str, stage: Stage, mx: str
 ) -> None:
-    """It may pass, and it is the provider's."""
+    """It is retryable, and the provider's."""
     failure = classify_smtp(reply, stage=stage, mx=mx)
 
     assert failure.scope is Scope.PROVIDER
@@ -97,10 +97,8 @@ def test_before_the_first_mail_nothing_is_a_messages_fault(
 
 
 @given(REPLIES, st.sampled_from(sorted(BEFORE_RECIPIENTS)), HOSTS)
-def test_before_any_recipient_the_relay_speaks_for_itself(
-    reply: str, stage: Stage, mx: str
-) -> None:
-    """Whatever its words: nothing is said of a recipient, a destination or a message."""
+def test_reply_before_any_recipient_is_about_the_relay(reply: str, stage: Stage, mx: str) -> None:
+    """With any text: it says nothing of a recipient, a destination or a message."""
     failure = classify_smtp(reply, stage=stage, mx=mx)
 
     assert failure.scope is Scope.PROVIDER
@@ -108,10 +106,10 @@ def test_before_any_recipient_the_relay_speaks_for_itself(
 
 
 @given(REPLIES, STAGES, HOSTS)
-def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
+def test_only_a_certain_permanent_refusal_of_the_recipient_suppresses_hard(
     reply: str, stage: Stage | None, mx: str
 ) -> None:
-    """And only what is the provider's can open a breaker."""
+    """And only a provider's fault can open a breaker."""
     failure = classify_smtp(reply, stage=stage, mx=mx)
 
     if suppression(failure) is Suppression.HARD:
@@ -133,18 +131,18 @@ def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
         ("550 4.1.1 User unknown", True, Suppression.NONE),
     ],
 )
-def test_codes_whose_classes_disagree_prove_nothing_about_a_mailbox(
+def test_contradicting_codes_prove_nothing_about_a_mailbox(
     reply: str, *, retryable: bool, suppress: Suppression
 ) -> None:
-    """What either code calls temporary may pass; nobody is suppressed for good on such an answer."""
+    """A code with a temporary part is retryable; such an answer suppresses nobody for good."""
     failure = classify_smtp(reply, stage=Stage.RCPT)
 
     assert (failure.retryable, suppression(failure)) == (retryable, suppress)
 
 
 @given(REPLIES, STAGES)
-def test_a_stored_failure_is_judged_as_it_was(reply: str, stage: Stage | None) -> None:
-    """What is kept of a failure is enough to judge it again."""
+def test_stored_failure_is_classified_as_before(reply: str, stage: Stage | None) -> None:
+    """The stored fields are enough to classify it again."""
     before = classify_smtp(reply, stage=stage)
 
     if before.reason == " ".join(reply.split()):  # nothing was cut off or replaced

@@ -1,4 +1,4 @@
-"""What follows from a failure: for the breaker, the send rate and the suppression list."""
+"""Consequences of a failure: for the breaker, the send rate and the suppression list."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ from carteiro.providers.smtp import failures as smtp_failures
     ],
     ids=lambda each: each.reason if isinstance(each, Failure) else str(each),
 )
-def test_what_slows_the_rate_and_what_may_open_a_breaker(
+def test_scopes_that_slow_the_rate_or_open_a_breaker(
     failure: Failure, *, slows: bool, opens: bool
 ) -> None:
     """Too fast for the provider slows, for one destination not.
@@ -58,8 +58,8 @@ def test_what_slows_the_rate_and_what_may_open_a_breaker(
     assert (throttles(failure), may_open_breaker(failure)) == (slows, opens)
 
 
-def test_no_code_alone_suppresses_for_good() -> None:
-    """Servers put 5.1.1 on whatever they refuse: words must say it, and codes agree."""
+def test_code_alone_never_suppresses_for_good() -> None:
+    """Servers use 5.1.1 for any refusal: the text must say it, and codes agree."""
     hard = {
         name
         for name, ruling in RULINGS.items()
@@ -84,8 +84,8 @@ def test_no_code_alone_suppresses_for_good() -> None:
         "550 Unrouteable address",
     ],
 )
-def test_who_is_not_there_is_given_up_for_good_at_rcpt_alone(reply: str) -> None:
-    """At other stages, or where the stage is not known, it counts as a soft bounce at most."""
+def test_unknown_recipient_is_suppressed_for_good_at_rcpt_alone(reply: str) -> None:
+    """At other stages, or at an unknown one, it counts as a soft bounce at most."""
     found = {stage: suppression(classify_smtp(reply, stage=stage)) for stage in [None, *Stage]}
 
     assert found[Stage.RCPT] is Suppression.HARD
@@ -136,8 +136,8 @@ def test_who_is_not_there_is_given_up_for_good_at_rcpt_alone(reply: str) -> None
         "550 5.1.1 User unknown, mail from you is not taken",
     ],
 )
-def test_who_may_be_there_is_never_given_up_for_good(reply: str) -> None:
-    """Another cause is named, codes disagree, or the words say less than that."""
+def test_possibly_existing_recipient_is_never_suppressed_for_good(reply: str) -> None:
+    """Another cause is named, codes disagree, or the text says less."""
     found = [suppression(classify_smtp(reply, stage=stage)) for stage in [None, *Stage]]
 
     assert Suppression.HARD not in found
@@ -160,17 +160,16 @@ def test_who_may_be_there_is_never_given_up_for_good(reply: str) -> None:
         ("451 4.7.1 Too many messages", Stage.MAIL, False, True),
     ],
 )
-def test_what_a_relay_says_to_mail_of_one_sender_opens_no_breaker(
+def test_refusal_of_one_sender_at_mail_opens_no_breaker(
     reply: str, stage: Stage, *, opens: bool, is_own: bool
 ) -> None:
-    """It is its own all the same: another provider may take the mail."""
+    """It is the relay's own all the same: another provider may accept the mail."""
     failure = classify_smtp(reply, stage=stage)
 
     assert (may_open_breaker(failure), is_providers_own(failure)) == (opens, is_own)
 
 
-def test_no_ruling_suppresses_but_for_a_recipient() -> None:
-    """What is not the recipient's fault is not held against it."""
+def test_only_a_recipients_fault_suppresses() -> None:
     assert all(
         ruling.scope is Scope.RECIPIENT
         for ruling in RULINGS.values()
@@ -181,14 +180,14 @@ def test_no_ruling_suppresses_but_for_a_recipient() -> None:
 @pytest.mark.parametrize(
     "failure", [smtp_failures.NOT_INTERNATIONAL, ses_failures.NOT_INTERNATIONAL]
 )
-def test_what_we_found_out_ourselves_is_not_held_against_a_mailbox(failure: Failure) -> None:
+def test_failure_found_by_us_does_not_count_against_a_mailbox(failure: Failure) -> None:
     """It was never asked."""
     assert failure.scope is Scope.RECIPIENT
     assert suppression(failure) is Suppression.NONE
 
 
-def test_a_rule_of_ones_own_suppresses_softly_at_most() -> None:
-    """It is not known what the operator saw."""
+def test_custom_rule_suppresses_softly_at_most() -> None:
+    """The operator's evidence is unknown."""
     failure = replace(classify_smtp("550 5.1.1 no"), rule="own.mine@rcpt")
 
     assert rule_name(failure) == "own.mine"

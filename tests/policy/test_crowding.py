@@ -1,4 +1,4 @@
-"""Who gives way: the tenant with most, one entry at a time."""
+"""Eviction of entries: the largest tenant first, one entry at a time."""
 
 import pytest
 from hypothesis import given
@@ -24,10 +24,10 @@ A, B, C = TenantId("a"), TenantId("b"), TenantId("c")
         ({A: Share(5, 1), B: Share(2, 2)}, 2, {A: 1, B: 1}),
     ],
 )
-def test_the_tenant_with_most_gives_first(
+def test_largest_tenant_loses_entries_first(
     shares: dict[TenantId, Share], excess: int, gives: dict[TenantId, int]
 ) -> None:
-    """Equals by their id; what is on its way counts, but cannot go."""
+    """Ties by id; redriven entries count, but cannot be removed."""
     assert giving_way(shares, excess=excess) == gives
 
 
@@ -40,8 +40,8 @@ def test_the_tenant_with_most_gives_first(
     ),
     st.integers(-3, 30),
 )
-def test_as_many_go_as_must_and_can(shares: dict[TenantId, Share], excess: int) -> None:
-    """Nobody gives more than may go, and nobody gives while another with more could."""
+def test_as_many_are_removed_as_must_and_can_be(shares: dict[TenantId, Share], excess: int) -> None:
+    """No tenant loses more than allowed, nor before a larger one."""
     gives = giving_way(shares, excess=excess)
 
     left = {tenant: share.entries - gives.get(tenant, 0) for tenant, share in shares.items()}

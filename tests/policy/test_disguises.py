@@ -16,13 +16,13 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES | st.text(max_size=2), max_size=8).map("".join))
 def test_references_are_decoded_by_the_standard(text: str) -> None:
-    """Known or not, with and without their end, in whatever order."""
+    """Known or not, with and without their end, in any order."""
     assert unescape_html(text) == unescape(text)
 
 
 @pytest.mark.parametrize("code", [*range(0x200), 0xD7FF, 0xD800, 0xFFFE, 0x10FFFF, 0x110000])
 def test_numbers_are_decoded_by_the_standard(code: int) -> None:
-    """Decimal or hexadecimal, with any number of zeros before."""
+    """Decimal or hexadecimal, with any number of leading zeros."""
     decoded = unescape(f"&#{code};")
 
     assert unescape_html(f"&#{code}") == decoded
@@ -31,8 +31,8 @@ def test_numbers_are_decoded_by_the_standard(code: int) -> None:
 
 
 @pytest.mark.parametrize("digits", ["9" * 8, "9" * 5_000, "x" + "f" * 5_000])
-def test_a_number_beyond_all_characters_is_none(digits: str) -> None:
-    """However many digits it has, it raises nothing."""
+def test_number_beyond_all_characters_is_none(digits: str) -> None:
+    """With any number of digits it raises nothing."""
     assert unescape_html(f"a&#{digits};b") == "a\ufffdb"
 
 

@@ -1,4 +1,4 @@
-"""What leaves a doubt after the hand-over: told beforehand as providers decide it."""
+"""Doubt after the hand-over: announced in advance, as providers decide it."""
 
 import httpx
 import pytest
@@ -33,7 +33,7 @@ from carteiro.providers.ses.rules import classify_ses
         ("429", 429),
     ],
 )
-def test_ses_leaves_the_doubt_that_is_told(name: str, status: int) -> None:
+def test_ses_leaves_the_announced_doubt(name: str, status: int) -> None:
     """By the name, as it comes with its status."""
     answer = {
         "Error": {"Code": name, "Message": "broken"},
@@ -58,7 +58,7 @@ def test_ses_leaves_the_doubt_that_is_told(name: str, status: int) -> None:
         ("a_new_name", 409),
     ],
 )
-def test_resend_leaves_the_doubt_that_is_told(name: str, status: int) -> None:
+def test_resend_leaves_the_announced_doubt(name: str, status: int) -> None:
     """By the status, where the name is new."""
     outcome = outcome_of(httpx.Response(status, json={"name": name, "message": "broken"}))
 
@@ -66,7 +66,7 @@ def test_resend_leaves_the_doubt_that_is_told(name: str, status: int) -> None:
     assert may_leave_doubt(rule) is isinstance(outcome, Unknown)
 
 
-def test_silence_leaves_one() -> None:
-    """Nobody knows what became of it."""
+def test_silence_leaves_a_doubt() -> None:
+    """The result is unknown."""
     assert may_leave_doubt(timeout("smtp").rule)
     assert may_leave_doubt(network("lost").rule)

@@ -29,7 +29,7 @@ from carteiro.policy.fairness import (
         (1e-9, SCALE * 1000),
     ],
 )
-def test_a_job_costs_less_the_heavier_its_tenant(weight: float, expected: int) -> None:
+def test_job_costs_less_with_a_higher_weight(weight: float, expected: int) -> None:
     """Virtual time is jobs divided by weight, in whole numbers, with weights bounded on both sides."""
     assert stride(weight) == expected
 
@@ -41,11 +41,11 @@ def test_a_job_costs_less_the_heavier_its_tenant(weight: float, expected: int) -
         (16, 10, 1, 2, 22),  # weight halved: twice as far ahead
         (16, 10, 3, 3, 16),
         (10, 10, 1, 5, 10),  # level with V: nothing to rescale
-        (4, 10, 1, 5, 4),  # behind V: no credit is made of it
+        (4, 10, 1, 5, 4),  # behind V: it earns no credit
         (11, 10, 3, 1, 10),  # whole numbers, rounded down
     ],
 )
-def test_a_change_of_weight_reprices_what_a_tenant_is_ahead(
+def test_change_of_weight_rescales_the_lead_of_a_tenant(
     vt: int, v: int, old: int, new: int, expected: int
 ) -> None:
     """Its new time is V + (vt - V) · w_old / w_new, where a stride is 1 / weight."""
@@ -57,9 +57,7 @@ def test_a_change_of_weight_reprices_what_a_tenant_is_ahead(
     old=st.floats(LEAST_WEIGHT, MOST_WEIGHT),
     new=st.floats(LEAST_WEIGHT, MOST_WEIGHT),
 )
-def test_a_change_of_weight_and_back_gives_nobody_an_advantage(
-    ahead: int, old: float, new: float
-) -> None:
+def test_change_of_weight_and_back_gives_no_advantage(ahead: int, old: float, new: float) -> None:
     """Rescaling there and back never leaves a tenant further ahead, nor behind V."""
     there = rescaled(ahead, 0, old=stride(old), new=stride(new))
     back = rescaled(there, 0, old=stride(new), new=stride(old))
@@ -89,13 +87,13 @@ def test_rounds_are_turns_of_others_divided_by_the_tenants_in_the_ring(
 @pytest.mark.parametrize(
     ("rounds", "expected"), [(0, 5), (1, 4), (2, 3), (3, 2), (4, 1), (5, 1), (100, 1)]
 )
-def test_the_longer_without_a_turn_the_more_urgent(rounds: int, expected: int) -> None:
+def test_priority_rises_with_the_rounds_without_a_turn(rounds: int, expected: int) -> None:
     """The priority is max(1, 5 - rounds)."""
     assert priority(rounds, Fairness()) == expected
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(0, 9), (1, 7), (2, 5), (3, 4), (9, 4)])
-def test_the_priority_follows_its_settings(rounds: int, expected: int) -> None:
+def test_priority_follows_its_settings(rounds: int, expected: int) -> None:
     """Base, increment and bound are settings."""
     fairness = Fairness(
         round_robin_base_priority=9, priority_increment_per_round=2, max_round_robin_priority=4

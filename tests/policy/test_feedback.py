@@ -1,4 +1,4 @@
-"""Where a mail got to, as its timeline tells."""
+"""The delivery status of a mail, from its timeline."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,9 @@ def _event(type: EventType, **metadata: Any) -> TimelineEvent:
         ([_event(EventType.BOUNCED, revision=1), _event(EventType.OPENED)], EventType.OPENED),
     ],
 )
-def test_what_says_more_is_shown(events: list[TimelineEvent], shown: EventType | None) -> None:
-    """In either order; of an earlier revision nothing."""
+def test_most_specific_feedback_is_shown(
+    events: list[TimelineEvent], shown: EventType | None
+) -> None:
+    """In either order; feedback of an earlier revision is ignored."""
     assert standing(events) is shown
     assert standing(reversed(events)) is shown

@@ -1,4 +1,4 @@
-"""HTML: what runs is found in every disguise, what does not passes."""
+"""HTML: active content is found in every disguise, and inactive content passes."""
 
 import re
 from pathlib import Path
@@ -85,7 +85,7 @@ DANGEROUS = [
 IMAGE = "<image src=x onerror=alert(1)>"
 IMG = "<img src=x onerror=alert(1)>"
 
-# Clients differ in what they take for text and where they put it: what any of them runs is dangerous.
+# Clients parse text differently: content that any of them runs is dangerous.
 READ_DIFFERENTLY = [
     f"<table>{IMAGE}",
     f"<table><tr>{IMAGE}</tr></table>",
@@ -118,7 +118,7 @@ READ_DIFFERENTLY = [
     "<svg><style><style>x</style></style></svg><svg><style>p{width:exp<g>ression(1)}</g></style></svg>",
 ]
 
-# Documents in frames, programs and what steers the page.
+# Documents in frames, programs and elements that control the page.
 LOADED = [
     '<iframe src="data:image/svg+xml,<svg/>">',
     '<iframe src=" DA\nTA:application/rss+xml,x">',
@@ -164,7 +164,7 @@ LOADED = [
     '<p style="-moz-binding:url(https://example.com/x.xml#y)">',
 ]
 
-# What hides a comment from one engine is a string or a URL for another.
+# A comment for one engine is a string or a URL for another.
 IN_PIECES = [
     '<style>a{content:"/*"} b{width:expr/**/ession(alert(1))}</style>',
     '<style>a{content:"/*"} b{width:expr/* /* */ession(alert(1))}</style>',
@@ -187,7 +187,7 @@ IN_PIECES = [
     '<style>a{content:"/*"} x{beha/**/vior:url(x.htc)}</style>',
 ]
 
-# What an animation changes an attribute into.
+# The attributes that an animation sets.
 ANIMATED = [
     '<svg><set attributeName="onmouseover" to="alert(1)"/></svg>',
     "<svg><animate attributeName=' ONCLICK' values='alert(1)'/></svg>",
@@ -199,7 +199,7 @@ ANIMATED = [
     '<svg><animate attributeName=href values="a;data:image/svg+xml,x"></svg>',
 ]
 
-# Some clients open the URL behind a scheme such as feed:, whatever it is.
+# Some clients open the URL behind a scheme such as feed:, with any target.
 WRAPPED = [
     '<a href="feed:javascript:x">x</a>',
     '<a href="feed:feed:javascript:x">x</a>',
@@ -292,26 +292,26 @@ MAILS = {file.stem: file.read_text("utf-8") for file in Path(__file__).parent.gl
 
 
 @pytest.mark.parametrize("html", DANGEROUS)
-def test_what_runs_is_found(html: str) -> None:
-    """No disguise hides what a mail client would run."""
+def test_active_content_is_found(html: str) -> None:
+    """No disguise hides it."""
     assert find_danger(html) is not None
 
 
 @pytest.mark.parametrize("html", HARMLESS)
-def test_what_does_not_run_passes(html: str) -> None:
-    """Words are not deeds: only elements, attributes and styles are judged."""
+def test_inactive_content_passes(html: str) -> None:
+    """Text is harmless: only elements, attributes and styles are checked."""
     assert find_danger(html) is None
     assert look_closely(html) is None
 
 
 @pytest.mark.parametrize("html", DANGEROUS)
 def test_danger_is_found_in_the_middle_of_a_document(html: str) -> None:
-    """What stands before it does not matter, nor what follows."""
+    """With any text before and after it."""
     assert find_danger(f"<!doctype html><body><p>Olá &eacute; <b>x</b>{html}\n<p>fim") is not None
 
 
-def test_a_reason_repeats_no_content() -> None:
-    """Names that the sender made up may hold anything, so they are not shown."""
+def test_reason_repeats_no_content() -> None:
+    """Names chosen by the sender may hold anything, so they are not shown."""
     reason = find_danger("<ana@example.com onana@example.com=1>")
 
     assert reason is not None
@@ -375,22 +375,22 @@ _MARKUP = st.lists(_PIECES | st.text(max_size=3), max_size=12).map("".join)
 @example(f"<style>{OUTLOOK_BUTTON}")
 @example("<style>x{behavior:<style>url(x.htc)}")
 @example("<style>x{behavior:a</stylex>url(x.htc)}")
-def test_what_spells_no_danger_has_none(html: str) -> None:
-    """The quick look is only ever too careful: the parser finds nothing that it let pass."""
+def test_quick_check_misses_nothing(html: str) -> None:
+    """It is only ever too careful: the parser finds nothing in HTML that it let pass."""
     if not spells_danger(html):
         assert look_closely(html) is None
 
 
 @pytest.mark.parametrize("name", MAILS)
-def test_an_ordinary_mail_passes(name: str) -> None:
-    """Outlook's own markup, nested tables, images, styles and words about scripts are no danger."""
+def test_ordinary_mail_passes(name: str) -> None:
+    """Outlook's own markup, nested tables, images, styles and text about scripts are harmless."""
     assert find_danger(MAILS[name]) is None
     assert look_closely(MAILS[name]) is None
 
 
 @pytest.mark.parametrize("name", MAILS)
 @pytest.mark.parametrize("part", ["<p onclick=x>", '<a href="java&Tab;script:x">', "<script>"])
-def test_danger_is_found_wherever_it_stands_in_an_ordinary_mail(name: str, part: str) -> None:
+def test_danger_is_found_anywhere_in_an_ordinary_mail(name: str, part: str) -> None:
     """Before and after each tag, unless a comment hides it there."""
     pieces = MAILS[name].split("<table")
     for index in range(1, len(pieces)):
@@ -399,15 +399,15 @@ def test_danger_is_found_wherever_it_stands_in_an_ordinary_mail(name: str, part:
 
 
 @pytest.mark.parametrize("name", ["outlook", "word_export"])
-def test_a_common_mail_takes_a_short_look(name: str) -> None:
-    """It spells out nothing that runs, so its tags are never read."""
+def test_common_mail_needs_only_the_quick_check(name: str) -> None:
+    """It contains no active word, so its tags are never read."""
     assert not spells_danger(MAILS[name].replace("/onboarding", "/start"))
 
 
 @settings(max_examples=200)
 @given(st.sampled_from(["outlook", "word_export"]), st.data())
-def test_a_damaged_mail_is_no_dangerous_one(name: str, data: st.DataObject) -> None:
-    """A part is missing, or stands elsewhere: where no word is active, no reading of it is."""
+def test_damaged_mail_is_not_dangerous(name: str, data: st.DataObject) -> None:
+    """A part is missing or moved: without an active word, no reading of it is active."""
     html = re.sub("/on-?boarding|behavior", "x", MAILS[name])
     start, end, to = sorted(
         data.draw(st.lists(st.integers(0, len(html)), min_size=3, max_size=3), label="places")
@@ -433,7 +433,7 @@ class Parsed:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Parsed:
-    """What Lexbor is given from here on."""
+    """The sources that Lexbor is given from here on."""
     return Parsed(monkeypatch)
 
 
@@ -445,7 +445,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Parsed:
         "<template><select><svg><style>" * 9,
     ],
 )
-def test_no_source_is_parsed_twice(parsed: Parsed, html: str) -> None:
+def test_source_is_never_parsed_twice(parsed: Parsed, html: str) -> None:
     """Neither for clients with scripting, nor for markup inside markup."""
     find_danger(html)
 
@@ -465,8 +465,8 @@ def test_no_source_is_parsed_twice(parsed: Parsed, html: str) -> None:
     ],
     ids=["size", "tags", "attributes", "of a tag", "all tags", "all attributes", "comments"],
 )
-def test_what_exceeds_a_bound_is_refused_unparsed(parsed: Parsed, html: str, reason: str) -> None:
-    """Each bound has its reason, and holds only for HTML that spells out something active."""
+def test_html_over_a_limit_is_refused_unparsed(parsed: Parsed, html: str, reason: str) -> None:
+    """Each limit has its reason, and holds only for HTML with an active word."""
     told = find_danger(html + " onclick=")
 
     assert told is not None
@@ -475,8 +475,8 @@ def test_what_exceeds_a_bound_is_refused_unparsed(parsed: Parsed, html: str, rea
     assert find_danger(html) is None
 
 
-def test_a_large_mail_that_mentions_danger_passes() -> None:
-    """A link such as /onboarding?utm_source= is in many a newsletter."""
+def test_large_mail_that_mentions_danger_passes() -> None:
+    """A link such as /onboarding?utm_source= is in many newsletters."""
     html = "<p>Bom dia</p>" * 10_000
 
     assert len(html) > LARGEST_PARSED
@@ -485,8 +485,8 @@ def test_a_large_mail_that_mentions_danger_passes() -> None:
 
 
 @pytest.mark.parametrize("comment", ["a:a/**/b", "a:a/\\2a */b", "a:a&#47;**/b"])
-def test_comments_are_looked_at_up_to_a_bound(comment: str) -> None:
-    """Each is taken for one that begins anywhere, so their number bounds the work."""
+def test_checked_comments_are_bounded(comment: str) -> None:
+    """Each may begin anywhere, so their number bounds the work."""
     fits, exceeds = (
         "".join(f'<p style="{comment}{index}">' for index in range(count))
         for count in (MOST_COMMENTS, MOST_COMMENTS + 1)
@@ -497,7 +497,7 @@ def test_comments_are_looked_at_up_to_a_bound(comment: str) -> None:
 
 
 def judged(html: str) -> int:
-    """How many characters of attributes and styles are judged, if all are."""
+    """Number of checked characters of attributes and styles, if all are."""
     looker = Judge(html)
     assert find_active(html, Reader(html), looker) is None
     return looker.characters
@@ -519,15 +519,15 @@ COMMENTED = "a:b(/**/c "
     ],
     ids=["styles", "links", "elements", "image", "formatting", "much formatting", "both"],
 )
-def test_equal_text_is_judged_once(html: str, once: str) -> None:
-    """Neither a mail that repeats itself nor a parser that repeats formatting makes more work."""
+def test_equal_text_is_checked_once(html: str, once: str) -> None:
+    """Neither a repetitive mail nor a parser that repeats formatting makes more work."""
     assert judged(html) == len(once)
 
 
 @pytest.mark.parametrize(
     "unit", ["<style>{}:b(", "<style>{}:&lt;b ", "<style><g>{}:b(</g>", "<g><style>{}:\\61 "]
 )
-def test_styles_inside_styles_are_judged_in_linear_work(unit: str) -> None:
+def test_nested_styles_cost_linear_work(unit: str) -> None:
     """In an image the text of each holds the text of all inside it."""
     few, many = (
         "<svg>" + "".join(unit.format(index) for index in range(100, 100 + count))
@@ -537,7 +537,7 @@ def test_styles_inside_styles_are_judged_in_linear_work(unit: str) -> None:
     assert judged(many) <= 2.1 * judged(few)
 
 
-def test_text_that_is_read_in_many_ways_is_judged_up_to_a_bound() -> None:
+def test_readings_of_a_text_are_bounded() -> None:
     """Escaped or not, with the text of elements inside or without: each is another text."""
     css = "<g>x</g>".join(f"a{index}:&lt;{'x' * 1_000}" for index in range(50))
 
@@ -555,8 +555,8 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("html", REPEATED, ids=["elements", "attributes", "characters"])
-def test_formatting_that_is_repeated_without_end_is_refused(parsed: Parsed, html: str) -> None:
-    """A few tags become many elements, each of which would have to be looked at."""
+def test_endlessly_repeated_formatting_is_refused(parsed: Parsed, html: str) -> None:
+    """A few tags become many elements, each of which would have to be checked."""
     told = find_danger(f"<svg></svg> onclick= <p>{html}")
 
     assert told is not None
@@ -593,8 +593,8 @@ ICON = '<svg viewBox="0 0 9 9"><style>.a{fill:url(#b)}</style><path class="a" d=
 @pytest.mark.parametrize(
     ("articles", "icon"), [(1, ICON), (30, ICON), (30, ""), (600, "")], ids=str
 )
-def test_an_ordinary_newsletter_passes_whatever_its_size(articles: int, icon: str) -> None:
-    """Links with parameters, styles, conditional comments and icons stay within all bounds."""
+def test_ordinary_newsletter_of_any_size_passes(articles: int, icon: str) -> None:
+    """Links with parameters, styles, conditional comments and icons stay within all limits."""
     rows = "".join(ARTICLE.format(index) for index in range(articles))
     html = (
         f"<html><head><style>{STYLES}</style></head><body>{icon}<table>{rows}</table></body></html>"

@@ -1,4 +1,4 @@
-"""What may happen to a message, as tables of cases over its ledger entry."""
+"""Transitions of a message, as tables of cases over its ledger entry."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -106,7 +106,7 @@ def an_end(verdict: Verdict, claim: ClaimId = ME, **changes: Any) -> End:
 
 
 def types(change: Change | None) -> list[EventType]:
-    """The events that a change leaves."""
+    """The events of a change."""
     return [] if change is None else [event.type for event in change.events]
 
 
@@ -124,10 +124,10 @@ def types(change: Change | None) -> list[EventType]:
         (NOW + LONGEST_HOLD_MS + 1, False),
     ],
 )
-def test_a_lease_is_good_until_its_end_and_never_too_long(
+def test_lease_is_valid_until_its_end_and_never_too_long(
     until: int | None, *, expected: bool
 ) -> None:
-    """One that ends further ahead than any may is the work of a clock that stepped back."""
+    """One that ends later than any lease may is the effect of a clock that stepped back."""
     assert is_live(until, NOW) is expected
 
 
@@ -135,8 +135,8 @@ def test_a_lease_is_good_until_its_end_and_never_too_long(
 
 
 @pytest.mark.parametrize("state", [State.ENQUEUED, State.RETRY_SCHEDULED])
-def test_an_attempt_begins(state: State) -> None:
-    """It is counted, held by its claim, and told after the stages before it."""
+def test_attempt_begins(state: State) -> None:
+    """It is counted, held by its claim, and recorded after the stages before it."""
     entry = an_entry(state, attempts=2, charged=2)
     received = Event(EventType.RECEIVED, {"n": 1}, ago=timedelta(milliseconds=7))
 
@@ -159,7 +159,7 @@ def test_an_attempt_begins(state: State) -> None:
     )
 
 
-def test_an_attempt_after_an_open_one_counts_the_doubt() -> None:
+def test_attempt_after_an_open_one_counts_the_doubt() -> None:
     """Both agree that the last attempt is in doubt: it is counted with the new one."""
     entry = an_open_entry(held_until=NOW)
 
@@ -173,8 +173,8 @@ def test_an_attempt_after_an_open_one_counts_the_doubt() -> None:
 @pytest.mark.parametrize(
     "held_until", [NOW + 1, NOW - 1], ids=["while it is live", "after its hold"]
 )
-def test_beginning_again_is_the_same_attempt(held_until: int) -> None:
-    """The claim that began answers alike and changes nothing, though its hold ran out."""
+def test_repeated_begin_is_the_same_attempt(held_until: int) -> None:
+    """The claim that began gets the same answer and changes nothing, though its hold ran out."""
     entry = an_open_entry(ME, held_until=held_until)
     before = deepcopy(entry)
 
@@ -241,10 +241,8 @@ _REFUSED: list[tuple[str, Entry, Start, bool, Refused]] = [
     [case[1:] for case in _REFUSED],
     ids=[case[0] for case in _REFUSED],
 )
-def test_an_attempt_is_refused(
-    entry: Entry, start: Start, expected: Refused, *, owner: bool
-) -> None:
-    """The answer says why and how long to wait; the entry is as it was."""
+def test_attempt_is_refused(entry: Entry, start: Start, expected: Refused, *, owner: bool) -> None:
+    """The answer has the reason and the time to wait; the entry is not changed."""
     before = deepcopy(entry)
 
     assert begin(entry, start, owner=owner, now=NOW) == (expected, None)
@@ -254,7 +252,7 @@ def test_an_attempt_is_refused(
 # --- finish, by the owner ---------------------------------------------------------------------
 
 
-def test_a_success_ends_a_message() -> None:
+def test_success_ends_a_message() -> None:
     """SENT with the provider's id; job and dead letter go, an earlier failure is forgotten."""
     entry = an_open_entry(ME, failure=a_failure(), charged=1, round=2)
     end = an_end(sent("id-9"), duration=timedelta(milliseconds=70))
@@ -278,7 +276,7 @@ def test_a_success_ends_a_message() -> None:
 
 
 @pytest.mark.parametrize(("charged", "expected"), [(True, 3), (False, 2)])
-def test_a_retry_parks_the_job(expected: int, *, charged: bool) -> None:
+def test_retry_parks_the_job(expected: int, *, charged: bool) -> None:
     """Only a charged failure counts; the store's now is added to the delay."""
     entry = an_open_entry(ME, charged=2)
     verdict = retry(timedelta(seconds=5), charged=charged)
@@ -308,8 +306,8 @@ def test_a_retry_parks_the_job(expected: int, *, charged: bool) -> None:
 
 
 @pytest.mark.parametrize("reason", DeadReason)
-def test_a_death_buries_the_message(reason: DeadReason) -> None:
-    """FAILED, or EXPIRED when time ran out; the dead letter says why and how often it failed."""
+def test_death_creates_a_dead_letter(reason: DeadReason) -> None:
+    """FAILED, or EXPIRED when time ran out; the dead letter has the reason and the number of failures."""
     entry = an_open_entry(ME, charged=4)
     verdict = dead(reason)
 
@@ -330,8 +328,8 @@ def test_a_death_buries_the_message(reason: DeadReason) -> None:
     ("after_ms", "state"),
     [(59_000 - 1, State.RETRY_SCHEDULED), (59_000, State.EXPIRED), (59_001, State.EXPIRED)],
 )
-def test_a_retry_that_would_come_too_late_is_an_expiry(after_ms: int, state: State) -> None:
-    """What cannot be due before its time is over is buried now, with the failure that it had."""
+def test_retry_after_the_expiry_is_an_expiry(after_ms: int, state: State) -> None:
+    """A message that cannot be due in time is a dead letter now, with its failure."""
     entry = an_open_entry(ME)
     verdict = retry(timedelta(milliseconds=after_ms))
 
@@ -354,7 +352,7 @@ def test_a_retry_that_would_come_too_late_is_an_expiry(after_ms: int, state: Sta
     ],
     ids=["retry", "long retry", "sent", "dead"],
 )
-def test_a_requested_cancel_takes_the_retry_away(verdict: Verdict, state: State) -> None:
+def test_requested_cancel_replaces_the_retry(verdict: Verdict, state: State) -> None:
     """A success stays SENT and a failure FAILED; only the next attempt is cancelled."""
     entry = an_open_entry(ME, cancel_requested_at=NOW - 1)
 
@@ -368,8 +366,8 @@ def test_a_requested_cancel_takes_the_retry_away(verdict: Verdict, state: State)
 
 @pytest.mark.parametrize("verdict", [sent(), retry(), dead()], ids=["sent", "retry", "dead"])
 @pytest.mark.parametrize("state", sorted(FINISHED))
-def test_a_stale_job_of_a_finished_message_is_acknowledged(state: State, verdict: Verdict) -> None:
-    """Whatever its claimer says, the message stays as it is; only the job goes."""
+def test_stale_job_of_a_finished_message_is_acknowledged(state: State, verdict: Verdict) -> None:
+    """With any verdict the message is not changed; only the job goes."""
     entry = an_entry(state)
     before = deepcopy(entry)
 
@@ -379,7 +377,7 @@ def test_a_stale_job_of_a_finished_message_is_acknowledged(state: State, verdict
     assert entry == before
 
 
-def test_an_end_adds_its_own_events_and_counts() -> None:
+def test_end_adds_its_own_events_and_counts() -> None:
     """Events of the stages come first; undeclared attempts and doubts are counted here."""
     entry = an_entry(declares=False)
     received = Event(EventType.RECEIVED, {}, ago=timedelta(milliseconds=3))
@@ -394,8 +392,8 @@ def test_an_end_adds_its_own_events_and_counts() -> None:
 
 
 @pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
-def test_a_failure_after_late_evidence_is_a_success(verdict: Verdict) -> None:
-    """Another's success is known: this attempt's failure neither repeats nor buries the message."""
+def test_failure_after_late_evidence_is_a_success(verdict: Verdict) -> None:
+    """Another worker's success is known: this failure neither repeats nor ends the message."""
     entry = an_open_entry(ME, evidence='["other", "smtp", "late-id"]')
 
     answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
@@ -406,8 +404,8 @@ def test_a_failure_after_late_evidence_is_a_success(verdict: Verdict) -> None:
     assert change.events[0].metadata["late"] is True
 
 
-def test_what_evidence_overrules_leaves_no_state_behind() -> None:
-    """A message that was delivered after all never was where the overruled verdict led; the doubt stays."""
+def test_verdict_overruled_by_evidence_leaves_no_state() -> None:
+    """A message that was delivered after all never entered the overruled state; the doubt stays."""
     doubt = Event(EventType.IN_DOUBT, {})
     failed = Event(EventType.VALIDATION_FAILED, {})
     entry = an_entry(State.SENT_ATTEMPT, evidence='["late", "sandbox", "id-1"]', holder=OTHER)
@@ -420,8 +418,8 @@ def test_what_evidence_overrules_leaves_no_state_behind() -> None:
     assert [event.type for event in change.events] == [EventType.IN_DOUBT, EventType.SENT]
 
 
-def test_what_was_delivered_after_all_is_not_attempted_again() -> None:
-    """A late success that is known stands in the way of another attempt."""
+def test_delivered_message_is_not_attempted_again() -> None:
+    """A known late success prevents another attempt."""
     entry = an_entry(State.SENT_ATTEMPT, evidence='["late", "sandbox", "id-1"]', holder=OTHER)
     start = Start(Lease(entry.id, ME), "sandbox", HOLD, open_attempt=True)
 
@@ -440,10 +438,10 @@ def test_what_was_delivered_after_all_is_not_attempted_again() -> None:
         ("smtp", {"smtp"}, "smtp"),
     ],
 )
-def test_evidence_is_booked_under_whoever_tells_it(
+def test_evidence_is_recorded_under_its_reporter(
     last: str, carriers: set[str], teller: str
 ) -> None:
-    """Not under whom it was tried with last: that one does not know the id."""
+    """Not under the provider of the last attempt, which does not know the id."""
     entry = an_entry(State.RETRY_SCHEDULED, provider=last, attempts=2, in_doubt=1)
     told = a_feedback(entry.id, EventType.SENT, provider="ses", relays=("smtp",))
 
@@ -453,8 +451,7 @@ def test_evidence_is_booked_under_whoever_tells_it(
     assert (entry.state, entry.provider, entry.provider_id) == (State.SENT, teller, "ses-1")
 
 
-def test_a_success_after_late_evidence_is_its_own() -> None:
-    """The claim's own success is the one that is told."""
+def test_success_after_late_evidence_is_recorded_as_its_own() -> None:
     entry = an_open_entry(ME, evidence='["other", "smtp", "late-id"]')
 
     _, change = finish(entry, an_end(sent("mine")), owner=True, now=NOW)
@@ -469,8 +466,8 @@ def test_a_success_after_late_evidence_is_its_own() -> None:
 
 @pytest.mark.parametrize("verdict", [sent(), retry(), dead()], ids=["sent", "retry", "dead"])
 @pytest.mark.parametrize("state", [*sorted(FINISHED), State.RETRY_SCHEDULED])
-def test_an_end_that_is_repeated_answers_alike(state: State, verdict: Verdict) -> None:
-    """The holder that settled last is answered with what it made of the message."""
+def test_repeated_end_gets_the_same_answer(state: State, verdict: Verdict) -> None:
+    """The worker that settled last gets the state of its own verdict."""
     entry = an_entry(state, holder=ME)
     before = deepcopy(entry)
 
@@ -485,7 +482,7 @@ def test_an_end_that_is_repeated_answers_alike(state: State, verdict: Verdict) -
     + [an_open_entry(), an_open_entry(ME, held_until=NOW)],
     ids=lambda entry: f"{entry.state}-{entry.holder}-{entry.held_until}",
 )
-def test_a_late_failure_is_no_news_in_any_state(entry: Entry, verdict: Verdict) -> None:
+def test_late_failure_is_ignored_in_every_state(entry: Entry, verdict: Verdict) -> None:
     """It changes nothing and leaves no trace."""
     before = deepcopy(entry)
 
@@ -513,10 +510,10 @@ _LATE_SUCCESS: list[tuple[str, Entry, State, bool]] = [
     [case[1:] for case in _LATE_SUCCESS],
     ids=[case[0] for case in _LATE_SUCCESS],
 )
-def test_a_late_success_is_kept_and_decides_where_nobody_is_sending(
+def test_late_success_is_kept_and_decides_unless_in_flight(
     entry: Entry, state: State, *, decides: bool
 ) -> None:
-    """The evidence is always an event; it ends the message unless that is ended or being sent."""
+    """The evidence is always an event; it ends the message unless that is finished or being sent."""
     before = deepcopy(entry)
 
     answer, change = finish(entry, an_end(sent("late")), owner=False, now=NOW)
@@ -536,8 +533,8 @@ def test_a_late_success_is_kept_and_decides_where_nobody_is_sending(
         assert entry == before
 
 
-def test_a_late_success_that_is_known_is_no_news() -> None:
-    """The same claim's evidence is kept once; another claim's is news again."""
+def test_known_late_success_is_ignored() -> None:
+    """The same claim's evidence is kept once; another claim's is new again."""
     entry = an_open_entry()
     finish(entry, an_end(sent("late")), owner=False, now=NOW)
     before = deepcopy(entry)
@@ -550,8 +547,8 @@ def test_a_late_success_that_is_known_is_no_news() -> None:
     assert entry.evidence != before.evidence
 
 
-def test_a_late_success_of_an_earlier_revision_proves_nothing() -> None:
-    """It is an event, told once; what people wrote instead is still to be sent."""
+def test_late_success_of_an_earlier_revision_proves_nothing() -> None:
+    """It is an event, recorded once; the edited content is still to be sent."""
     entry = an_entry(State.ENQUEUED, round=2, revision=2)
     late = replace(an_end(sent("late")), revision=1)
 
@@ -569,8 +566,8 @@ def test_a_late_success_of_an_earlier_revision_proves_nothing() -> None:
     assert types(change) == [EventType.RETRY_SCHEDULED]
 
 
-def test_a_proof_outlasts_a_late_success_of_an_earlier_revision() -> None:
-    """What is known of the present revision is not forgotten over it."""
+def test_proof_outlasts_a_late_success_of_an_earlier_revision() -> None:
+    """Evidence of the present revision is kept."""
     entry = an_open_entry(revision=2)
     finish(entry, replace(an_end(sent("now")), revision=2), owner=False, now=NOW)
     before = entry.evidence
@@ -606,10 +603,10 @@ _CANCELS: list[tuple[str, Entry, bool, CancelAnswer]] = [
     [case[1:] for case in _CANCELS],
     ids=[case[0] for case in _CANCELS],
 )
-def test_a_cancel_ends_what_waits_and_marks_what_is_in_flight(
+def test_cancel_ends_waiting_messages_and_marks_those_in_flight(
     entry: Entry, expected: CancelAnswer, *, leased: bool
 ) -> None:
-    """What may have been handed over is only marked: it may yet turn out to be sent."""
+    """A message that may have been handed over is only marked: it may still turn out to be sent."""
     state = entry.state
 
     answer, change = cancel(entry, leased=leased, now=NOW)
@@ -627,7 +624,7 @@ def test_a_cancel_ends_what_waits_and_marks_what_is_in_flight(
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
 @pytest.mark.parametrize("leased", [True, False])
-def test_what_is_finished_is_not_cancelled(state: State, *, leased: bool) -> None:
+def test_finished_message_is_not_cancelled(state: State, *, leased: bool) -> None:
     """Nothing changes."""
     entry = an_entry(state)
     before = deepcopy(entry)
@@ -636,8 +633,8 @@ def test_what_is_finished_is_not_cancelled(state: State, *, leased: bool) -> Non
     assert entry == before
 
 
-def test_a_cancel_is_marked_once() -> None:
-    """Asking again keeps the first time."""
+def test_cancel_is_marked_once() -> None:
+    """A repetition keeps the first time."""
     entry = an_open_entry(cancel_requested_at=NOW - 9)
 
     assert cancel(entry, leased=True, now=NOW) == (CancelAnswer.REQUESTED, None)
@@ -658,7 +655,7 @@ def test_a_cancel_is_marked_once() -> None:
     ],
     ids=["in time", *sorted(FINISHED), "in flight", "in doubt", "running task"],
 )
-def test_what_is_in_time_finished_or_in_flight_does_not_expire(
+def test_message_in_time_finished_or_in_flight_does_not_expire(
     entry: Entry, *, leased: bool
 ) -> None:
     """A running send or an open attempt is left to its claimer."""
@@ -678,7 +675,7 @@ def test_what_is_in_time_finished_or_in_flight_does_not_expire(
     ],
     ids=["waiting", "claimed, not declared", "retry", "task, waiting"],
 )
-def test_what_waited_beyond_its_time_is_buried(entry: Entry, *, leased: bool) -> None:
+def test_overdue_message_becomes_a_dead_letter(entry: Entry, *, leased: bool) -> None:
     """EXPIRED, with a reason even if it was never tried."""
     change = expire(entry, leased=leased, now=NOW)
 
@@ -689,8 +686,8 @@ def test_what_waited_beyond_its_time_is_buried(entry: Entry, *, leased: bool) ->
     assert change.drop_job
 
 
-def test_an_expired_message_keeps_its_last_failure() -> None:
-    """People want to know what kept it from being sent."""
+def test_expired_message_keeps_its_last_failure() -> None:
+    """It says why the message was not sent."""
     entry = an_entry(State.RETRY_SCHEDULED, expires_at=NOW, failure=a_failure(), charged=3)
 
     change = expire(entry, leased=False, now=NOW)
@@ -699,7 +696,7 @@ def test_an_expired_message_keeps_its_last_failure() -> None:
     assert change.buried == (DeadReason.EXPIRED, a_failure(), 3)
 
 
-def test_what_was_to_be_cancelled_is_cancelled_instead() -> None:
+def test_message_to_be_cancelled_is_cancelled_instead() -> None:
     """Its cancel was only waiting for the attempt to end."""
     entry = an_entry(declares=False, expires_at=NOW, cancel_requested_at=NOW - 1)
 
@@ -713,8 +710,8 @@ def test_what_was_to_be_cancelled_is_cancelled_instead() -> None:
 
 
 @pytest.mark.parametrize("state", sorted(DEAD))
-def test_a_redrive_starts_a_new_round(state: State) -> None:
-    """A new ttl, no charges and no doubts; what was attempted stays counted, old evidence is done with."""
+def test_redrive_starts_a_new_round(state: State) -> None:
+    """A new ttl, no charges and no doubts; attempts stay counted, old evidence no longer counts."""
     entry = an_entry(
         state,
         attempts=6,
@@ -742,8 +739,8 @@ def test_a_redrive_starts_a_new_round(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - FINISHED))
-def test_what_is_redriven_already_is_left_alone(state: State) -> None:
-    """It is on its way, wherever it stands."""
+def test_redriven_message_is_not_redriven_again(state: State) -> None:
+    """It is in flight, in any state."""
     entry = an_entry(state, round=2)
     before = deepcopy(entry)
 
@@ -754,8 +751,8 @@ def test_what_is_redriven_already_is_left_alone(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(DEAD))
-def test_what_has_no_content_is_not_redriven(state: State) -> None:
-    """There is nothing to send once the body is past its retention."""
+def test_message_without_content_is_not_redriven(state: State) -> None:
+    """Its body was pruned."""
     entry = an_entry(state)
     before = deepcopy(entry)
 
@@ -765,8 +762,8 @@ def test_what_has_no_content_is_not_redriven(state: State) -> None:
     assert entry == before
 
 
-def test_what_has_changed_since_it_was_read_is_not_redriven() -> None:
-    """What somebody else made of it meanwhile must not be lost."""
+def test_outdated_redrive_is_refused() -> None:
+    """An edit made meanwhile must not be lost."""
     entry = an_entry(State.FAILED)
     before = deepcopy(entry)
 
@@ -777,8 +774,8 @@ def test_what_has_changed_since_it_was_read_is_not_redriven() -> None:
     assert entry == before
 
 
-def test_a_redrive_with_new_content_says_which_revision() -> None:
-    """Whoever reads the timeline knows where the content changed."""
+def test_redrive_with_new_content_records_the_revision() -> None:
+    """The timeline shows where the content changed."""
     entry = an_entry(State.FAILED)
 
     _, change = redrive(
@@ -790,16 +787,16 @@ def test_a_redrive_with_new_content_says_which_revision() -> None:
     assert change == Change((Stamped(EventType.ENQUEUED, told, NOW),))
 
 
-def test_a_restored_dead_letter_keeps_its_time_unless_it_is_over() -> None:
-    """What was put back is not to be dropped at once."""
+def test_restored_dead_letter_keeps_its_time_unless_it_is_over() -> None:
+    """It must not be deleted at once."""
     assert restored_ttl(NOW - 5, 10, NOW) == 10
     assert restored_ttl(NOW - 10, 10, NOW) == 20
     assert restored_ttl(NOW - 95, 10, NOW) == 105
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - DEAD))
-def test_only_the_dead_are_redriven(state: State) -> None:
-    """Anything else has no dead letter to send round."""
+def test_only_dead_messages_are_redriven(state: State) -> None:
+    """Others have no dead letter."""
     entry = an_entry(state)
     before = deepcopy(entry)
 
@@ -808,8 +805,8 @@ def test_only_the_dead_are_redriven(state: State) -> None:
 
 
 @pytest.mark.parametrize("verdict", [sent("id"), retry()], ids=["sent", "retry"])
-def test_an_attempt_that_was_never_declared_cannot_end(verdict: Verdict) -> None:
-    """It would be a move that the table does not have: refused aloud, and nothing is changed."""
+def test_undeclared_attempt_cannot_end(verdict: Verdict) -> None:
+    """The table has no such transition: an error, and nothing is changed."""
     entry = an_entry()
     before = deepcopy(entry)
 
@@ -819,12 +816,12 @@ def test_an_attempt_that_was_never_declared_cannot_end(verdict: Verdict) -> None
     assert entry == before
 
 
-# --- in doubt, whatever ended it
+# --- in doubt, with any cause of the end
 
 
 @pytest.mark.parametrize("reason", [each for each in DeadReason if each is not DeadReason.IN_DOUBT])
-def test_what_may_have_been_handed_over_ends_in_doubt_whatever_ended_it(reason: DeadReason) -> None:
-    """Timeline and dead letter tell both: that it is in doubt, and what ended it."""
+def test_possibly_handed_over_message_ends_in_doubt(reason: DeadReason) -> None:
+    """Timeline and dead letter have both: the doubt, and the cause of the end."""
     entry = an_open_entry(ME, in_doubt=1)
     failure = a_failure(code="RESEND_INVALID_IDEMPOTENT_REQUEST")
 
@@ -839,7 +836,7 @@ def test_what_may_have_been_handed_over_ends_in_doubt_whatever_ended_it(reason: 
     assert entry.state is (State.EXPIRED if reason is DeadReason.EXPIRED else State.FAILED)
 
 
-def test_a_doubt_that_ends_a_message_counts_with_it() -> None:
+def test_doubt_that_ends_a_message_is_counted() -> None:
     """An open attempt that is found is a doubt, also where a validation ends the message."""
     entry = an_open_entry(ME, in_doubt=0)
     end = an_end(dead(DeadReason.VALIDATION_FAILED), in_doubt=1)
@@ -851,8 +848,8 @@ def test_a_doubt_that_ends_a_message_counts_with_it() -> None:
     assert change.buried.reason is DeadReason.IN_DOUBT
 
 
-def test_what_expires_while_it_waits_after_a_doubt_ends_in_doubt() -> None:
-    """By the upkeep alone, without a claimer."""
+def test_message_that_expires_after_a_doubt_ends_in_doubt() -> None:
+    """By maintenance alone, without a claimer."""
     entry = an_entry(State.RETRY_SCHEDULED, in_doubt=1, expires_at=NOW, failure=a_failure())
 
     change = expire(entry, leased=False, now=NOW)
@@ -863,8 +860,7 @@ def test_what_expires_while_it_waits_after_a_doubt_ends_in_doubt() -> None:
     assert change.events[-1].metadata["endedBy"] == "expired"
 
 
-def test_where_there_is_no_doubt_the_reason_is_what_ended_it() -> None:
-    """And nothing else is told."""
+def test_reason_without_a_doubt_is_the_cause_alone() -> None:
     entry = an_open_entry(ME)
 
     _, change = finish(entry, an_end(dead()), owner=True, now=NOW)
@@ -873,12 +869,13 @@ def test_where_there_is_no_doubt_the_reason_is_what_ended_it() -> None:
     assert "endedBy" not in change.events[-1].metadata
 
 
-# --- what an application asks for -----------------------------------------------------------------
+# --- requests of an application
+# -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", [*FINISHED, State.SENT_ATTEMPT])
-def test_what_is_finished_or_being_sent_is_neither_rescheduled_nor_marked(state: State) -> None:
-    """The attempt that is under way decides; what has ended stays as it is."""
+def test_finished_or_in_flight_message_is_neither_rescheduled_nor_marked(state: State) -> None:
+    """The attempt in flight decides; a finished message is not changed."""
     entry = an_entry(state)
     before = deepcopy(entry)
 
@@ -888,7 +885,7 @@ def test_what_is_finished_or_being_sent_is_neither_rescheduled_nor_marked(state:
 
 
 @pytest.mark.parametrize("state", [State.ENQUEUED, State.RETRY_SCHEDULED])
-def test_what_is_rescheduled_has_its_whole_life_before_it(state: State) -> None:
+def test_rescheduled_message_has_its_whole_lifetime(state: State) -> None:
     """It does not expire while it is to wait, nor sooner than it would have."""
     later, sooner = an_entry(state), an_entry(state)
     expiry = later.expires_at
@@ -907,7 +904,7 @@ def _marked(entry: Entry, wait: timedelta | None, reason: str | None = "no") -> 
     return change
 
 
-def test_a_failure_that_was_marked_is_charged_and_waited_for() -> None:
+def test_marked_failure_is_charged_and_delayed() -> None:
     """As one of a worker's: the attempt was the application's own."""
     entry = an_entry(attempts=1, charged=1)
 
@@ -930,10 +927,10 @@ def test_a_failure_that_was_marked_is_charged_and_waited_for() -> None:
         (timedelta(milliseconds=TTL_MS), State.EXPIRED, DeadReason.EXPIRED),
     ],
 )
-def test_the_last_failure_that_was_marked_is_final(
+def test_last_marked_failure_is_final(
     wait: timedelta | None, state: State, reason: DeadReason
 ) -> None:
-    """And so is one whose wait would outlast it."""
+    """And so is one whose delay would outlast the message."""
     entry = an_entry()
 
     change = _marked(entry, wait)
@@ -944,8 +941,8 @@ def test_the_last_failure_that_was_marked_is_final(
     assert change.buried.reason is reason
 
 
-def test_a_late_success_beats_a_failure_that_was_marked() -> None:
-    """The mail is out, whatever the application saw."""
+def test_late_success_beats_a_marked_failure() -> None:
+    """The mail was delivered, despite the application's report."""
     entry = an_entry(State.RETRY_SCHEDULED, attempts=1, evidence='["other", "sandbox", "id", 1]')
 
     _marked(entry, None)
@@ -962,8 +959,8 @@ def test_a_late_success_beats_a_failure_that_was_marked() -> None:
         ("x" * 600, "x" * 500),
     ],
 )
-def test_the_reason_that_was_given_is_kept(told: str | None, kept: str) -> None:
-    """As much of it as a reason may have."""
+def test_given_reason_is_kept(told: str | None, kept: str) -> None:
+    """Up to the length limit of a reason."""
     entry = an_entry()
 
     _marked(entry, timedelta(seconds=1), told)

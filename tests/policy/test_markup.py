@@ -1,4 +1,4 @@
-"""Tags as every client may read them: none is missed, and the work grows as the source does."""
+"""Tags as every client may read them: none is missed, and the work grows linearly with the source."""
 
 import pytest
 import selectolax.lexbor
@@ -19,7 +19,7 @@ def names(source: str) -> list[str]:
 
 
 def test_attributes_are_read_as_they_are_written() -> None:
-    """Quoted or bare, with and without a value, parted by anything that parts them."""
+    """Quoted or bare, with and without a value, with any separator."""
     [tag] = tags("<A b='1' C=\"2\"d = 3/e/f\ng=\t'>' =h i=>x")
 
     assert tag.name == "a"
@@ -57,13 +57,13 @@ def test_attributes_are_read_as_they_are_written() -> None:
         ("<b a='", ["b"]),
     ],
 )
-def test_whatever_some_client_takes_for_a_tag_is_read(source: str, read: list[str]) -> None:
-    """What hides a tag from one client may be text for another."""
+def test_every_tag_of_any_client_is_read(source: str, read: list[str]) -> None:
+    """A tag hidden from one client may be visible to another."""
     assert names(source) == read
 
 
-def test_the_text_of_a_style_is_read_once() -> None:
-    """However many tags are in it."""
+def test_text_of_a_style_is_read_once() -> None:
+    """With any number of tags in it."""
     [outer, inner, last] = tags("<style>a<style>b</style><style>c")
 
     assert (outer.css, inner.css) == ("a<style>b", "")
@@ -81,7 +81,7 @@ UNITS = [
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("end", ["", "-->", ">", "\"'>", "</xmp></style>"])
-def test_work_grows_as_the_source_does(unit: str, end: str) -> None:
+def test_work_grows_linearly_with_the_source(unit: str, end: str) -> None:
     """Twice the source is at most twice the work, and a little: no reading is followed twice."""
 
     def work(count: int) -> tuple[int, int]:

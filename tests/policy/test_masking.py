@@ -1,4 +1,4 @@
-"""Addresses of servers as people and logs may see them."""
+"""Server addresses as people and logs may see them."""
 
 import pytest
 from hypothesis import given
@@ -46,8 +46,8 @@ from carteiro.policy.masking import HARMLESS, masked_text, masked_url, place_of,
         ("kafka:9092,user:s3cret@other:9092", "***@other:9092"),
     ],
 )
-def test_what_is_not_known_to_be_harmless_is_masked(url: str, shown: str) -> None:
-    """A password wherever it stands, whatever it holds; the rest is there to be recognised by."""
+def test_only_known_harmless_parts_are_shown(url: str, shown: str) -> None:
+    """A password is masked in any place; the rest is there to be recognised by."""
     assert masked_url(url) == shown
 
 
@@ -56,8 +56,8 @@ def test_what_is_not_known_to_be_harmless_is_masked(url: str, shown: str) -> Non
     st.text("/@:?#&=;%aA1 ", max_size=8),
     st.text("/@:?#&=;%aA1 ", max_size=8),
 )
-def test_no_password_gets_through(scheme: str, before: str, after: str) -> None:
-    """Whatever stands around it, as long as a server comes behind it."""
+def test_password_never_gets_through(scheme: str, before: str, after: str) -> None:
+    """With any text around it, as long as a server comes behind it."""
     secret = f"{before}Xs3cretX{after}"
 
     for url in (
@@ -68,8 +68,8 @@ def test_no_password_gets_through(scheme: str, before: str, after: str) -> None:
         assert "s3cret" not in place_of(url)
 
 
-def test_texts_of_libraries_lose_addresses_and_quotes() -> None:
-    """They quote what they were given."""
+def test_addresses_and_quotes_are_removed_from_library_errors() -> None:
+    """They quote their input."""
     proxy = 'cannot connect to "http://ana:s3cret@proxy:8080/": refused'
 
     assert masked_text(proxy) == 'cannot connect to "http://ana:***@proxy:8080/": refused'
@@ -79,5 +79,5 @@ def test_texts_of_libraries_lose_addresses_and_quotes() -> None:
 
 
 def test_names_are_compared_in_lower_case() -> None:
-    """Else one of the list would never match."""
+    """Otherwise one of the list would never match."""
     assert {each.lower() for each in HARMLESS} == HARMLESS

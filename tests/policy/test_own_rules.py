@@ -1,4 +1,4 @@
-"""Rules that an operator writes: when they fit, what they change, and which patterns are too dear."""
+"""Custom rules of an operator: conditions, effects, and patterns that are too expensive."""
 
 import re
 from datetime import timedelta
@@ -26,7 +26,7 @@ SECOND = timedelta(seconds=1)
 
 
 def a_rule(**conditions: object) -> OwnRule:
-    """One that lets pass what it fits."""
+    """A rule that makes its matches retryable."""
     meaning = {"category": Category.TRANSIENT_ERROR, "retryable": True, "scope": Scope.DESTINATION}
     return OwnRule("moving", **(meaning | conditions))  # type: ignore[arg-type]
 
@@ -54,8 +54,8 @@ UNFIT = [
 
 
 @pytest.mark.parametrize("conditions", FITTING, ids=str)
-def test_a_rule_decides_where_all_its_conditions_hold(conditions: dict[str, object]) -> None:
-    """The verdict is the rule's, and names it; what was said stays."""
+def test_rule_decides_where_all_its_conditions_hold(conditions: dict[str, object]) -> None:
+    """The verdict is the rule's, and names it; the original answer stays."""
     failure = overruled(SAID, [a_rule(**conditions)], provider="smtp", mx=HOST)
 
     assert (failure.category, failure.retryable) == (Category.TRANSIENT_ERROR, True)
@@ -68,13 +68,13 @@ def test_a_rule_decides_where_all_its_conditions_hold(conditions: dict[str, obje
 
 
 @pytest.mark.parametrize("conditions", UNFIT, ids=str)
-def test_a_rule_is_silent_where_one_condition_does_not_hold(conditions: dict[str, object]) -> None:
-    """The verdict stays as it was."""
+def test_rule_does_not_apply_where_one_condition_fails(conditions: dict[str, object]) -> None:
+    """The verdict stays."""
     assert overruled(SAID, [a_rule(**conditions)], provider="smtp", mx=HOST) is SAID
 
 
-def test_the_first_rule_that_fits_decides() -> None:
-    """Order is the operator's."""
+def test_first_matching_rule_decides() -> None:
+    """The order is the operator's."""
     rules = [
         a_rule(code="554"),
         OwnRule(
@@ -92,8 +92,8 @@ def test_the_first_rule_that_fits_decides() -> None:
     assert (failure.rule, failure.retryable) == ("own.first", False)
 
 
-def test_an_outcome_follows_its_failure() -> None:
-    """What may pass now is deferred, what may not is rejected; a longer wait stays."""
+def test_outcome_follows_its_failure() -> None:
+    """A retryable one is deferred, another is rejected; a longer delay stays."""
     giving_up = OwnRule("no", Category.PERMANENT_ERROR, retryable=False, scope=Scope.RECIPIENT)
 
     def ruled(outcome: object, rule: OwnRule) -> object:
@@ -111,8 +111,8 @@ def test_an_outcome_follows_its_failure() -> None:
     assert ruled(Taken("1"), a_rule()) == Taken("1")
 
 
-def test_what_is_in_doubt_stays_so() -> None:
-    """No rule knows what became of a mail that nobody answered for."""
+def test_doubt_stays_a_doubt() -> None:
+    """No rule knows the result of an unanswered mail."""
     outcome = Unknown(SAID)
 
     assert overruled_outcome(outcome, [a_rule()], provider="smtp") is outcome
@@ -132,7 +132,7 @@ def test_what_is_in_doubt_stays_so() -> None:
         ".{0,40}.{0,40}x",
     ],
 )
-def test_a_cheap_pattern_is_taken(text: str) -> None:
+def test_cheap_pattern_is_accepted(text: str) -> None:
     """In any case of letters."""
     assert bounded_pattern(text).flags & re.IGNORECASE
 
@@ -154,7 +154,7 @@ def test_a_cheap_pattern_is_taken(text: str) -> None:
         ("x" * 201, "at most 200"),
     ],
 )
-def test_a_pattern_that_could_take_long_is_refused(text: str, says: str) -> None:
+def test_expensive_pattern_is_refused(text: str, says: str) -> None:
     """A server that knows the pattern must not be able to stop us."""
     with pytest.raises(ValueError, match=says):
         bounded_pattern(text)
@@ -184,8 +184,8 @@ def test_a_pattern_that_could_take_long_is_refused(text: str, says: str) -> None
         ("RESEND_BRAND_NEW_THING", ""),
     ],
 )
-def test_a_code_that_an_answer_may_have_is_taken(code: str, provider: str) -> None:
-    """Also one that is new, if it is like none that is known."""
+def test_possible_code_is_accepted(code: str, provider: str) -> None:
+    """Also a new one, if it is similar to no known one."""
     refuse_unfit(code, provider)
 
 
@@ -205,15 +205,13 @@ def test_a_code_that_an_answer_may_have_is_taken(code: str, provider: str) -> No
         ("5.7.1", "", "such as 550"),
     ],
 )
-def test_a_code_that_no_answer_has_is_refused_with_what_was_meant(
-    code: str, provider: str, says: str
-) -> None:
-    """Such a rule would never fit, and nobody would notice."""
+def test_impossible_code_is_refused_with_a_suggestion(code: str, provider: str, says: str) -> None:
+    """Such a rule would silently never match."""
     with pytest.raises(ValueError, match=says):
         refuse_unfit(code, provider)
 
 
 @pytest.mark.parametrize("failure", KNOWN, ids=lambda each: each.code)
-def test_every_code_that_comes_with_us_can_be_waited_for(failure: Failure) -> None:
+def test_every_known_code_can_be_used_in_a_rule(failure: Failure) -> None:
     """Of SES and of Resend."""
     refuse_unfit(failure.code, provider_of(failure))

@@ -1,4 +1,4 @@
-"""How fast jobs may start, as tables of cases."""
+"""Rate limits of starts, as tables of cases."""
 
 from datetime import timedelta
 
@@ -22,12 +22,10 @@ NOW = 1_800_000_000 * SECOND_US
         (3.0, 333_333, 3),
         (0.25, 4 * SECOND_US, 1),  # less than one a second: still one at once
         (1.5, 666_667, 1),
-        (5e6, 1, SECOND_US),  # faster than microseconds tell: one each
+        (5e6, 1, SECOND_US),  # finer than a microsecond: one each
     ],
 )
-def test_a_rate_gives_one_seconds_worth_at_once(
-    rate: float, interval_us: int, at_once: int
-) -> None:
+def test_rate_allows_one_seconds_worth_at_once(rate: float, interval_us: int, at_once: int) -> None:
     """A full bucket holds a second's worth of tokens, at least one."""
     pace = Pace.per_second(rate)
 
@@ -35,7 +33,7 @@ def test_a_rate_gives_one_seconds_worth_at_once(
     assert pace.tokens(0, NOW) == at_once
 
 
-def test_what_was_drawn_is_gone_and_comes_back_one_by_one() -> None:
+def test_drawn_tokens_come_back_one_by_one() -> None:
     """Two a second: an empty bucket has one token after half a second, two after one."""
     pace = Pace.per_second(2.0)
     drawn = pace.drawn(0, NOW, 2)
@@ -46,15 +44,15 @@ def test_what_was_drawn_is_gone_and_comes_back_one_by_one() -> None:
     assert pace.wakes_at_us(drawn) == NOW + 500_000
 
 
-def test_an_idle_bucket_does_not_run_over() -> None:
-    """However long nothing was drawn, there is one second's worth."""
+def test_idle_bucket_does_not_overflow() -> None:
+    """After any pause there is one second's worth."""
     pace = Pace.per_second(2.0)
 
     assert pace.tokens(pace.drawn(0, NOW, 2), NOW + 3600 * SECOND_US) == 2
 
 
-def test_a_clock_that_stepped_back_does_not_stop_the_pace() -> None:
-    """A record far ahead is a clock's work: within one interval there is a token again."""
+def test_clock_that_stepped_back_does_not_stop_the_rate() -> None:
+    """A record far ahead is a clock error: within one interval there is a token again."""
     pace = Pace.per_second(2.0)
     drawn = pace.drawn(0, NOW, 2)
     yesterday = NOW - 86_400 * SECOND_US
@@ -66,8 +64,8 @@ def test_a_clock_that_stepped_back_does_not_stop_the_pace() -> None:
     rate=st.floats(0.01, 1000.0),
     asks=st.lists(st.tuples(st.integers(0, 3 * SECOND_US), st.integers(1, 50)), max_size=40),
 )
-def test_no_window_holds_more_than_its_share(rate: float, asks: list[tuple[int, int]]) -> None:
-    """Whoever asks when, at most burst + elapsed time's worth is ever drawn."""
+def test_window_never_holds_more_than_its_share(rate: float, asks: list[tuple[int, int]]) -> None:
+    """At any times, at most burst + elapsed time's worth is ever drawn."""
     pace = Pace.per_second(rate)
     now, record, total = NOW, 0, 0
     most_at_once = pace.tokens(0, NOW)
@@ -82,7 +80,7 @@ def test_no_window_holds_more_than_its_share(rate: float, asks: list[tuple[int, 
 
 
 @given(rate=st.floats(0.01, 1000.0), waits=st.lists(st.integers(0, 3 * SECOND_US), max_size=20))
-def test_the_wake_up_time_is_the_first_moment_with_a_token(rate: float, waits: list[int]) -> None:
+def test_wake_up_time_is_the_first_moment_with_a_token(rate: float, waits: list[int]) -> None:
     """Not a microsecond earlier, and then for sure."""
     pace = Pace.per_second(rate)
     now, record = NOW, 0
@@ -101,7 +99,7 @@ def test_the_wake_up_time_is_the_first_moment_with_a_token(rate: float, waits: l
 NOW_MS = NOW // 1000
 
 
-def test_a_send_limit_gives_its_whole_count_at_once_and_again_after_its_span() -> None:
+def test_send_limit_allows_its_whole_count_at_once_and_again_after_its_period() -> None:
     """100 in 60 s: all hundred now, none for a minute, then all hundred."""
     window = Window.of(SendLimit(100, timedelta(seconds=60)))
     draws = window.drawn([], NOW_MS, 100, "a")
@@ -111,8 +109,8 @@ def test_a_send_limit_gives_its_whole_count_at_once_and_again_after_its_span() -
     assert window.wakes_at(draws, NOW_MS) == NOW_MS + 60_000
 
 
-def test_what_a_claim_gave_back_can_be_drawn_again() -> None:
-    """The jobs of that claim alone; a draw of which nothing is left is forgotten."""
+def test_released_jobs_can_be_drawn_again() -> None:
+    """The jobs of that claim alone; an empty draw is forgotten."""
     draws = [Draw(1, 2, "a"), Draw(2, 3, "b")]
 
     assert undrawn(draws, "b", 1) == [Draw(1, 2, "a"), Draw(2, 2, "b")]
@@ -120,8 +118,8 @@ def test_what_a_claim_gave_back_can_be_drawn_again() -> None:
     assert undrawn(draws, "c", 1) == draws
 
 
-def test_draws_that_lie_ahead_count_as_drawn_now() -> None:
-    """The clock stepped back: they end after one span."""
+def test_draws_in_the_future_count_as_drawn_now() -> None:
+    """The clock stepped back: they end after one period."""
     assert stepped_back([Draw(1, 2, "a"), Draw(9, 3, "b")], 5) == [Draw(1, 2, "a"), Draw(5, 3, "b")]
 
 
@@ -130,10 +128,10 @@ def test_draws_that_lie_ahead_count_as_drawn_now() -> None:
     per_ms=st.integers(1, 5000),
     asks=st.lists(st.tuples(st.integers(0, 900), st.integers(1, 60), st.booleans()), max_size=300),
 )
-def test_no_span_holds_more_than_the_count(
+def test_period_never_holds_more_than_the_count(
     count: int, per_ms: int, asks: list[tuple[int, int, bool]]
 ) -> None:
-    """Whoever draws when, and gives back: never more than the count, and no more than a bounded memory."""
+    """With any draws and releases; the memory is bounded."""
     window = Window(count, per_ms)
     now, draws, kept = NOW_MS, list[Draw](), list[Draw]()
     for number, (wait, wanted, is_given_back) in enumerate(asks):
@@ -154,7 +152,7 @@ def test_no_span_holds_more_than_the_count(
 
 
 @pytest.mark.parametrize("count", [1, 100, 101, 1000, 20_000])
-def test_a_backlog_starts_at_the_full_rate(count: int) -> None:
+def test_backlog_starts_at_the_full_rate(count: int) -> None:
     """Ten workers that draw 5 at a time, each a hundred times as fast as the limit: within a hundredth of it."""
     window = Window(count, 60_000)
     now, draws, started = NOW_MS, list[Draw](), 0

@@ -1,4 +1,4 @@
-"""Who may attempt when the queue is kept apart: it is heard, and the ledger decides."""
+"""Attempts with a separate queue: the queue is asked, and the ledger decides."""
 
 from datetime import timedelta
 
@@ -58,13 +58,13 @@ def _end(verdict: Verdict) -> End:
 
 
 @pytest.mark.parametrize(("told", "owns"), [(True, True), (False, False), (None, True)])
-def test_the_queue_says_who_may_declare(*, told: bool | None, owns: bool) -> None:
-    """Where it cannot say, the entry parts those who try."""
+def test_queue_decides_which_claim_may_declare(*, told: bool | None, owns: bool) -> None:
+    """Where it cannot, the entry decides between the claims."""
     assert owns_start(_entry(), MINE, told=told, now=NOW) is owns
 
 
-def test_an_attempt_under_way_is_declared_whatever_the_queue_says() -> None:
-    """A queue that lost everything knows nothing of it; after its hold the queue is heard again."""
+def test_attempt_in_flight_is_declared_with_any_answer_of_the_queue() -> None:
+    """A queue that lost everything does not know it; after its hold the queue is asked again."""
     entry = _attempted(MINE)
 
     assert owns_start(entry, MINE, told=False, now=NOW)
@@ -72,14 +72,14 @@ def test_an_attempt_under_way_is_declared_whatever_the_queue_says() -> None:
 
 
 @pytest.mark.parametrize("told", [True, False, None])
-def test_an_attempt_under_way_is_settled_by_its_own_claim(*, told: bool | None) -> None:
-    """Its hold counts, whatever the queue says; and no other claim ends it."""
+def test_attempt_in_flight_is_settled_by_its_own_claim(*, told: bool | None) -> None:
+    """Its hold counts, with any answer of the queue; and no other claim ends it."""
     assert owns_end(_attempted(MINE), _end(sent()), told=told, now=NOW)
     assert not owns_end(_attempted(ANOTHER), _end(sent()), told=told, now=NOW)
 
 
-def test_after_its_hold_an_attempt_is_the_queues_to_give() -> None:
-    """Where the queue cannot say and nobody else has declared, it is still its own."""
+def test_queue_may_reassign_an_attempt_after_its_hold() -> None:
+    """Without an answer of the queue and without another declare, it is still its own."""
     later = NOW + HOLD_MS
 
     assert not owns_end(_attempted(MINE), _end(sent()), told=False, now=later)
@@ -89,22 +89,22 @@ def test_after_its_hold_an_attempt_is_the_queues_to_give() -> None:
 
 
 @pytest.mark.parametrize("told", [True, False, None])
-def test_what_was_settled_is_not_settled_again(*, told: bool | None) -> None:
-    """The queue may not have heard of it yet: a repetition is told by the entry."""
+def test_settled_message_is_not_settled_again(*, told: bool | None) -> None:
+    """The queue may be behind: the entry shows the repetition."""
     entry = _entry(state=State.RETRY_SCHEDULED, holder=MINE)
 
     assert not owns_end(entry, _end(retry()), told=told, now=NOW)
 
 
-def test_without_a_queue_only_what_needs_no_attempt_is_settled() -> None:
-    """A task that ran, a message that can never be sent: that is true whoever says it."""
+def test_settle_without_a_queue_needs_no_attempt() -> None:
+    """A task that ran, a message that can never be sent: true for any claim."""
     assert owns_end(_entry(declares=False), _end(sent()), told=None, now=NOW)
     assert owns_end(_entry(), _end(dead()), told=None, now=NOW)
     assert not owns_end(_entry(), _end(sent()), told=None, now=NOW)
 
 
-def test_a_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
-    """It is delayed to where the ledger has it; what the queue knew already is left to declare."""
+def test_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
+    """It is delayed to its time in the ledger; anything that the queue knew already is left to declare."""
     later = _entry(state=State.RETRY_SCHEDULED, due_at=NOW + 1000)
 
     assert not_yet(later, due_at=NOW, now=NOW) == NOW + 1000

@@ -1,4 +1,4 @@
-"""Waits that failures are known to need: they lengthen those of a preset, and only where they are asked for."""
+"""Delays that certain failures need: they lengthen those of a preset, only where configured."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -30,11 +30,11 @@ QUICK = [
 
 
 def minutes(failure: Failure, *failures: int) -> list[float]:
-    """The waits without any spread."""
+    """The delays without jitter."""
     return [wait_after(GATEWAY, failure, each, 0.0) / timedelta(minutes=1) for each in failures]
 
 
-def test_each_has_the_waits_of_its_kind() -> None:
+def test_each_kind_of_failure_has_its_delays() -> None:
     """They grow, and the last one repeats."""
     assert minutes(GREYLISTED, 1, 2, 3, 4, 5, 9) == [2, 5, 10, 20, 40, 40]
     assert minutes(TOO_FAST, 1, 2, 3) == minutes(RECIPIENT_RATE, 1, 2, 3) == [1, 2, 4]
@@ -42,22 +42,21 @@ def test_each_has_the_waits_of_its_kind() -> None:
 
 
 @pytest.mark.parametrize("failure", QUICK, ids=lambda each: each.rule)
-def test_what_may_pass_in_seconds_waits_as_the_preset_says(failure: Failure) -> None:
-    """Patience is for those who ask for it."""
+def test_failure_that_may_pass_in_seconds_waits_as_the_preset_says(failure: Failure) -> None:
     assert wait_after(GATEWAY, failure, 1, 0.5) == GATEWAY.delay(1, 0.5)
 
 
 @pytest.mark.parametrize("failure", [GREYLISTED, FULL, TOO_FAST], ids=lambda each: each.rule)
-def test_without_patience_the_preset_alone_decides(failure: Failure) -> None:
-    """As it is unless it is set."""
+def test_preset_alone_decides_without_patience(failure: Failure) -> None:
+    """The default."""
     usual = PRESETS["gateway"]
 
     assert wait_after(usual, failure, 1, 0.5) == usual.delay(1, 0.5) == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
-def test_a_wait_is_lengthened_and_never_shortened(chance: float) -> None:
-    """By less than a quarter, so that messages which were refused together part; a longer preset stays."""
+def test_delay_is_lengthened_and_never_shortened(chance: float) -> None:
+    """By less than a quarter, so that messages refused together spread; a longer preset stays."""
     patient = replace(PRESETS["transactional"], is_patient=True)
 
     assert timedelta(minutes=2) <= wait_after(GATEWAY, GREYLISTED, 1, chance)

@@ -1,4 +1,4 @@
-"""How many messages a tenant may hand in, window by window."""
+"""Admission limits of a tenant, window by window."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def _tally(at: datetime, count: int) -> Tally:
         (ApiLimits(3, 9, 2), 2, _NOON + timedelta(hours=12)),
     ],
 )
-def test_the_full_window_that_opens_last_is_told(
+def test_full_window_that_opens_last_is_reported(
     limits: ApiLimits, limit: int, resets_at: datetime
 ) -> None:
     """With nothing remaining, and the time to its end."""
@@ -40,12 +40,12 @@ def test_the_full_window_that_opens_last_is_told(
 
 
 @pytest.mark.parametrize("limits", [ApiLimits(None, None, None), ApiLimits(4, 4, 4)])
-def test_while_no_window_is_full_there_is_nothing_to_tell(limits: ApiLimits) -> None:
-    """No limit is never full."""
+def test_nothing_is_reported_while_no_window_is_full(limits: ApiLimits) -> None:
+    """An unlimited window is never full."""
     assert _tally(_NOON, 3).judge(limits) is None
 
 
-def test_of_windows_that_end_together_the_longest_is_told() -> None:
+def test_longest_of_windows_that_end_together_is_reported() -> None:
     """In the last minute of a day all three end at midnight."""
     now = _NOON + timedelta(hours=11, minutes=59, seconds=30)
 
@@ -65,10 +65,10 @@ def test_of_windows_that_end_together_the_longest_is_told() -> None:
         (timedelta(hours=12), ApiLimits(None, None, 2), False),
     ],
 )
-def test_what_was_kept_counts_while_its_window_is_open(
+def test_stored_counts_are_valid_while_their_window_is_open(
     later: timedelta, limits: ApiLimits, is_full: bool
 ) -> None:
-    """The rows of a store tell the same as the tally that made them."""
+    """The rows of a store give the same answer as the original tally."""
     kept = _tally(_NOON, 2).rows()
 
     told = Tally(_ms(_NOON + later), kept).judge(limits)

@@ -1,4 +1,4 @@
-"""How fast a provider is called by all together: tables of cases, and what holds whatever happens."""
+"""Call rate of a provider across all processes: tables of cases, and properties."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -37,20 +37,20 @@ def a_rate(**facts: object) -> Rate:
 def drawn_by(
     record: Rate, count: int, now_us: int = NOW, *, process: str = "one", **told: Any
 ) -> tuple[Drawn, Rate]:
-    """What a process draws."""
+    """The draw of a process."""
     return draw(record, count, now_us, process=process, stay=STAY, **told)
 
 
-def test_without_a_ceiling_all_is_granted() -> None:
-    """And nobody waits."""
+def test_all_calls_are_granted_without_a_ceiling() -> None:
+    """Without a delay."""
     drawn, record = drawn_by(fresh("smtp"), 1000)
 
     assert drawn == Drawn(1000, None, timedelta(0), 1)
     assert rate_at(record, NOW) is None
 
 
-def test_a_seconds_worth_is_there_at_once_and_then_one_by_one() -> None:
-    """Who has drawn all is told when the next one is due."""
+def test_one_seconds_worth_is_available_at_once_and_then_one_by_one() -> None:
+    """An empty draw has the time of the next call."""
     all_of_it, record = drawn_by(fresh("ses"), 100, ceiling=10.0)
     nothing, record = drawn_by(record, 1)
     later, _ = drawn_by(record, 100, NOW + SECOND_US // 2)
@@ -60,8 +60,7 @@ def test_a_seconds_worth_is_there_at_once_and_then_one_by_one() -> None:
     assert later.granted == 5
 
 
-def test_what_is_left_needs_no_wait() -> None:
-    """There is more to be had at once."""
+def test_remaining_tokens_need_no_wait() -> None:
     drawn, _ = drawn_by(fresh("ses"), 4, ceiling=10.0)
 
     assert (drawn.granted, drawn.wait) == (4, timedelta(0))
@@ -77,7 +76,7 @@ def test_each_process_has_its_share(others: int, granted: int) -> None:
     assert (drawn.granted, drawn.processes) == (granted, others + 1)
 
 
-def test_a_process_counts_until_its_stay_ends_or_it_leaves() -> None:
+def test_process_counts_until_its_stay_ends_or_it_leaves() -> None:
     """One that was killed frees its share by itself."""
     _, record = drawn_by(fresh("ses"), 1, process="killed")
     _, record = drawn_by(record, 1, process="stopped")
@@ -90,7 +89,7 @@ def test_a_process_counts_until_its_stay_ends_or_it_leaves() -> None:
 
 
 def test_throttling_halves_the_rate_once_a_second() -> None:
-    """A burst of such answers is one."""
+    """A burst of such answers counts as one."""
     record = throttled(a_rate(), NOW, going=3.0)
     again = throttled(record, NOW + SECOND_US - 1, going=3.0)
     later = throttled(again, NOW + SECOND_US, going=3.0)
@@ -100,15 +99,15 @@ def test_throttling_halves_the_rate_once_a_second() -> None:
     assert rate_at(later, NOW + SECOND_US) == (5.0 + 0.5) / 2
 
 
-def test_what_was_throttled_is_not_called_at_once() -> None:
-    """Whatever the bucket held is gone."""
+def test_throttled_provider_is_not_called_at_once() -> None:
+    """The bucket is emptied."""
     drawn, _ = drawn_by(throttled(a_rate(), NOW, going=3.0), 10)
 
     assert (drawn.granted, drawn.wait) == (0, timedelta(milliseconds=200))
 
 
-def test_it_climbs_by_a_twentieth_a_second_up_to_its_ceiling() -> None:
-    """Slowly: it has just said that this is too fast."""
+def test_rate_climbs_by_a_twentieth_a_second_up_to_its_ceiling() -> None:
+    """Slowly: the provider has just said that this is too fast."""
     record = throttled(a_rate(), NOW, going=3.0)
 
     climb = [rate_at(record, NOW + n * SECOND_US) for n in (0, 1, 2, 9, 10, 100)]
@@ -116,8 +115,8 @@ def test_it_climbs_by_a_twentieth_a_second_up_to_its_ceiling() -> None:
     assert climb == [5.0, 5.5, 6.0, 9.5, 10.0, 10.0]
 
 
-def test_without_a_ceiling_it_is_as_fast_as_it_was_and_then_free_again() -> None:
-    """Half of how fast it went; free when it was twice as fast without a complaint."""
+def test_rate_without_a_ceiling_recovers_and_is_lifted() -> None:
+    """It starts at half its speed; free when it was twice as fast without throttling."""
     record = throttled(fresh("smtp"), NOW, going=40.0)
 
     climb = [rate_at(record, NOW + n * SECOND_US) for n in (0, 1, 10, 29, 30)]
@@ -126,8 +125,8 @@ def test_without_a_ceiling_it_is_as_fast_as_it_was_and_then_free_again() -> None
     assert drawn_by(record, 500, NOW + 30 * SECOND_US)[1].cut_to is None
 
 
-def test_it_never_stands_still() -> None:
-    """However often it throttles."""
+def test_rate_never_reaches_zero() -> None:
+    """After any number of throttlings."""
     record = a_rate(ceiling=1.0)
     for second in range(10):
         record = throttled(record, NOW + second * SECOND_US, going=1.0)
@@ -135,8 +134,8 @@ def test_it_never_stands_still() -> None:
     assert (rate_at(record, NOW + 9 * SECOND_US) or 0) >= SLOWEST
 
 
-def test_a_ceiling_is_what_was_told_last_and_is_forgotten_with_those_who_knew() -> None:
-    """Who does not know one changes none; who knows that there is none lifts it."""
+def test_ceiling_is_the_last_reported_one_and_is_forgotten_with_its_reporters() -> None:
+    """A process that does not know one changes none; one that knows that there is none lifts it."""
     record = a_rate()
 
     assert drawn_by(record, 0)[1].ceiling == 10.0
@@ -145,15 +144,15 @@ def test_a_ceiling_is_what_was_told_last_and_is_forgotten_with_those_who_knew() 
     assert drawn_by(record, 0, NOW + 2 * SECOND_US)[1].ceiling is None
 
 
-def test_it_is_shown_as_it_is_now() -> None:
-    """Also before somebody draws."""
+def test_rate_is_shown_as_of_now() -> None:
+    """Also before the next draw."""
     seen = shown(throttled(a_rate(), NOW, going=3.0), NOW + 2 * SECOND_US)
 
     assert (seen.provider, seen.rate, seen.ceiling, seen.processes) == ("ses", 6.0, 10.0, 0)
 
 
-def test_a_clock_that_steps_back_wedges_nothing() -> None:
-    """Neither the next token, nor the climb, nor who counts."""
+def test_clock_that_steps_back_blocks_nothing() -> None:
+    """Neither the next token, nor the climb, nor the members."""
     _, record = drawn_by(throttled(a_rate(), NOW, going=3.0), 10)
     back = NOW - 3600 * SECOND_US
 
@@ -165,7 +164,7 @@ def test_a_clock_that_steps_back_wedges_nothing() -> None:
 
 _MOVES = st.lists(
     st.tuples(
-        st.integers(0, 2 * SECOND_US),  # how long after the one before
+        st.integers(0, 2 * SECOND_US),  # time since the one before
         st.sampled_from(["one", "two", "three"]),
         st.integers(0, 50),
         st.booleans(),  # throttled before
@@ -176,7 +175,7 @@ _MOVES = st.lists(
 
 
 @given(ceiling=st.floats(0.2, 200.0), moves=_MOVES)
-def test_together_they_stay_within_the_rate(
+def test_total_stays_within_the_rate(
     ceiling: float, moves: list[tuple[int, str, int, bool]]
 ) -> None:
     """Over any time: no more than the ceiling, and one second's worth ahead."""
@@ -200,10 +199,8 @@ def test_together_they_stay_within_the_rate(
         st.tuples(st.integers(-(10**10), 10**7), st.booleans()), min_size=1, max_size=30
     ),
 )
-def test_whatever_the_clock_does_the_next_call_is_near(
-    rate: float, steps: list[tuple[int, bool]]
-) -> None:
-    """Nobody ever waits longer than the slowest rate makes them, and every stay ends."""
+def test_next_call_is_near_with_any_clock(rate: float, steps: list[tuple[int, bool]]) -> None:
+    """No wait is longer than that of the slowest rate, and every stay ends."""
     record, now = fresh("ses"), NOW
     for step, is_throttled in steps:
         now += step

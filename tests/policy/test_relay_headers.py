@@ -1,4 +1,4 @@
-"""Headers by which a message steers a relay."""
+"""Headers by which a message controls a relay."""
 
 import pytest
 
@@ -29,8 +29,8 @@ from carteiro.policy.relay_headers import steers_relay
         "X-MS-Exchange-Organization-SCL",
     ],
 )
-def test_orders_to_a_relay_are_known(name: str) -> None:
-    """However their letters are cased."""
+def test_relay_headers_are_known(name: str) -> None:
+    """In any case."""
     assert steers_relay(name)
 
 
@@ -50,6 +50,6 @@ def test_orders_to_a_relay_are_known(name: str) -> None:
         "List-Unsubscribe",
     ],
 )
-def test_headers_of_the_senders_own_are_none(name: str) -> None:
-    """They mean something to the recipient, or to nobody."""
+def test_other_custom_headers_are_allowed(name: str) -> None:
+    """They are for the recipient, or for nobody."""
     assert not steers_relay(name)

@@ -1,4 +1,4 @@
-"""When to try again: the documented delays, their bounds, and what counts as a failed attempt."""
+"""Retries: the documented delays, their bounds, and the failures that count."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def a_failure(scope: Scope) -> Failure:
 
 
 def milliseconds(number: float) -> timedelta:
-    """A wait."""
+    """A delay in milliseconds."""
     return timedelta(milliseconds=number)
 
 
@@ -57,10 +57,10 @@ def milliseconds(number: float) -> timedelta:
         ("tickets", 6, 22_500, 30_000, 37_500),
     ],
 )
-def test_a_preset_waits_as_documented(
+def test_preset_has_its_documented_delays(
     preset: PresetName, failed: int, lowest: int, middle: int, highest: int
 ) -> None:
-    """Each preset's wait doubles or follows its table, is capped, and only then spread by the jitter."""
+    """Each doubles or follows its table, is capped, and only then spread by the jitter."""
     policy = PRESETS[preset]
 
     waits = [policy.delay(failed, chance) for chance in (LOWEST, MIDDLE, HIGHEST)]
@@ -69,7 +69,7 @@ def test_a_preset_waits_as_documented(
 
 
 def test_presets_allow_the_documented_number_of_attempts() -> None:
-    """The last attempt is the last: three retries after the first one make four attempts."""
+    """Three retries after the first attempt make four attempts."""
     attempts = {name: policy.max_attempts for name, policy in PRESETS.items()}
 
     assert attempts == {
@@ -84,21 +84,18 @@ def test_presets_allow_the_documented_number_of_attempts() -> None:
 
 @pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
 def test_every_preset_resends_once_in_doubt_and_charges_all(policy: RetryPolicy) -> None:
-    """What a preset does not say of itself is the same for all of them."""
+    """These defaults are the same for all presets."""
     assert (policy.max_in_doubt_resends, policy.charge) == (1, "all")
 
 
 @pytest.mark.parametrize(
     ("environment", "preset"), [("development", "development"), ("production", "gateway")]
 )
-def test_the_environment_names_the_default_preset(
-    environment: Environment, preset: PresetName
-) -> None:
-    """Who names no preset gets the one of the environment."""
+def test_environment_names_the_default_preset(environment: Environment, preset: PresetName) -> None:
     assert default_preset(environment) == preset
 
 
-def test_without_a_charged_failure_the_wait_is_the_first_one() -> None:
+def test_first_delay_applies_without_a_charged_failure() -> None:
     """An unknown outcome waits too, although nothing was charged yet."""
     doubling, table = PRESETS["gateway"], PRESETS["pipeline"]
 
@@ -106,26 +103,26 @@ def test_without_a_charged_failure_the_wait_is_the_first_one() -> None:
     assert table.delay(0, MIDDLE) == table.delay(1, MIDDLE)
 
 
-def test_a_wait_has_whole_milliseconds() -> None:
-    """Waits are told in milliseconds everywhere, so none has more than that."""
+def test_delay_has_whole_milliseconds() -> None:
+    """The unit of every output."""
     policy = RetryPolicy(max_attempts=5, base=timedelta(microseconds=1_499), jitter=0)
 
     assert policy.delay(1, MIDDLE) == milliseconds(1)
     assert policy.delay(2, MIDDLE) == milliseconds(3)
 
 
-def test_a_wait_is_never_negative() -> None:
-    """A jitter larger than the wait itself ends at nothing."""
+def test_delay_is_never_negative() -> None:
+    """A jitter larger than the delay itself ends at zero."""
     policy = RetryPolicy(max_attempts=5, base=timedelta(seconds=1), jitter=2)
 
     assert policy.delay(1, LOWEST) == milliseconds(0)
 
 
 @given(preset=st.sampled_from(sorted(PRESETS)), failed=st.integers(0, 10**12), chance=chances)
-def test_a_wait_stays_within_the_jitter_of_its_base(
+def test_delay_stays_within_the_jitter_of_its_base(
     preset: PresetName, failed: int, chance: float
 ) -> None:
-    """Whatever the chance and however many failures, the wait is within the jitter, and reproducible."""
+    """With any random number and any number of failures; it is reproducible."""
     policy = PRESETS[preset]
     middle = policy.delay(failed, MIDDLE)
 
@@ -142,25 +139,25 @@ def test_a_wait_stays_within_the_jitter_of_its_base(
     failed=st.integers(min_value=-(10**6), max_value=10**18),
     chance=chances,
 )
-def test_no_policy_makes_a_wait_overflow(
+def test_delay_never_overflows(
     base: timedelta, cap: timedelta, jitter: float, failed: int, chance: float
 ) -> None:
-    """The longest base, doubled for ever, is still a wait, and not a negative one."""
+    """The longest base, doubled for ever, is still a delay, and not a negative one."""
     policy = RetryPolicy(max_attempts=5, base=base, cap=cap, jitter=jitter)
 
     assert policy.delay(failed, chance) >= timedelta(0)
 
 
 @given(failed=st.integers(1, 1_000))
-def test_without_jitter_waits_never_shrink(failed: int) -> None:
+def test_delays_without_jitter_never_shrink(failed: int) -> None:
     """Each failure waits at least as long as the one before."""
     for policy in PRESETS.values():
         assert policy.delay(failed, MIDDLE) <= policy.delay(failed + 1, MIDDLE)
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_by_default_every_failure_is_charged(scope: Scope) -> None:
-    """An answer of a provider counts, whoever is to blame."""
+def test_every_failure_is_charged_by_default(scope: Scope) -> None:
+    """An answer of a provider counts, with any scope."""
     assert PRESETS["gateway"].charges(a_failure(scope))
 
 

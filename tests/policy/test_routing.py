@@ -1,4 +1,4 @@
-"""Routing: the first provider in health, others only when nothing is in doubt."""
+"""Routing: the first healthy provider, others only when nothing is in doubt."""
 
 from carteiro.model import TenantId
 from carteiro.policy.routing import MOMENT_S, Health, Routes, choose, wait_for_another
@@ -10,34 +10,34 @@ ROUTES = Routes(
 )
 
 
-def test_a_template_type_goes_before_a_tenant_and_that_before_all() -> None:
-    """The most particular wins."""
+def test_template_type_wins_over_tenant_and_tenant_over_default() -> None:
+    """The most specific route wins."""
     assert ROUTES.of(TenantId("ana"), "invoice") == ("archive",)
     assert ROUTES.of(TenantId("ana"), "welcome") == ("own", "first")
     assert ROUTES.of(TenantId("bia"), None) == ("first", "second")
 
 
 def test_every_provider_is_named_once() -> None:
-    """Each is opened once, however many routes lead to it."""
+    """Each is opened once, with any number of routes."""
     assert ROUTES.names == ("first", "second", "archive", "own")
 
 
-def test_the_first_is_chosen_while_it_may_be_called() -> None:
-    """Order decides."""
+def test_first_provider_is_chosen_while_its_circuit_is_closed() -> None:
+    """The order decides."""
     route = [Health("first"), Health("second")]
 
     assert choose(route, last=None) == "first"
 
 
-def test_what_is_left_alone_is_passed_over() -> None:
-    """The next one in order takes its place."""
+def test_provider_with_an_open_circuit_is_skipped() -> None:
+    """The next one in order is used."""
     route = [Health("first", wait=3), Health("second")]
 
     assert choose(route, last=None) == "second"
 
 
-def test_one_of_which_nothing_is_known_yet_is_waited_for() -> None:
-    """It is asked at the start of every process: the second must not take all mail of a program run by cron."""
+def test_provider_in_unknown_state_is_waited_for() -> None:
+    """It is checked at the start of every process: the second must not get all mail of a program run by cron."""
     asked, used_up = Health("first", wait=MOMENT_S), Health("first", wait=0.2)
 
     assert choose([asked, Health("second")], last=None) == MOMENT_S
@@ -45,15 +45,15 @@ def test_one_of_which_nothing_is_known_yet_is_waited_for() -> None:
     assert choose([asked, Health("second")], last=None, tried=["first"]) == "second"
 
 
-def test_when_none_may_be_called_the_soonest_is_waited_for() -> None:
+def test_first_provider_to_recover_is_waited_for_when_all_circuits_are_open() -> None:
     """Nothing is charged for that."""
     route = [Health("first", wait=3), Health("second", wait=2)]
 
     assert choose(route, last=None) == 2
 
 
-def test_a_message_does_not_go_back_to_the_one_that_just_failed() -> None:
-    """Others are asked first; where there is no other, it is tried again."""
+def test_message_does_not_go_back_to_the_provider_that_just_failed() -> None:
+    """Others come first; without another, it is retried there."""
     first, second = Health("first", is_suspect=True), Health("second")
 
     assert choose([first, second], last="first") == "second"
@@ -61,14 +61,14 @@ def test_a_message_does_not_go_back_to_the_one_that_just_failed() -> None:
     assert choose([first], last="first") == "first"
 
 
-def test_a_message_that_its_recipient_deferred_stays_where_it_was() -> None:
-    """The provider is well: a greylist wants to see the same one again."""
+def test_message_deferred_by_its_recipient_stays_with_its_provider() -> None:
+    """The provider is healthy: a greylist wants to see the same one again."""
     route = [Health("first"), Health("second")]
 
     assert choose(route, last="first") == "first"
 
 
-def test_those_that_were_tried_come_after_the_others() -> None:
+def test_tried_providers_come_after_the_others() -> None:
     """Each has its turn before any has a second one."""
     route = [Health("first"), Health("second"), Health("third")]
 
@@ -76,8 +76,8 @@ def test_those_that_were_tried_come_after_the_others() -> None:
     assert choose(route[:2], last="second", tried=("first", "second")) == "first"
 
 
-def test_another_is_one_that_was_not_tried() -> None:
-    """The soonest of them; None where all were."""
+def test_next_provider_is_an_untried_one() -> None:
+    """The soonest of them; None where all were tried."""
     route = [Health("first"), Health("second", wait=5), Health("third", wait=3)]
 
     assert wait_for_another(route, tried=("first",)) == 3

@@ -1,4 +1,4 @@
-"""Which addresses must not be written to, for how long, and what follows from feedback."""
+"""Suppressed addresses: their keys, their duration, and the consequences of feedback."""
 
 import pytest
 from hypothesis import given
@@ -31,20 +31,20 @@ WINDOW_MS = SOFT_WINDOW.days * 86_400_000
 @pytest.mark.parametrize(
     "spelling", ["ana@example.com", "ANA@example.com", "ana@EXAMPLE.COM", "Ana@Example.Com"]
 )
-def test_an_address_is_one_however_it_is_cased(spelling: str) -> None:
-    """Nobody has two mailboxes that differ in that."""
+def test_address_has_one_key_in_any_case(spelling: str) -> None:
+    """No two mailboxes differ only in case."""
     assert key_of(ACME, spelling) == key_of(ACME, "ana@example.com")
 
 
-def test_the_same_address_of_two_tenants_has_two_keys() -> None:
-    """One list tells nothing of the other; nor can a name run into an address."""
+def test_same_address_of_two_tenants_has_two_keys() -> None:
+    """One list reveals nothing of the other; nor can a name run into an address."""
     assert key_of(ACME, "ana@example.com") != key_of(BRASA, "ana@example.com")
     assert key_of(TenantId("a"), "b@example.com") != key_of(TenantId("ab"), "@example.com")
 
 
 @pytest.mark.parametrize("odd", ["", "nobody", "\udcff@example.com", "\0"])
-def test_anything_has_a_key(odd: str) -> None:
-    """What is no address is nobody's, and no error."""
+def test_any_text_has_a_key(odd: str) -> None:
+    """An invalid address is nobody's, and not an error."""
     assert len(key_of(ACME, odd)) == 64
 
 
@@ -62,8 +62,8 @@ def test_anything_has_a_key(odd: str) -> None:
         ('{"to":1,"cc":"d@e.f","bcc":[null,"g@h.i"]}', ["g@h.i"]),
     ],
 )
-def test_whom_an_e_mail_is_for(content: str | None, found: list[str]) -> None:
-    """To, cc and bcc; what cannot be read is for nobody."""
+def test_recipients_of_an_email(content: str | None, found: list[str]) -> None:
+    """To, cc and bcc; an unreadable one is for nobody."""
     assert list(addresses_of(content)) == found
 
 
@@ -96,17 +96,17 @@ def _after(told: list[Told]) -> set[Record]:
         lambda told: st.tuples(st.just(told), st.permutations(told))
     )
 )
-def test_the_order_and_the_grouping_do_not_matter(
+def test_order_and_grouping_of_feedback_do_not_matter(
     drawn: tuple[list[Told], list[Told]],
 ) -> None:
-    """Told again, in another order, or all at once: the same records."""
+    """Repeated, in another order, or all at once: the same records."""
     told, other = drawn
 
     assert _after(told) == _after([*other, *told]) == set(merge_all({}, told))
 
 
 def test_soft_bounces_are_counted_in_their_window() -> None:
-    """The last ones alone; what they make ends as long after the last as the window is."""
+    """The last ones alone; their suppression ends one window after the last."""
     soft = SuppressionReason.SOFT_BOUNCE
     times = [each * (WINDOW_MS // (SOFT_BOUNCES - 1)) for each in range(SOFT_BOUNCES)]
     within = [Told("a", soft, None, each, None) for each in times]
@@ -130,7 +130,7 @@ def test_soft_bounces_are_counted_in_their_window() -> None:
         (EventType.SENT, None, None),
     ],
 )
-def test_what_follows_from_feedback(
+def test_consequences_of_feedback(
     type: EventType, bounce: BounceKind | None, reason: SuppressionReason | None
 ) -> None:
     """For each recipient that it names."""

@@ -1,4 +1,4 @@
-"""How much of a worker's time suspects get, with a clock that the test moves."""
+"""Time budget of suspects in a worker, with a clock that the test moves."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from carteiro.policy.suspicion import LONGEST_WAIT_S, OTHERS, Ration
 A, B = TenantId("a"), TenantId("b")
 
 
-def test_after_a_suspect_others_have_thirty_times_as_long() -> None:
+def test_others_have_thirty_times_as_long_after_a_suspect() -> None:
     """Two seconds alone: the next one after a minute."""
     ration = Ration(100.0)
 
@@ -22,7 +22,7 @@ def test_after_a_suspect_others_have_thirty_times_as_long() -> None:
     assert ration.wait(A, 162.0) == 0
 
 
-def test_a_worker_that_has_just_started_runs_no_suspect_yet() -> None:
+def test_new_worker_runs_no_suspect_yet() -> None:
     """The one before it may have died of one."""
     ration = Ration(100.0, debt=30.0)
 
@@ -30,7 +30,7 @@ def test_a_worker_that_has_just_started_runs_no_suspect_yet() -> None:
     assert ration.wait(A, 130.0) == 0
 
 
-def test_suspects_of_a_tenant_are_told_to_come_one_by_one() -> None:
+def test_suspects_of_a_tenant_are_scheduled_one_by_one() -> None:
     """Each as long after the one before as it can run then, and none more than an hour from now."""
     ration = Ration(0.0)
     ration.spent(A, 0.0, seconds=1.0)
@@ -41,12 +41,12 @@ def test_suspects_of_a_tenant_are_told_to_come_one_by_one() -> None:
     assert max(waits) == LONGEST_WAIT_S
 
 
-def test_a_suspect_beside_another_waits() -> None:
+def test_second_suspect_waits() -> None:
     """Even if there is time left: one runs alone."""
     assert Ration(0.0).wait(A, 5.0, is_taken=True) > 0
 
 
-def test_a_thousand_suspects_of_one_tenant_do_not_hold_up_that_of_another() -> None:
+def test_suspects_of_one_tenant_do_not_delay_that_of_another() -> None:
     """The other one is next but one, though the first tenant comes again before it."""
     ration = Ration(0.0)
     ration.spent(A, 0.0, seconds=1.0)
@@ -69,7 +69,7 @@ def test_a_thousand_suspects_of_one_tenant_do_not_hold_up_that_of_another() -> N
 def test_suspects_have_less_than_a_twentieth_of_a_workers_time(
     suspects: Mapping[str, int], seconds: float
 ) -> None:
-    """Whoever they belong to, all together; and every tenant has some run."""
+    """All tenants together; and every tenant has some run."""
     ration = Ration(0.0)
     now, alone, claims, ran = 0.0, 0.0, 0, Counter[str]()
     parked = [(0.0, number, name) for name, count in suspects.items() for number in range(count)]
@@ -90,4 +90,4 @@ def test_suspects_have_less_than_a_twentieth_of_a_workers_time(
     assert ran.total() == most
     assert ran.keys() == suspects.keys()
     hours = 1 + now / LONGEST_WAIT_S
-    assert claims <= 2 * hours * sum(suspects.values()) + 4 * most  # each is looked at rarely
+    assert claims <= 2 * hours * sum(suspects.values()) + 4 * most  # each is claimed rarely

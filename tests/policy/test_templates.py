@@ -1,4 +1,4 @@
-"""How much of templates a tenant keeps, and what makes room."""
+"""Storage limits of templates, and eviction."""
 
 import pytest
 
@@ -11,7 +11,7 @@ FULL, FULL_OF_BYTES = StorageLimit("templates", 5), StorageLimit("bytes of templ
 
 
 def new(type: str = "new", size: int = 10) -> NewTemplate:
-    """A template of so many bytes."""
+    """A template of this many bytes."""
     return NewTemplate(ACME, type, "x", text="x" * (size - 1))
 
 
@@ -38,7 +38,7 @@ def gone(type: str, size: int = 10) -> TemplateKept:
         (new("a"), [gone("a"), *map(kept, "bcde")], Forgotten([], [])),
     ],
 )
-def test_a_deleted_type_makes_room_for_a_new_one(
+def test_deleted_type_makes_room_for_a_new_one(
     template: NewTemplate, known: list[TemplateKept], expected: Forgotten | StorageLimit
 ) -> None:
     """Those deleted first go first; a type in use never goes."""
@@ -61,5 +61,5 @@ def test_a_deleted_type_makes_room_for_a_new_one(
 def test_older_versions_make_room_for_bytes(
     template: NewTemplate, known: list[TemplateKept], expected: Forgotten | StorageLimit
 ) -> None:
-    """Deleted types first, then the older versions of the type itself, then those of whoever keeps most."""
+    """Deleted types first, then older versions of the type itself, then those of the largest type."""
     assert forgotten_for(template, known, LIMITS) == expected

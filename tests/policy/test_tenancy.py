@@ -1,4 +1,4 @@
-"""What people may make of a tenant."""
+"""Validation of a tenant."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ from support.builders import a_tenant
     ],
     ids=str,
 )
-def test_a_tenant_that_makes_sense_has_no_faults(fields: dict[str, Any]) -> None:
-    """Whatever is left out is as configured."""
+def test_valid_tenant_has_no_errors(fields: dict[str, Any]) -> None:
+    """Missing fields are as configured."""
     assert judge_tenant(a_tenant(**fields)) == []
 
 
@@ -53,13 +53,13 @@ def test_a_tenant_that_makes_sense_has_no_faults(fields: dict[str, Any]) -> None
     ],
     ids=str,
 )
-def test_a_fault_is_told_by_its_field(field: str, fields: dict[str, Any]) -> None:
-    """So that a form can show it where it belongs."""
+def test_error_has_its_field(field: str, fields: dict[str, Any]) -> None:
+    """So that a form can show it in its place."""
     assert [fault.field for fault in judge_tenant(a_tenant(**fields))] == [field]
 
 
-def test_people_give_new_tenants_ids_that_fit_into_an_address() -> None:
-    """What the library called so before can still be changed."""
+def test_new_tenant_ids_must_fit_into_a_url() -> None:
+    """Older ids from the library can still be changed."""
     odd = a_tenant("acme/brasil")
 
     assert judge_tenant(odd) == []

@@ -1,4 +1,4 @@
-"""Why a message waits, and until when."""
+"""Explanations of a waiting message: why, and until when."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -67,8 +67,8 @@ def _explained(
 
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
-def test_what_is_finished_waits_for_nothing(state: State) -> None:
-    """Its state is told, whatever became of its tenant."""
+def test_finished_message_waits_for_nothing(state: State) -> None:
+    """Its state is shown, with any state of its tenant."""
     waiting = _explained(_a_message(state), None, a_tenant(paused=True))
 
     assert (waiting.why, waiting.until) == (Why.FINISHED, None)
@@ -78,14 +78,14 @@ def test_what_is_finished_waits_for_nothing(state: State) -> None:
 @pytest.mark.parametrize(
     ("state", "why"), [(State.SENT, Why.FINISHED), (State.RETRY_SCHEDULED, Why.QUEUE_AWAY)]
 )
-def test_while_the_queue_is_away_what_is_unfinished_waits_for_it(state: State, why: Why) -> None:
-    """Where its job is nobody can say; what is finished has none."""
+def test_unfinished_message_waits_for_an_unreachable_queue(state: State, why: Why) -> None:
+    """The position of its job is unknown; a finished one has none."""
     assert explain_without_queue(_a_message(state)).why is why
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.EXPIRED])
-def test_what_was_not_delivered_says_why_and_what_can_be_done(state: State) -> None:
-    """Code and reason of the failure, and the command that sends it again."""
+def test_undelivered_message_says_why_and_what_to_do(state: State) -> None:
+    """Code and reason of the failure, and the command that redrives it."""
     failed = _a_message(state, failure=a_failure(), content="{}")
 
     text = _explained(failed, None).text
@@ -94,7 +94,7 @@ def test_what_was_not_delivered_says_why_and_what_can_be_done(state: State) -> N
     assert "carteiro dead redrive m " in text
 
 
-def test_what_was_suppressed_says_how_that_ends_first() -> None:
+def test_suppressed_message_says_how_to_end_the_suppression_first() -> None:
     """A redrive alone would be suppressed again."""
     failed = _a_message(State.FAILED, failure=SUPPRESSED, content="{}")
 
@@ -104,15 +104,15 @@ def test_what_was_suppressed_says_how_that_ends_first() -> None:
     assert text.index(remove) < text.index("carteiro dead redrive m ")
 
 
-def test_what_has_no_content_any_more_is_not_said_to_be_redrivable() -> None:
-    """Past its retention, or erased, there is nothing to send."""
+def test_message_without_content_is_not_called_redrivable() -> None:
+    """Pruned or erased, there is nothing to send."""
     text = _explained(_a_message(State.FAILED), None).text
 
     assert "redrive" not in text
     assert "cannot be sent again" in text
 
 
-def test_what_changed_between_two_looks_is_to_be_looked_at_again() -> None:
+def test_message_that_changed_during_the_query_asks_for_another_query() -> None:
     """Unfinished a moment ago, and without a job now."""
     assert _explained(_a_message(), None).why is Why.MOVING
 
@@ -120,8 +120,8 @@ def test_what_changed_between_two_looks_is_to_be_looked_at_again() -> None:
 @pytest.mark.parametrize(
     ("state", "named"), [(State.SENT_ATTEMPT, "hold"), (State.ENQUEUED, "lease")]
 )
-def test_what_is_in_flight_is_so_until_its_lease_or_hold_ends(state: State, named: str) -> None:
-    """Even a tenant that was paused meanwhile does not stop it."""
+def test_message_is_in_flight_until_its_lease_or_hold_ends(state: State, named: str) -> None:
+    """A pause of its tenant does not stop it."""
     waiting = _explained(_a_message(state), CLAIMED, a_tenant(paused=True))
 
     assert (waiting.why, waiting.until) == (Why.IN_FLIGHT, SOON)
@@ -135,8 +135,8 @@ def test_what_is_in_flight_is_so_until_its_lease_or_hold_ends(state: State, name
         (a_tenant(paused=True), Why.TENANT_PAUSED),
     ],
 )
-def test_a_tenant_that_is_held_comes_before_every_moment(tenant: Tenant, why: Why) -> None:
-    """Nobody can say when it ends, so no moment is named, not even that of a schedule."""
+def test_held_tenant_comes_before_every_time(tenant: Tenant, why: Why) -> None:
+    """Its end is unknown, so no time is named, not even that of a schedule."""
     waiting = _explained(_a_message(due_at=SOON), PARKED, tenant)
 
     assert (waiting.why, waiting.until) == (why, None)
@@ -161,14 +161,14 @@ def test_a_tenant_that_is_held_comes_before_every_moment(tenant: Tenant, why: Wh
         "put back later",
     ],
 )
-def test_what_is_parked_waits_until_then(message: StoredMessage, why: Why) -> None:
-    """Why it was parked is what the message says."""
+def test_parked_message_waits_until_its_time(message: StoredMessage, why: Why) -> None:
+    """The message has the reason."""
     waiting = _explained(message, PARKED, a_tenant(cap=1))
 
     assert (waiting.why, waiting.until) == (why, SOON)
 
 
-def test_a_retry_says_what_went_wrong() -> None:
+def test_retry_names_its_failure() -> None:
     """The number of the attempt and its failure."""
     failed = _a_message(State.RETRY_SCHEDULED, due_at=SOON, attempts=2, failure=a_failure())
 
@@ -176,8 +176,8 @@ def test_a_retry_says_what_went_wrong() -> None:
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.EXPIRED])
-def test_what_died_in_doubt_is_to_be_looked_for_before_it_is_redriven(state: State) -> None:
-    """It may have been delivered, whatever ended it; what is surely not is simply redriven."""
+def test_message_that_died_in_doubt_must_be_looked_up_before_a_redrive(state: State) -> None:
+    """It may have been delivered; a certain failure is simply redriven."""
     failed = _a_message(state, content="{}", failure=a_failure())
 
     sure, doubtful = (_explained(replace(failed, in_doubt=count), None).text for count in (0, 1))
@@ -187,8 +187,8 @@ def test_what_died_in_doubt_is_to_be_looked_for_before_it_is_redriven(state: Sta
     assert "Only if it did not arrive, carteiro dead redrive m sends it again." in doubtful
 
 
-def test_what_was_cancelled_in_doubt_may_have_been_delivered() -> None:
-    """What is SENT after all was."""
+def test_message_cancelled_in_doubt_may_have_been_delivered() -> None:
+    """Unless it is SENT after all."""
     cancelled, sent = (
         _explained(_a_message(state, in_doubt=1), None).text
         for state in (State.CANCELLED, State.SENT)
@@ -198,8 +198,8 @@ def test_what_was_cancelled_in_doubt_may_have_been_delivered() -> None:
     assert "may have been delivered" not in sent
 
 
-def test_a_retry_in_doubt_does_not_say_that_it_failed() -> None:
-    """Nobody knows: whoever wants it once can still cancel it."""
+def test_retry_in_doubt_is_not_called_failed() -> None:
+    """The result is unknown: a sender who wants it at most once can still cancel it."""
     waiting = _a_message(
         State.RETRY_SCHEDULED, due_at=SOON, attempts=1, in_doubt=1, failure=a_failure()
     )
@@ -211,15 +211,15 @@ def test_a_retry_in_doubt_does_not_say_that_it_failed() -> None:
     assert "If it arrived, cancel it." in text
 
 
-def test_what_is_in_doubt_and_ready_is_judged_at_its_turn() -> None:
-    """No moment can be named."""
+def test_ready_message_in_doubt_is_decided_at_its_turn() -> None:
+    """No time can be named."""
     waiting = _explained(_a_message(State.SENT_ATTEMPT))
 
     assert (waiting.why, waiting.until) == (Why.IN_DOUBT, None)
 
 
-def test_a_concurrency_cap_is_named_and_no_lease_end() -> None:
-    """What is in flight ends when it ends: the lease of a job that hangs says nothing of the others."""
+def test_concurrency_limit_is_named_without_a_time() -> None:
+    """The lease of a hanging job says nothing of the others."""
     at_cap = replace(READY, tenant_in_flight=3, tenant_wakes_at=SOON)
 
     waiting = _explained(_a_message(), at_cap, a_tenant(cap=2, rate_per_second=1.0))
@@ -240,8 +240,8 @@ def test_a_concurrency_cap_is_named_and_no_lease_end() -> None:
     ],
     ids=["tokens", "send limit"],
 )
-def test_a_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: Why) -> None:
-    """The first that holds, in the order in which a claim asks for them."""
+def test_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: Why) -> None:
+    """The first that applies, in the order of a claim."""
     waiting = _explained(_a_message(), place, tenant)
 
     assert (waiting.why, waiting.until) == (why, SOON)
@@ -250,6 +250,6 @@ def test_a_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: W
 @pytest.mark.parametrize(
     "tenant", [a_tenant(), a_tenant(cap=1, rate_per_second=1.0)], ids=["free", "within its limits"]
 )
-def test_what_nothing_stops_waits_for_its_turn(tenant: Tenant) -> None:
-    """Ready, and nobody took it yet."""
+def test_ready_message_waits_for_its_turn(tenant: Tenant) -> None:
+    """It was not claimed yet."""
     assert _explained(_a_message(), READY, tenant).why is Why.TURN

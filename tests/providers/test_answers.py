@@ -1,4 +1,4 @@
-"""Answers as people hand them in and as the ledger keeps them."""
+"""Answers as people type them and as the ledger stores them."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ R_MISSING, S_TOO_MANY = "RESEND_MISSING_REQUIRED_FIELD", "SES_TOO_MANY_REQUESTS"
         ("", "UNKNOWN"),
     ],
 )
-def test_an_answer_without_a_provider_is_known_by_its_looks(text: str, code: str) -> None:
+def test_provider_of_an_answer_is_guessed(text: str, code: str) -> None:
     """A reply by its number, an error by a name that only one service uses."""
     assert judge_answer(text).code == code
 
@@ -101,8 +101,8 @@ def test_an_answer_without_a_provider_is_known_by_its_looks(text: str, code: str
         ("Name or service not known", "smtp", "NETWORK_ERROR"),
     ],
 )
-def test_the_provider_says_how_an_answer_is_read(text: str, provider: str, code: str) -> None:
-    """Also where a name is new; a relay may pass on what SES said."""
+def test_provider_decides_how_an_answer_is_read(text: str, provider: str, code: str) -> None:
+    """Also for a new name; a relay may pass on an answer of SES."""
     assert judge_answer(text, provider=provider).code == code
 
 
@@ -121,15 +121,15 @@ STORED = [
 
 
 @pytest.mark.parametrize("failure", STORED, ids=lambda each: each.rule)
-def test_a_stored_failure_is_judged_as_it_was(failure: Failure) -> None:
-    """What is kept of it is enough; so it is when a rule of one's own had decided."""
+def test_stored_failure_is_classified_as_before(failure: Failure) -> None:
+    """The stored fields are enough; also after a custom rule."""
     again = judged_again(failure)
 
     assert again == failure
 
 
-def test_the_stage_outlives_a_rule_of_ones_own() -> None:
-    """When such a rule is taken away, the verdict is what it would have been."""
+def test_stage_outlives_a_custom_rule() -> None:
+    """When the rule is removed, the verdict is the original one."""
     first = classify_smtp("550 No", stage=Stage.MAIL)
 
     assert judged_again(replace(first, rule="own.mine@mail", retryable=True)) == first
@@ -138,12 +138,12 @@ def test_the_stage_outlives_a_rule_of_ones_own() -> None:
 @pytest.mark.parametrize(
     "failure", [classify.timeout("smtp"), classify.network("gone"), classify.in_doubt()]
 )
-def test_what_no_provider_answered_is_not_judged_again(failure: Failure) -> None:
+def test_failure_without_a_providers_answer_is_not_classified_again(failure: Failure) -> None:
     """No rule about answers applies to it."""
     assert judged_again(failure) is None
 
 
-def test_a_stored_failure_tells_whose_answer_it_was() -> None:
+def test_stored_failure_has_its_provider() -> None:
     """By its code, or by the rule."""
     found = [provider_of(each) for each in STORED]
 
@@ -165,10 +165,10 @@ def test_a_stored_failure_tells_whose_answer_it_was() -> None:
         ("Connection refused", "", Category.TRANSIENT_ERROR, True, "network"),
     ],
 )
-def test_a_status_and_silence_have_verdicts(
+def test_status_and_silence_have_verdicts(
     text: str, provider: str, category: Category, rule: str, *, retryable: bool
 ) -> None:
-    """As the worker gives them: its providers see a status where there is no name, and errors of libraries."""
+    """As in the worker: its providers see a status where there is no name, and errors of libraries."""
     failure = judge_answer(text, provider=provider)
 
     assert (failure.category, failure.retryable) == (category, retryable)
@@ -185,8 +185,8 @@ def test_a_status_and_silence_have_verdicts(
         ('550 5.1.1 user unknown {"code":"NoSuchUser"}', "smtp.text.user_unknown"),
     ],
 )
-def test_what_wraps_an_answer_does_not_hide_it(text: str, rule: str) -> None:
-    """The reply decides, not what a library or a server puts around it."""
+def test_wrapped_answer_is_found(text: str, rule: str) -> None:
+    """The reply decides, not the text of a library or a server around it."""
     failure = judge_answer(text)
 
     assert (failure.rule, failure.retryable) == (rule, rule.startswith("http"))
@@ -202,13 +202,13 @@ def test_what_wraps_an_answer_does_not_hide_it(text: str, rule: str) -> None:
         ("550 no", False),
     ],
 )
-def test_what_went_well_is_known(text: str, *, expected: bool) -> None:
+def test_success_is_recognised(text: str, *, expected: bool) -> None:
     """A number that begins with a success of SMTP or HTTP."""
     assert is_success(text) is expected
 
 
-def test_the_message_of_a_body_is_the_reason() -> None:
-    """Not the whole of it."""
+def test_message_of_a_body_is_the_reason() -> None:
+    """Not the whole body."""
     body = '{"statusCode":403,"name":"validation_error","message":"The domain is not verified."}'
 
     failure = judge_answer(body)

@@ -1,4 +1,4 @@
-"""No process delivers to the sandbox what the installation sends through another provider."""
+"""No process delivers mail to the sandbox that the installation sends through another provider."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def opened(store: str, **settings: Any) -> AsyncIterator[Carteiro]:
-    """A process of the installation, in which somebody's mail waits."""
+    """A process of the installation, with waiting mail."""
     async with Carteiro.open(store, **settings) as post:
         await post.send(tenant="acme", to="ana@example.com", subject="Bom dia", text="Olá")
         yield post
@@ -37,15 +37,15 @@ async def works(post: Carteiro) -> None:
 
 
 async def works_off(post: Carteiro) -> None:
-    """Do what ``carteiro process`` does."""
+    """Run as ``carteiro process`` does."""
     await post.work_off()
 
 
 @pytest.mark.parametrize("work", [works, works_off])
-async def test_an_unset_provider_sends_nothing_where_another_was_set(
+async def test_unset_provider_sends_nothing_where_another_was_set(
     store: str, work: Callable[[Carteiro], Awaitable[None]]
 ) -> None:
-    """A process without its settings, as from cron, would make real mail SENT and deliver it to nobody."""
+    """A process without its settings, as from cron, would mark real mail as SENT and deliver it to nobody."""
     async with opened(store, provider="smtp"):
         pass
 
@@ -58,10 +58,10 @@ async def test_an_unset_provider_sends_nothing_where_another_was_set(
 
 
 @pytest.mark.parametrize("routes", ["tenant_routes", "type_routes"])
-async def test_an_unset_provider_sends_nothing_where_a_route_leads_elsewhere(
+async def test_unset_provider_sends_nothing_where_a_route_leads_elsewhere(
     store: str, routes: str
 ) -> None:
-    """The sandbox for most, and a real provider for one tenant or type: a process without settings knows no routes."""
+    """The sandbox for most, a real provider for one tenant or type: a process without settings has no routes."""
     async with opened(store, provider="sandbox", **{routes: {"acme": "smtp"}}):
         pass
 
@@ -70,7 +70,7 @@ async def test_an_unset_provider_sends_nothing_where_a_route_leads_elsewhere(
             await forgetful.work_off()
 
 
-async def test_a_running_worker_stops_when_another_provider_is_set(store: str) -> None:
+async def test_running_worker_stops_when_another_provider_is_set(store: str) -> None:
     """The sandbox was tried first, and is still running when the real provider comes."""
     async with Carteiro.open(store) as first:
         working = asyncio.create_task(works(first))
@@ -79,14 +79,14 @@ async def test_a_running_worker_stops_when_another_provider_is_set(store: str) -
                 await working
 
 
-async def test_an_unset_provider_sends_to_the_sandbox_where_nothing_was_set(store: str) -> None:
+async def test_unset_provider_sends_to_the_sandbox_where_nothing_was_set(store: str) -> None:
     """A first trial needs no settings."""
     async with opened(store) as post:
         assert await post.work_off() == {State.SENT: 1}
 
 
-async def test_the_sandbox_is_used_where_it_is_set(store: str) -> None:
-    """Whoever says so means it; and the last one that says something counts."""
+async def test_sandbox_is_used_where_it_is_set(store: str) -> None:
+    """An explicit setting counts; the last process to set one wins."""
     async with opened(store, provider="smtp"):
         pass
     async with opened(store, provider="sandbox") as meant:
@@ -96,15 +96,15 @@ async def test_the_sandbox_is_used_where_it_is_set(store: str) -> None:
 
 
 @pytest.mark.parametrize("routes", ["tenant_routes", "type_routes"])
-async def test_routes_to_others_need_a_provider_for_the_rest(store: str, routes: str) -> None:
-    """Mail that no route names would go to the sandbox by accident."""
+async def test_routes_to_others_need_a_default_provider(store: str, routes: str) -> None:
+    """Mail without a route would go to the sandbox by accident."""
     async with opened(store, **{routes: {"demo": "sandbox", "brasa": "smtp"}}) as post:
         with pytest.raises(ConfigError, match=_ELSEWHERE):
             await post.work_off()
 
 
-async def test_a_route_to_the_sandbox_says_nothing_of_the_rest(store: str) -> None:
-    """One tenant tries things out; the mail of the others still goes through the provider that was set."""
+async def test_route_to_the_sandbox_does_not_change_the_default(store: str) -> None:
+    """One tenant experiments; the mail of the others still goes through the configured provider."""
     async with opened(store, provider="smtp"):
         pass
     async with opened(store, tenant_routes={"demo": "sandbox"}) as post:

@@ -1,4 +1,4 @@
-"""Places for calls, shared by processes: never more than there are, and all in use while anybody wants to call."""
+"""Concurrency limit shared by processes: never exceeded, and fully used while any process wants to call."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ SMTP = "smtp"
 
 @dataclass
 class Reached:
-    """The shared rates as one process reaches them: after a moment, and not at all when a test says so."""
+    """The shared rates as one process reaches them: after a moment, or not at all when a test says so."""
 
     rates: Rates
     draws: int = 0
@@ -43,7 +43,7 @@ class Reached:
 
 @dataclass
 class Crowd:
-    """Processes that share places, and how many calls they have."""
+    """Processes that share a concurrency limit, and their number of calls."""
 
     rates: Rates
     concurrency: int
@@ -64,18 +64,18 @@ class Crowd:
         return process
 
     async def called_in(self, seconds: float) -> int:
-        """How many calls end in the next seconds."""
+        """The number of calls that end in the next seconds."""
         before = self.calls
         await asyncio.sleep(seconds)
         return self.calls - before
 
     def could_call_in(self, seconds: float) -> float:
-        """How many calls all places together have time for."""
+        """The number of calls that the whole limit has time for."""
         return self.concurrency * seconds / self.call_s
 
 
 class Process:
-    """Begins calls as a worker does: one for each place, and the next when one ends or it is time to look."""
+    """Begins calls like a worker: one for each place, and the next when one ends or at the next check."""
 
     def __init__(self, crowd: Crowd, shared: Reached, pacer: Pacer) -> None:
         self.shared = shared
@@ -88,14 +88,14 @@ class Process:
         self._feeding = asyncio.create_task(self._feed())
 
     async def idle(self) -> None:
-        """Call no more, and say nothing about it; calls under way end."""
+        """Call no more, without notice; calls in flight end."""
         self._feeding.cancel()
         with suppress(asyncio.CancelledError):
             await self._feeding
         await asyncio.gather(*self._under_way)
 
     async def stop(self) -> None:
-        """End, as a worker does that is told to."""
+        """End, as a worker does on a stop."""
         await self.idle()
         await self.pacer.close()
 
@@ -125,7 +125,7 @@ class Process:
 
 @asynccontextmanager
 async def a_crowd(concurrency: int, *, call_s: float = 0.1) -> AsyncIterator[Crowd]:
-    """Nobody calls yet."""
+    """No process calls yet."""
     loop = asyncio.get_running_loop()
     crowd = Crowd(DictRates(lambda: int(loop.time() * 1000)), concurrency, call_s)
     try:
@@ -137,8 +137,8 @@ async def a_crowd(concurrency: int, *, call_s: float = 0.1) -> AsyncIterator[Cro
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("processes", range(1, 7))
-def test_all_places_are_in_use_and_no_more(processes: int, concurrency: int) -> None:
-    """However many want to call, also far more than there are places; and the store is hardly asked."""
+def test_limit_is_fully_used_and_never_exceeded(processes: int, concurrency: int) -> None:
+    """With any number of callers, also far more than the limit; and the store is rarely called."""
 
     async def work() -> None:
         async with a_crowd(concurrency) as crowd:
@@ -155,8 +155,8 @@ def test_all_places_are_in_use_and_no_more(processes: int, concurrency: int) -> 
 
 
 @pytest.mark.parametrize("call_s", [0.01, 0.05, 1.0, 7.0])
-def test_a_place_that_is_freed_is_used_at_once(call_s: float) -> None:
-    """It is not looked for now and then: short calls would be as slow as that."""
+def test_freed_place_is_used_at_once(call_s: float) -> None:
+    """Polling would make short calls slow."""
 
     async def work() -> None:
         async with a_crowd(10, call_s=call_s) as crowd:
@@ -171,8 +171,8 @@ def test_a_place_that_is_freed_is_used_at_once(call_s: float) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])
-def test_the_places_of_who_goes_are_used_by_who_stays(concurrency: int) -> None:
-    """Whether one is stopped or has nothing more to call for; the last one has them all."""
+def test_places_of_a_leaving_process_are_used_by_the_others(concurrency: int) -> None:
+    """Stopped or idle; the last one has them all."""
 
     async def work() -> None:
         async with a_crowd(concurrency) as crowd:
@@ -191,10 +191,10 @@ def test_the_places_of_who_goes_are_used_by_who_stays(concurrency: int) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_who_cannot_ask_the_store_gives_its_places_up_before_others_have_them(
+def test_process_without_the_store_gives_up_its_places_before_others_get_them(
     concurrency: int,
 ) -> None:
-    """The others have no more than there are, and all of them; back again, it shares as before."""
+    """The others have all of them, and no more; once it is back, it shares as before."""
 
     async def work() -> None:
         async with a_crowd(concurrency) as crowd:
@@ -220,8 +220,8 @@ def test_who_cannot_ask_the_store_gives_its_places_up_before_others_have_them(
     run_virtually(work())
 
 
-def test_who_never_heard_from_the_store_has_no_place() -> None:
-    """It would be one that others have, too."""
+def test_process_that_never_reached_the_store_has_no_place() -> None:
+    """Another process could have the same one."""
 
     async def work() -> None:
         async with a_crowd(3) as crowd:

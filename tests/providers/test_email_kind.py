@@ -1,4 +1,4 @@
-"""What settings make of mail: which providers, in which order, each once."""
+"""Providers of mail from settings: their order, each once."""
 
 import asyncio
 import re
@@ -17,14 +17,14 @@ REGION, ACME = "CARTEIRO_SES_REGION", "CARTEIRO_TENANT_ROUTES_ACME"
 TWO_REGIONS = "ses:eu-west-1, ses:us-east-1"
 
 
-def test_a_list_of_providers_is_a_route() -> None:
-    """In the order in which they are written."""
+def test_list_of_providers_is_a_route() -> None:
+    """In the order of the list."""
     routes = routes_of(load(environ={}, overrides={"provider": "smtp,ses:eu-west-1 , resend"}))
 
     assert routes.default == ("smtp", "ses:eu-west-1", "resend")
 
 
-def test_tenants_and_template_types_have_routes_of_their_own() -> None:
+def test_tenants_and_template_types_have_their_own_routes() -> None:
     """Written as tables, or as variables."""
     environ = {"CARTEIRO_TENANT_ROUTES_ACME": "noop", "CARTEIRO_TYPE_ROUTES_INVOICE": "smtp, ses"}
     routes = routes_of(load(environ=environ))
@@ -45,21 +45,21 @@ def test_tenants_and_template_types_have_routes_of_their_own() -> None:
         ),
     ],
 )
-def test_a_region_cannot_have_two_names(environ: dict[str, str], says: str) -> None:
-    """It would have two rates and two breakers, and be its own second chance."""
+def test_region_cannot_have_two_names(environ: dict[str, str], says: str) -> None:
+    """It would have two rates and two breakers, and fail over to itself."""
     with pytest.raises(ConfigError, match=re.escape(says)):
         load(environ=environ)
 
 
-def test_the_usual_region_may_stand_beside_others() -> None:
+def test_default_region_may_be_listed_with_others() -> None:
     """As long as it is known to be none of them."""
     environ = {"CARTEIRO_PROVIDER": "ses, ses:us-east-1", REGION: "eu-west-1"}
 
     assert routes_of(load(environ=environ)).names == ("ses", "ses:us-east-1")
 
 
-async def test_what_stays_on_this_machine_has_no_breaker() -> None:
-    """Nothing there can be away."""
+async def test_local_provider_has_no_breaker() -> None:
+    """It cannot be unreachable."""
     async with quick_backend() as backend:
         kind, is_network = email_kind(load(environ={}, overrides={"provider": "noop"}), backend)
 
@@ -67,8 +67,8 @@ async def test_what_stays_on_this_machine_has_no_breaker() -> None:
 
 
 @pytest.mark.parametrize("provider", ["smtp", TWO_REGIONS, "smtp, ses"])
-async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
-    """Be it of one: a provider that is away is left alone."""
+async def test_network_provider_is_a_chain(provider: str) -> None:
+    """Even of one: a failing provider gets an open circuit."""
     async with quick_backend() as backend:
         kind, is_network = email_kind(load(environ={}, overrides={"provider": provider}), backend)
 
@@ -79,7 +79,7 @@ async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
 
 @asynccontextmanager
 async def _somebody(body: bytes) -> AsyncIterator[str]:
-    """Who answers everything with the same, and where."""
+    """A server with the same answer to everything, and its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -96,10 +96,10 @@ async def _somebody(body: bytes) -> AsyncIterator[str]:
     ("provider", "body"),
     [("ses", b"[]"), ("ses", b"null"), ("resend", b'{"data":5}')],
 )
-async def test_an_answer_that_nobody_understands_is_a_fault(
+async def test_unintelligible_answer_is_a_fault(
     provider: str, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Something else is at that address; whoever asked learns of it, and of the other providers."""
+    """Another server is at that address; the check reports it, and goes on with the other providers."""
     monkeypatch.setenv("A_KEY", "made-here")
     async with _somebody(body) as url:
         given = {
@@ -120,7 +120,7 @@ async def test_an_answer_that_nobody_understands_is_a_fault(
     assert fault.is_deadly
 
 
-async def test_every_provider_is_looked_at() -> None:
+async def test_every_provider_is_checked() -> None:
     """Also those of one tenant alone."""
     settings = load(
         environ={"CARTEIRO_TENANT_ROUTES_ACME": "noop"},
@@ -134,12 +134,12 @@ async def test_every_provider_is_looked_at() -> None:
 
 
 def _with_provider(name: str) -> Settings:
-    """Settings as they are once a name is allowed, and nobody has made its provider yet."""
+    """Settings with an allowed name that has no provider yet."""
     return load(environ={}).model_copy(update={"provider": name})
 
 
-async def test_a_provider_that_nobody_can_make_is_refused() -> None:
-    """It must not take mail and drop it: that would be SENT, and nobody would notice."""
+async def test_provider_that_cannot_be_made_is_refused() -> None:
+    """It must not accept mail and drop it: that would be SENT, and nobody would notice."""
     async with quick_backend() as backend:
         with pytest.raises(ConfigError, match="pigeon: there is no such provider"):
             email_kind(_with_provider("pigeon"), backend)
@@ -152,7 +152,7 @@ async def test_a_provider_that_nobody_can_make_is_refused() -> None:
 async def test_every_name_of_the_settings_is_made(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under its own name, and with a pace if it is called across a network."""
+    """Under its own name, and with a rate limiter if it is called across a network."""
     monkeypatch.setenv("KEY_OF_THE_TEST", "re_made_up")
     environ = {"CARTEIRO_RESEND_API_KEY": "env:KEY_OF_THE_TEST", REGION: "eu-west-1"}
     settings = load(environ=environ)

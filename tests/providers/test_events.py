@@ -1,4 +1,4 @@
-"""What providers say, in their words, becomes the same feedback."""
+"""Events of all providers become the same feedback."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +44,7 @@ def _resend(type: str, **more: Any) -> Feedback:
     ],
 )
 def test_every_event_of_ses(name: str, type: EventType, bounce: BounceKind | None) -> None:
-    """Of its time and with our ids."""
+    """With its time and with our ids."""
     told = _ses(a_ses_event(ID, name))
 
     assert (told.type, told.bounce, told.at, told.message) == (type, bounce, AT, ID)
@@ -64,8 +64,8 @@ def test_every_event_of_ses(name: str, type: EventType, bounce: BounceKind | Non
         ("Undetermined", "Undetermined", BounceKind.SOFT),
     ],
 )
-def test_the_narrow_set_alone_is_hard(type: str, sub_type: str, kind: BounceKind) -> None:
-    """The same words from both providers."""
+def test_only_the_narrow_set_is_hard(type: str, sub_type: str, kind: BounceKind) -> None:
+    """The same for both providers."""
     ses = _ses(a_ses_bounce(ID, type, sub_type))
     resend = _resend("email.bounced", bounce={"type": type, "subType": sub_type, "message": "no"})
 
@@ -74,7 +74,7 @@ def test_the_narrow_set_alone_is_hard(type: str, sub_type: str, kind: BounceKind
     assert (resend.bounce, resend.detail) == (kind, f"{type}/{sub_type}: no")
 
 
-def test_a_complaint_that_was_never_sent_is_none() -> None:
+def test_complaint_about_an_unsent_mail_is_ignored() -> None:
     """The account's own list had the address."""
     people = [{"emailAddress": "ana@example.com"}]
     more = {"complaintSubType": "OnAccountSuppressionList", "complainedRecipients": people}
@@ -84,7 +84,7 @@ def test_a_complaint_that_was_never_sent_is_none() -> None:
     assert (told.type, told.bounce) == (EventType.BOUNCED, BounceKind.SOFT)
 
 
-def test_a_notification_says_the_same_as_an_event() -> None:
+def test_notification_equals_an_event() -> None:
     """The older shape: another name, and our id in the header that we gave."""
     event = a_ses_bounce(ID)
     mail = {name: each for name, each in event["mail"].items() if name != "tags"}
@@ -100,7 +100,7 @@ def test_a_notification_says_the_same_as_an_event() -> None:
     assert (told.message, told.revision, told.bounce) == (ID, 3, BounceKind.HARD)
 
 
-def test_the_common_headers_do_as_well() -> None:
+def test_common_headers_are_enough() -> None:
     """Where the headers themselves are left out."""
     event = a_ses_event(ID)
     event["mail"] |= {"tags": {}, "commonHeaders": {"messageId": f"<{ID}.2@example.com>"}}
@@ -108,7 +108,7 @@ def test_the_common_headers_do_as_well() -> None:
     assert _ses(event).revision == 2
 
 
-def test_an_event_is_known_by_what_it_says() -> None:
+def test_event_is_identified_by_its_content() -> None:
     """Published twice it is the same; of another time, link or recipient another."""
     same = [_ses(a_ses_event(ID, "Click", link="https://a.example")).event_id for _ in range(2)]
     other = _ses(a_ses_event(ID, "Click", link="https://b.example")).event_id
@@ -133,7 +133,7 @@ def test_an_event_is_known_by_what_it_says() -> None:
     ],
 )
 def test_every_event_of_resend(name: str, type: EventType, bounce: BounceKind | None) -> None:
-    """Of its time and with our ids, known by the webhook's own id."""
+    """With its time and with our ids, known by the webhook's own id."""
     told = _resend(name)
 
     assert (told.type, told.bounce, told.at, told.message) == (type, bounce, AT, ID)
@@ -155,8 +155,8 @@ def test_every_event_of_resend(name: str, type: EventType, bounce: BounceKind | 
         ("", None),
     ],
 )
-def test_a_revision_is_a_number_of_few_digits(tag: str, revision: int | None) -> None:
-    """What no store could hold, or is no number, is not told: the message is still known."""
+def test_revision_is_a_number_of_few_digits(tag: str, revision: int | None) -> None:
+    """Another value is dropped: the message is still known."""
     tags = {"carteiro_message": ID, "carteiro_revision": tag}
 
     told = _resend("email.sent", tags=tags)
@@ -180,10 +180,10 @@ _TAGGED = {"carteiro_message": ID, "carteiro_copies": "1"}
     ],
 )
 @pytest.mark.parametrize("type", ["email.bounced", "email.complained"])
-def test_where_resend_lists_several_a_bounce_is_of_whom_it_names(
+def test_bounce_with_several_recipients_counts_for_the_named_one(
     letter: dict[str, Any], words: str, recipients: tuple[str, ...], type: str
 ) -> None:
-    """Or of nobody: one who was merely written to as well must not be suppressed."""
+    """Or for nobody: a mere copy must not be suppressed."""
     part = {"bounce": {"type": "Permanent", "subType": "General", "diagnosticCode": [words]}}
 
     told = _resend(type, **letter, **part)
@@ -191,13 +191,13 @@ def test_where_resend_lists_several_a_bounce_is_of_whom_it_names(
     assert told.recipients == (recipients if type == "email.bounced" else ())
 
 
-def test_what_is_held_against_nobody_is_told_of_all() -> None:
+def test_harmless_event_counts_for_all_recipients() -> None:
     """A delivery of a mail to several."""
     assert _resend("email.delivered", **_BOTH).recipients == ("ana@example.com", "bia@example.com")
 
 
-def test_a_bounce_that_hardens_in_the_same_second_is_another_event() -> None:
-    """It says more, and must not be taken for what is known."""
+def test_bounce_that_hardens_in_the_same_second_is_another_event() -> None:
+    """It says more, and must not be taken for the known one."""
     soft, hard = (
         _ses(a_ses_bounce(ID, type=type, sub_type="General")) for type in ("Transient", "Permanent")
     )
@@ -229,8 +229,8 @@ def test_tags_may_be_listed() -> None:
         {"type": "domain.created", "created_at": AT.isoformat(), "data": {}},
     ],
 )
-def test_what_is_not_about_a_mail_of_ours_is_nothing(event: object) -> None:
-    """And no error."""
+def test_event_about_foreign_mail_is_ignored(event: object) -> None:
+    """Without an error."""
     assert from_ses(event) is None
     assert from_resend(event, event_id="msg_1") is None
 
@@ -243,8 +243,8 @@ _json = st.recursive(
 
 
 @given(mail=_json, bounce=_json, tags=_json)
-def test_whatever_is_said_is_no_error(mail: object, bounce: object, tags: object) -> None:
-    """A provider may change its words."""
+def test_any_event_is_parsed_without_an_error(mail: object, bounce: object, tags: object) -> None:
+    """A provider may change its format."""
     told = {"tags": {"carteiro-message": [ID]}, "timestamp": AT.isoformat()}
     for letter in (mail, told, told | {"headers": mail, "commonHeaders": bounce}, {"tags": tags}):
         from_ses({"eventType": "Bounce", "mail": letter, "bounce": bounce})

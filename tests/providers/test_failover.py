@@ -1,4 +1,4 @@
-"""A chain of providers: a message goes to the next one on proof alone, and nobody is asked who keeps failing."""
+"""A chain of providers: a message goes to the next one on proof alone, and a failing one is not called."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -53,14 +53,13 @@ TOO_FAST: Outcome = Deferred(
 
 @dataclass
 class Played:
-    """A provider that says what it is told to, one outcome a call, then takes everything."""
+    """A provider with prepared outcomes, one a call; then it accepts everything."""
 
     name: str
     outcomes: list[Outcome] = field(default_factory=list)
     asked: list[MessageId] = field(default_factory=list)
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
-        """The next outcome."""
         handover.begin()
         self.asked.append(parcel.message)
         return self.outcomes.pop(0) if self.outcomes else Taken(f"{self.name}-1")
@@ -68,12 +67,11 @@ class Played:
 
 @dataclass
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that a test moves."""
 
     now: float = 1000.0
 
     def __call__(self) -> float:
-        """The seconds."""
         return self.now
 
 
@@ -95,19 +93,19 @@ async def worked(office: Office, kind: Kind, *, slots: int = 1) -> None:
 
 
 async def sent_by(office: Office, message: MessageId) -> tuple[str | None, int]:
-    """Who took a message that was sent, at which attempt."""
+    """The provider that accepted a message, and the number of the attempt."""
     row = await office.row(message)
     assert row.state is State.SENT, row
     return row.provider, row.attempts
 
 
 async def posted(office: Office, count: int, **fields: Any) -> list[MessageId]:
-    """So many messages."""
+    """This many messages."""
     return [await office.post("a@example.com", **fields) for _ in range(count)]
 
 
-async def test_what_the_first_cannot_take_goes_to_the_second_at_once() -> None:
-    """Proof that nothing was handed over, and trouble of the provider's own."""
+async def test_refusal_of_the_first_goes_to_the_second_at_once() -> None:
+    """Proof that nothing was handed over, and a fault of the provider itself."""
     async with an_office() as office:
         first, second = Played("first", [AWAY]), Played("second")
         [message] = await posted(office, 1)
@@ -121,8 +119,8 @@ async def test_what_the_first_cannot_take_goes_to_the_second_at_once() -> None:
         assert story.count(EventType.RETRY_SCHEDULED) == 1
 
 
-async def test_an_account_that_is_closed_is_no_reason_to_give_a_message_up() -> None:
-    """What is permanent with one is nothing to another."""
+async def test_closed_account_does_not_end_a_message() -> None:
+    """A permanent failure with one provider says nothing of another."""
     async with an_office() as office:
         [message] = await posted(office, 1)
 
@@ -131,8 +129,8 @@ async def test_an_account_that_is_closed_is_no_reason_to_give_a_message_up() -> 
         assert await sent_by(office, message) == ("second", 2)
 
 
-async def test_each_is_tried_before_anything_is_given_up_or_waited_for() -> None:
-    """In order, at once, and uncharged: the message has not failed as long as somebody is left."""
+async def test_each_provider_is_tried_before_a_delay_or_an_end() -> None:
+    """In order, at once, and uncharged: the message has not failed while a provider is left."""
     async with an_office() as office:
         first, second, third = Played("first", [AWAY]), Played("second", [AWAY]), Played("third")
         [message] = await posted(office, 1)
@@ -144,8 +142,8 @@ async def test_each_is_tried_before_anything_is_given_up_or_waited_for() -> None
         assert (office.clock(), (await office.row(message)).charged) == (before, 0)
 
 
-async def test_when_all_are_away_a_message_waits_as_with_one_alone() -> None:
-    """Each round of all of them counts once, and is followed by the wait of the policy."""
+async def test_message_waits_when_all_providers_are_down() -> None:
+    """Each round of all of them counts once, and is followed by the delay of the policy."""
     async with an_office() as office:
         first, second = Played("first", [AWAY] * 3), Played("second", [AWAY] * 2)
         [message] = await posted(office, 1)
@@ -158,7 +156,7 @@ async def test_when_all_are_away_a_message_waits_as_with_one_alone() -> None:
         assert office.clock() - before > 2_000, "one second, then two, a quarter more or less"
 
 
-async def test_an_account_that_is_closed_buries_nothing_while_another_is_busy() -> None:
+async def test_closed_account_ends_nothing_while_another_is_busy() -> None:
     """The message waits for it."""
     async with an_office() as office:
         clock = Clock()
@@ -181,8 +179,8 @@ async def test_an_account_that_is_closed_buries_nothing_while_another_is_busy() 
         assert later is None, "what may pass is tried again as the policy says"
 
 
-async def test_a_call_that_was_not_made_is_made_elsewhere() -> None:
-    """A provider that asks for an hour's wait holds up nothing that another can take."""
+async def test_call_that_was_not_made_is_made_elsewhere() -> None:
+    """A provider that asks for an hour's delay blocks nothing that another can accept."""
     async with an_office() as office:
         unmade = NotMade(classify.timeout("first"), timedelta(hours=1))
         first, second = Played("first", [unmade]), Played("second")
@@ -193,7 +191,7 @@ async def test_a_call_that_was_not_made_is_made_elsewhere() -> None:
         assert await sent_by(office, message) == ("second", 2)
 
 
-async def test_without_another_it_is_as_it_was() -> None:
+async def test_single_provider_behaves_as_without_a_chain() -> None:
     """A closed account ends a message that has nowhere else to go."""
     async with an_office() as office:
         [message] = await posted(office, 1)
@@ -203,8 +201,8 @@ async def test_without_another_it_is_as_it_was() -> None:
         assert await office.state(message) is State.FAILED
 
 
-async def test_what_is_the_recipients_own_goes_to_nobody_else() -> None:
-    """No such user here is no such user there; and a greylist wants to see the same sender again."""
+async def test_failure_of_the_recipient_goes_to_no_other_provider() -> None:
+    """An unknown user is unknown everywhere; and a greylist wants to see the same sender again."""
     async with an_office() as office:
         first, second = Played("first", [NOBODY, GREYLISTED]), Played("second")
         [nobody] = await posted(office, 1)
@@ -217,7 +215,7 @@ async def test_what_is_the_recipients_own_goes_to_nobody_else() -> None:
         assert second.asked == []
 
 
-async def test_what_is_in_doubt_stays_with_the_one_that_may_have_it() -> None:
+async def test_message_in_doubt_stays_with_its_provider() -> None:
     """Another could only deliver it twice."""
     async with an_office() as office:
         first, second = Played("first", [SILENT]), Played("second")
@@ -230,8 +228,8 @@ async def test_what_is_in_doubt_stays_with_the_one_that_may_have_it() -> None:
         assert EventType.IN_DOUBT in await office.story(message)
 
 
-async def test_what_is_in_doubt_waits_when_the_one_that_may_have_it_has_trouble() -> None:
-    """As long as anything else would: it does not go round and round."""
+async def test_message_in_doubt_waits_while_its_provider_fails() -> None:
+    """As long as any other would: it does not loop."""
     async with an_office() as office:
         first, second = Played("first", [SILENT, AWAY]), Played("second")
         [message] = await posted(office, 1)
@@ -244,8 +242,8 @@ async def test_what_is_in_doubt_waits_when_the_one_that_may_have_it_has_trouble(
         assert office.clock() - before > 1_300, "one wait alone is shorter"
 
 
-async def test_a_doubt_after_a_failover_is_replayed_where_that_is_safe() -> None:
-    """It is the second one's own call that is repeated: also of a message that may be sent once."""
+async def test_doubt_after_a_failover_is_replayed_where_that_is_safe() -> None:
+    """The second one's own call is repeated: also of a message that may be sent at most once."""
     async with an_office() as office:
         first, second = Played("first", [AWAY]), Played("second", [SILENT])
         kinds = {
@@ -263,8 +261,8 @@ async def test_a_doubt_after_a_failover_is_replayed_where_that_is_safe() -> None
         assert first.asked == [message]
 
 
-async def test_what_is_in_doubt_stays_when_its_route_is_changed() -> None:
-    """As long as the provider that may have it is there at all; when it is gone, others are asked."""
+async def test_message_in_doubt_stays_when_its_route_is_changed() -> None:
+    """While its provider exists at all; when it is gone, others are called."""
     async with an_office() as office:
         routes = Routes(("second",), {}, {TenantId(BRASA): ("first",)})
         kind = through(office, Played("first"), Played("second"), routes=routes)
@@ -277,15 +275,15 @@ async def test_what_is_in_doubt_stays_when_its_route_is_changed() -> None:
 
 
 def chosen_for(kind: Kind, job: LeasedJob) -> str:
-    """Whom a message goes to."""
+    """The provider chosen for a message."""
     assert kind.chain is not None
     chosen = kind.chain.choose(job)
     assert isinstance(chosen, Kind)
     return chosen.provider
 
 
-async def test_one_that_keeps_failing_is_not_asked_any_more() -> None:
-    """Once its breaker is open, messages go to the next one without a failed attempt first."""
+async def test_failing_provider_is_not_called_any_more() -> None:
+    """Once its circuit is open, messages go to the next one without a failed attempt first."""
     async with an_office() as office:
         first, second = Played("first", [AWAY] * 100), Played("second")
         messages = await posted(office, 3 * TRIPS_AFTER)
@@ -297,8 +295,8 @@ async def test_one_that_keeps_failing_is_not_asked_any_more() -> None:
         assert sorted(attempts) == [1] * 2 * TRIPS_AFTER + [2] * TRIPS_AFTER
 
 
-async def test_it_is_tried_with_one_message_and_trusted_again_when_that_goes_well() -> None:
-    """It heals by itself."""
+async def test_open_circuit_is_probed_with_one_message_and_closed_on_success() -> None:
+    """It recovers by itself."""
     async with an_office() as office:
         clock = Clock()
         first, second = Played("first", [AWAY] * TRIPS_AFTER), Played("second")
@@ -318,8 +316,8 @@ async def test_it_is_tried_with_one_message_and_trusted_again_when_that_goes_wel
         assert await sent_by(office, last) == ("first", 1)
 
 
-async def test_everybody_can_see_that_one_is_left_alone_and_why() -> None:
-    """In the store, for whoever asks; in the figures of this process; and when it is well again."""
+async def test_open_circuit_is_visible_with_its_reason() -> None:
+    """In the store, in the metrics of this process; and so is its recovery."""
     async with an_office() as office:
         clock = Clock()
         first, second = Played("first", [AWAY] * TRIPS_AFTER), Played("second")
@@ -343,8 +341,8 @@ async def test_everybody_can_see_that_one_is_left_alone_and_why() -> None:
         assert (healed.is_open, healed.trouble) == (False, trouble.trouble)
 
 
-async def test_one_that_still_fails_costs_one_message_an_attempt() -> None:
-    """However many are chosen for at the same moment: the others go to the next one."""
+async def test_failed_probe_costs_one_message_an_attempt() -> None:
+    """With any number of concurrent choices: the others go to the next one."""
     async with an_office() as office:
         clock = Clock()
         first, second = Played("first", [AWAY] * 100), Played("second")
@@ -361,8 +359,8 @@ async def test_one_that_still_fails_costs_one_message_an_attempt() -> None:
         assert sorted(attempts) == [1] * 9 + [2]
 
 
-async def test_to_be_told_to_be_slower_is_no_failure() -> None:
-    """The breaker stays closed, however often: the same one is asked again, later."""
+async def test_throttling_does_not_open_the_circuit() -> None:
+    """At any number: the same provider is called again, later."""
     async with an_office() as office:
         first, second = Played("first", [TOO_FAST] * 4 * TRIPS_AFTER), Played("second")
         messages = await posted(office, 4 * TRIPS_AFTER)
@@ -373,8 +371,8 @@ async def test_to_be_told_to_be_slower_is_no_failure() -> None:
         assert second.asked == []
 
 
-async def test_while_nobody_can_be_called_nothing_is_claimed_or_charged() -> None:
-    """Messages wait as if they had just come; the first call that goes well lets all others through."""
+async def test_nothing_is_claimed_or_charged_while_all_circuits_are_open() -> None:
+    """Messages wait as if they were new; the first successful call lets all others through."""
     async with an_office() as office:
         only = Played("only", [AWAY] * TRIPS_AFTER)
         messages = await posted(office, 2 * TRIPS_AFTER)
@@ -387,8 +385,8 @@ async def test_while_nobody_can_be_called_nothing_is_claimed_or_charged() -> Non
         assert sum(row.charged for row in rows) == TRIPS_AFTER
 
 
-async def test_a_tenant_and_a_template_type_have_their_own_way() -> None:
-    """The route of the type goes before that of the tenant."""
+async def test_tenant_and_template_type_have_their_own_routes() -> None:
+    """The route of the type wins over that of the tenant."""
     async with an_office() as office:
         usual, own, archive = Played("usual"), Played("own"), Played("archive")
         routes = Routes(("usual",), {"invoice": ("archive",)}, {TenantId(BRASA): ("own",)})
@@ -403,7 +401,7 @@ async def test_a_tenant_and_a_template_type_have_their_own_way() -> None:
         assert archive.asked == []
 
 
-async def test_a_worker_that_waits_for_a_provider_stops_at_once() -> None:
+async def test_worker_that_waits_for_a_provider_stops_at_once() -> None:
     """It holds nothing."""
     async with an_office() as office:
         only = Played("only", [AWAY] * 100)
@@ -417,8 +415,8 @@ async def test_a_worker_that_waits_for_a_provider_stops_at_once() -> None:
             await running
 
 
-async def test_no_more_is_called_at_once_than_all_processes_may() -> None:
-    """Slots or not; what waits for a place is neither declared nor charged."""
+async def test_concurrent_calls_are_bounded_across_processes() -> None:
+    """With any number of slots; a message that waits for a place is neither declared nor charged."""
     async with an_office() as office:
         gate = Gate()
         pacer = Pacer("only", office.backend.rates, Limits(concurrency=2))
@@ -440,8 +438,8 @@ async def test_no_more_is_called_at_once_than_all_processes_may() -> None:
         assert {await sent_by(office, each) for each in messages} == {("only", 1)}
 
 
-async def test_a_message_that_is_not_sent_keeps_no_place() -> None:
-    """What must not be sent is found out after its provider was chosen."""
+async def test_message_that_is_not_sent_keeps_no_place() -> None:
+    """An invalid message is found out after its provider was chosen."""
     async with an_office() as office:
         pacer = Pacer("only", office.backend.rates, Limits(concurrency=1))
         only = Played("only")

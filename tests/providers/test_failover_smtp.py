@@ -1,4 +1,4 @@
-"""A chain with a relay in front, on a real socket: what it says before any recipient is its own trouble."""
+"""A chain with a relay in front, on a real socket: its answers before any recipient are its own trouble."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,30 +33,30 @@ class Route:
         self._chain = chain
 
     async def send(self, count: int) -> list[MessageId]:
-        """Send so many messages, one after the other, each to its end."""
+        """Send this many messages, one after the other, each to its end."""
         messages = [await self.office.post("ana@example.com") for _ in range(count)]
         await self.office.work(Pool("email", 1, (self._kind,)))
         return messages
 
     async def taken_by(self, message: MessageId) -> tuple[State, str | None]:
-        """What became of a message, and who had it last."""
+        """The state of a message, and its last provider."""
         row = await self.office.row(message)
         return row.state, row.provider
 
     @property
     def is_relay_left_alone(self) -> bool:
-        """Whether its breaker is open."""
+        """True if its circuit is open."""
         return self._chain.standings()[0].is_open
 
     @property
     def rate(self) -> float | None:
-        """How many a second the relay is given."""
+        """The relay's calls a second."""
         return self._chain.standings()[0].rate
 
 
 @asynccontextmanager
 async def a_route(stage: str, act: Act | list[Act], *, rate: float = 0.0) -> AsyncIterator[Route]:
-    """A relay that does this at the stage, and Resend, which takes everything; ``rate``: the relay's, 0 is none."""
+    """A relay that does this at the stage, and Resend, which accepts everything; ``rate``: the relay's, 0 is none."""
     async with (
         an_office() as office,
         a_relay({stage: act}) as (server, relay),
@@ -92,10 +92,10 @@ async def a_route(stage: str, act: Act | list[Act], *, rate: float = 0.0) -> Asy
     ],
     ids=lambda each: each if isinstance(each, str) else each.text[:8],
 )
-async def test_a_relay_that_fails_before_any_recipient_is_failed_over_and_left_alone(
+async def test_relay_that_fails_before_any_recipient_is_failed_over_and_opens_its_circuit(
     stage: str, act: Act
 ) -> None:
-    """Nobody dies of it, nobody waits, and after a few calls it is not asked any more."""
+    """No message fails or waits, and after a few calls it is not called any more."""
     async with a_route(stage, act) as route:
         messages = await route.send(2 * TRIPS_AFTER)
 
@@ -115,10 +115,10 @@ async def test_a_relay_that_fails_before_any_recipient_is_failed_over_and_left_a
         "552 5.3.4 Message size exceeds fixed limit",
     ],
 )
-async def test_what_a_relay_says_of_one_sender_fails_over_and_is_held_against_nobody(
+async def test_refusal_of_one_sender_fails_over_and_opens_no_circuit(
     reply: str,
 ) -> None:
-    """Another provider may know the sender; the relay is asked again for the next one."""
+    """Another provider may know the sender; the relay is called again for the next one."""
     async with a_route("MAIL", Say(f"{reply}\r\n")) as route:
         messages = await route.send(2 * TRIPS_AFTER)
 
@@ -127,7 +127,7 @@ async def test_what_a_relay_says_of_one_sender_fails_over_and_is_held_against_no
         assert route.relay.said("MAIL") == len(messages)
 
 
-async def test_a_refused_sender_ends_a_message_that_nobody_else_takes() -> None:
+async def test_refused_sender_ends_a_message_without_another_provider() -> None:
     """It is permanent with this provider: no attempt is wasted on it."""
     async with (
         an_office() as office,
@@ -146,7 +146,7 @@ async def test_a_refused_sender_ends_a_message_that_nobody_else_takes() -> None:
 
 
 async def test_throttling_at_mail_slows_the_relay_for_all_processes() -> None:
-    """As the greeting's does: the shared rate falls, and the breaker stays closed."""
+    """As at the greeting: the shared rate falls, and the circuit stays closed."""
     once: list[Act] = [Say("451 4.7.1 Too many messages, slow down\r\n")]
     async with a_route("MAIL", once, rate=RATE) as route:
         [message] = await route.send(1)
@@ -157,8 +157,8 @@ async def test_throttling_at_mail_slows_the_relay_for_all_processes() -> None:
         assert not route.is_relay_left_alone
 
 
-async def test_what_is_said_to_rcpt_is_no_trouble_of_the_relay() -> None:
-    """It passes on what a destination says: that goes to nobody else, and slows nothing."""
+async def test_reply_to_rcpt_is_not_a_fault_of_the_relay() -> None:
+    """It passes on the answer of a destination: that goes to no other provider, and slows nothing."""
     async with a_route("RCPT", Say("550 5.1.1 No such user\r\n")) as route:
         [message] = await route.send(1)
 

@@ -13,15 +13,21 @@ from carteiro.config import specs
 PACKAGE = Path(carteiro.__file__).parent
 OWN = sorted(each.parent.name for each in PACKAGE.glob("providers/*/spec.py"))
 
-# Names that are no question of who the provider is.
+# Uses of a name that do not branch on the provider.
 ALLOWED = {
     ("config/providers.py", name): "the list of those that come with Carteiro" for name in OWN
 } | {
-    ("policy/classify.py", "smtp"): "rules of the grammar of SMTP, whoever speaks it",
-    ("policy/consequences.py", "smtp"): "rules of the grammar of SMTP, whoever speaks it",
+    (
+        "policy/classify.py",
+        "smtp",
+    ): "rules of the grammar of SMTP, for every provider that speaks it",
+    (
+        "policy/consequences.py",
+        "smtp",
+    ): "rules of the grammar of SMTP, for every provider that speaks it",
     ("providers/sandbox/provider.py", "ses"): "it plays what SES says",
     ("providers/sandbox/spec.py", "ses"): "it plays what SES says",
-    ("policy/rules/gateways.py", "resend"): "a relay among others, known by its words",
+    ("policy/rules/gateways.py", "resend"): "a relay among others, known by its text",
 }
 
 
@@ -47,7 +53,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _asks_for(tree: ast.Module, provider: str) -> bool:
-    """Whether it has the name as a text, as the start of a rule or a code, or as an attribute."""
+    """True if it has the name as a text, as the start of a rule or a code, or as an attribute."""
     starts = (f"{provider}.", f"{provider}:", f"{provider.upper()}_")
     return any(
         (isinstance(node, ast.Attribute) and node.attr == provider)
@@ -63,13 +69,13 @@ def _asks_for(tree: ast.Module, provider: str) -> bool:
 
 
 def test_every_folder_is_found() -> None:
-    """The list of those that come with Carteiro has each of them."""
+    """Each is in the list of built-in providers."""
     assert set(OWN) <= set(specs())
 
 
 @pytest.mark.parametrize("provider", OWN)
-def test_nobody_else_imports_a_provider(provider: str) -> None:
-    """Also not from within a function."""
+def test_provider_is_imported_nowhere_else(provider: str) -> None:
+    """Also not inside of a function."""
     folder = f"carteiro.providers.{provider}"
     found = [
         where
@@ -81,15 +87,14 @@ def test_nobody_else_imports_a_provider(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", OWN)
-def test_nobody_else_asks_for_a_provider_by_name(provider: str) -> None:
-    """What differs from one to the next is in its spec."""
+def test_provider_is_named_nowhere_else(provider: str) -> None:
+    """Differences between providers are in their specs."""
     found = [where for where, tree in _files(provider) if _asks_for(tree, provider)]
 
     assert [where for where in found if (where, provider) not in ALLOWED] == []
 
 
-def test_no_allowance_is_left_over() -> None:
-    """An exception that nobody needs any more goes."""
+def test_every_exception_is_needed() -> None:
     needed = {
         (where, name) for name in OWN for where, tree in _files(name) if _asks_for(tree, name)
     }

@@ -1,4 +1,4 @@
-"""Mail through providers with a pace: SES on a real socket says how fast it may be called, and complains."""
+"""Mail through providers with a rate limit: SES on a real socket announces its rate, and throttles."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -30,14 +30,14 @@ MAIL = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
 
 @pytest.fixture(autouse=True)
 def _with_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys as AWS' tools find them; a carteiro.toml lying about must not decide a test."""
+    """Keys as AWS' tools find them; a carteiro.toml of the current folder must not decide a test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
 
 def account(per_second: float) -> Mapping[str, Any]:
-    """What an account with this rate says of itself."""
+    """The quota answer of an account with this rate."""
     quota = {"Max24HourSend": 50000.0, "MaxSendRate": per_second, "SentLast24Hours": 0.0}
     return dict(ACCOUNT) | {"SendQuota": quota}
 
@@ -61,7 +61,7 @@ async def a_kind(twin: SesTwin, backend: Backend, **changes: Any) -> AsyncIterat
 
 
 async def called(kind: Kind, clock: StoreClock) -> Outcome:
-    """One call, as soon as there is one to be made; the store's time passes meanwhile."""
+    """One call, as soon as allowed; the store's time passes meanwhile."""
     assert kind.chain is not None
     async with asyncio.timeout(10):
         while isinstance(chosen := kind.chain.choose(a_job()), timedelta):
@@ -70,8 +70,8 @@ async def called(kind: Kind, clock: StoreClock) -> Outcome:
     return await deliver(chosen, a_parcel(MAIL), Handover(LONG))
 
 
-async def test_the_rate_starts_from_the_quota_falls_on_throttling_and_climbs_back() -> None:
-    """What SES says by GetAccount, half of it after a 429, and all of it some seconds later."""
+async def test_rate_starts_from_the_quota_falls_on_throttling_and_climbs_back() -> None:
+    """The value of GetAccount, half of it after a 429, and all of it some seconds later."""
     clock = StoreClock()
     async with (
         quick_backend(clock=clock) as backend,
@@ -92,8 +92,8 @@ async def test_the_rate_starts_from_the_quota_falls_on_throttling_and_climbs_bac
     assert (climbing.rate, well.rate) == (35.0, 50.0)
 
 
-async def test_a_set_rate_is_the_ceiling() -> None:
-    """Whatever the account may."""
+async def test_configured_rate_is_the_ceiling() -> None:
+    """With any quota of the account."""
     clock = StoreClock()
     async with (
         quick_backend(clock=clock) as backend,
@@ -106,8 +106,8 @@ async def test_a_set_rate_is_the_ceiling() -> None:
     assert (shown.rate, shown.ceiling) == (7.0, 7.0)
 
 
-async def test_whoever_may_not_ask_for_the_quota_sends_without_one() -> None:
-    """Until SES complains."""
+async def test_key_without_permission_for_the_quota_sends_without_one() -> None:
+    """Until SES throttles."""
     denied = Answer("AccessDeniedException", 403, "Not authorized.")
     clock = StoreClock()
     async with (
@@ -122,8 +122,8 @@ async def test_whoever_may_not_ask_for_the_quota_sends_without_one() -> None:
     assert (shown.rate, shown.ceiling) == (None, None)
 
 
-async def test_the_first_of_a_chain_is_used_from_the_first_mail_on() -> None:
-    """While its account is asked, nobody else takes its place: not in a process that runs for a moment, either."""
+async def test_first_provider_of_a_chain_is_used_from_the_first_mail_on() -> None:
+    """While its quota is fetched, no other takes its place: not in a short process, either."""
     clock = StoreClock()
     async with (
         quick_backend(clock=clock) as backend,
@@ -143,8 +143,8 @@ async def test_the_first_of_a_chain_is_used_from_the_first_mail_on() -> None:
     assert chosen.provider == REGIONAL
 
 
-async def test_what_is_held_back_is_not_charged() -> None:
-    """More mail than the rate lets through at once: each is sent with its first attempt, declared once."""
+async def test_delayed_mail_is_not_charged() -> None:
+    """More mail than the rate allows at once: each is sent with its first attempt, declared once."""
     count = 30
     async with a_ses_twin(account=account(20.0)) as twin:
         section = settings_for(twin, concurrency=3)
@@ -174,10 +174,10 @@ async def test_what_is_held_back_is_not_charged() -> None:
     assert f'carteiro_provider_open{{provider="{REGIONAL}"}} 0.0' in page
 
 
-async def test_a_call_that_ends_makes_room_for_the_next_at_once(
+async def test_finished_call_makes_room_for_the_next_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker does not sleep until it is time to look again, which here would be never."""
+    """The worker does not wait for its next check, which here would be never."""
     monkeypatch.setattr(rate_limiter, "_FULL_S", 3600.0)
     count = 5
     async with a_ses_twin(account=account(1000.0)) as twin, asyncio.timeout(30):

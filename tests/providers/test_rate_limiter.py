@@ -1,4 +1,4 @@
-"""The pace of one provider in each process: drawn ahead, beside the work, and never what stops it."""
+"""Rate limit of one provider in each process: drawn ahead, in the background, and never a reason to stop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass
 class Watched:
-    """The shared rates, how often they were asked, and away when a test says so."""
+    """The shared rates with a count of calls; unreachable when a test says so."""
 
     rates: Rates
     draws: int = 0
@@ -36,7 +36,6 @@ class Watched:
         return await self.rates.draw(provider, count, **asked)
 
     async def slow_down(self, provider: str, *, going: float) -> None:
-        """Pass it on."""
         if self.is_away:
             raise StoreUnavailable("the disk is busy")
         await self.rates.slow_down(provider, going=going)
@@ -44,13 +43,11 @@ class Watched:
     async def report(
         self, provider: str, *, why: str | None, wait: timedelta = timedelta(0)
     ) -> None:
-        """Pass it on."""
         if self.is_away:
             raise StoreUnavailable("the disk is busy")
         await self.rates.report(provider, why=why, wait=wait)
 
     async def show(self) -> list[ProviderRate]:
-        """Pass it on."""
         return await self.rates.show()
 
 
@@ -63,19 +60,19 @@ class Bench:
     pacers: list[Pacer] = field(default_factory=list)
 
     def pacer(self, limits: Limits) -> Pacer:
-        """The pace of one more process."""
+        """The rate limiter of one more process."""
         made = Pacer(SES, self.shared, limits, clock=lambda: self.clock() / 1000)
         self.pacers.append(made)
         return made
 
     async def pass_by(self, time: timedelta = timedelta(0)) -> None:
-        """Let time pass, and what is under way end."""
+        """Let time pass, and calls in flight end."""
         self.clock.advance(time)
         for _ in range(10):
             await asyncio.sleep(0)
 
     async def ready(self, limits: Limits) -> Pacer:
-        """The pace of one more process, that has drawn."""
+        """The rate limiter of one more process, that has drawn."""
         made = self.pacer(limits)
         made.wait()
         await self.pass_by()
@@ -83,7 +80,7 @@ class Bench:
         return made
 
     async def together(self, limits: Limits) -> tuple[Pacer, Pacer]:
-        """The paces of two more processes, that have shared the places."""
+        """The rate limiters of two more processes, that have shared the places."""
         first, second = self.pacer(limits), self.pacer(limits)
         for _ in range(3):
             for each in (first, second):
@@ -97,7 +94,7 @@ class Bench:
 
 @asynccontextmanager
 async def a_bench() -> AsyncIterator[Bench]:
-    """Nobody calls yet."""
+    """No process calls yet."""
     clock = StoreClock()
     bench = Bench(clock, Watched(DictRates(clock)))
     try:
@@ -108,7 +105,7 @@ async def a_bench() -> AsyncIterator[Bench]:
 
 
 def called(pacer: Pacer, most: int = 1000) -> int:
-    """Call as often as may be; how often that was."""
+    """Call as often as allowed; the number of calls."""
     count = 0
     while count < most and not pacer.wait():
         pacer.take()
@@ -117,8 +114,8 @@ def called(pacer: Pacer, most: int = 1000) -> int:
     return count
 
 
-async def test_a_provider_without_limits_pays_nothing() -> None:
-    """The store is never asked."""
+async def test_provider_without_limits_costs_nothing() -> None:
+    """The store is never called."""
     async with a_bench() as bench:
         free = bench.pacer(Limits())
 
@@ -128,8 +125,8 @@ async def test_a_provider_without_limits_pays_nothing() -> None:
         assert bench.shared.draws == 0
 
 
-async def test_the_first_call_waits_for_a_draw() -> None:
-    """Then there is room for as many as were drawn."""
+async def test_first_call_waits_for_a_draw() -> None:
+    """Then there is room for the drawn number."""
     async with a_bench() as bench:
         pacer = bench.pacer(Limits(per_second=10))
         before = pacer.wait()
@@ -140,8 +137,8 @@ async def test_the_first_call_waits_for_a_draw() -> None:
         assert pacer.rate == 10.0
 
 
-async def test_two_processes_together_stay_within_the_rate_and_ask_seldom() -> None:
-    """Over several seconds of as much as they may; never one round trip a call."""
+async def test_two_processes_stay_within_the_rate_and_rarely_call_the_store() -> None:
+    """Over several seconds at full speed; never one round trip a call."""
     async with a_bench() as bench:
         both = [bench.pacer(Limits(per_second=100)) for _ in range(2)]
         calls = [0, 0]
@@ -156,7 +153,7 @@ async def test_two_processes_together_stay_within_the_rate_and_ask_seldom() -> N
         assert all(each.held_back for each in both)
 
 
-async def test_what_was_drawn_and_not_used_is_not_used_later() -> None:
+async def test_unused_draw_expires() -> None:
     """Another process has had it by then."""
     async with a_bench() as bench:
         pacer = await bench.ready(Limits(per_second=10))
@@ -165,7 +162,7 @@ async def test_what_was_drawn_and_not_used_is_not_used_later() -> None:
         assert pacer.room() == 0
 
 
-async def test_a_call_that_is_not_made_is_there_for_another() -> None:
+async def test_call_that_is_not_made_is_left_for_another() -> None:
     """A message that must not be sent costs the others nothing."""
     async with a_bench() as bench:
         pacer = await bench.ready(Limits(per_second=4, concurrency=4))
@@ -177,8 +174,8 @@ async def test_a_call_that_is_not_made_is_there_for_another() -> None:
         assert (before, taken, pacer.room()) == (4, 3, 4)
 
 
-async def test_processes_share_the_concurrency() -> None:
-    """Each an equal part: whoever comes waits until the others, with their next call, give theirs back."""
+async def test_processes_share_the_concurrency_limit() -> None:
+    """Each an equal part: a new one waits until the others, with their next call, give theirs back."""
     async with a_bench() as bench:
         limits = Limits(concurrency=4)
         first, second = await bench.ready(limits), bench.pacer(limits)
@@ -197,8 +194,8 @@ async def test_processes_share_the_concurrency() -> None:
         assert (first.room(), second.room()) == (1, 2)
 
 
-async def test_an_idle_process_gives_its_places_back() -> None:
-    """After a moment, not when its stay ends; and has them again when it has something to call for."""
+async def test_idle_process_gives_its_places_back() -> None:
+    """After a moment, not when its stay ends; it gets them again with its next call."""
     async with a_bench() as bench:
         idle = await bench.ready(Limits(concurrency=4))
         await bench.pass_by(SECOND)
@@ -216,8 +213,8 @@ async def test_an_idle_process_gives_its_places_back() -> None:
         assert (idle_room, had, idle.room()) == (0, 4, 4)
 
 
-async def test_while_all_places_are_taken_the_store_is_hardly_asked() -> None:
-    """And whoever waits looks seldom: a place of our own that is freed is told, one of others comes late anyway."""
+async def test_store_is_rarely_called_while_all_places_are_taken() -> None:
+    """A freed place of this process is signalled, one of others comes late anyway."""
     async with a_bench() as bench:
         pacer = await bench.ready(Limits(concurrency=1))
         pacer.take()
@@ -232,7 +229,7 @@ async def test_while_all_places_are_taken_the_store_is_hardly_asked() -> None:
         assert bench.shared.draws == before
 
 
-async def test_a_process_with_a_long_call_still_counts() -> None:
+async def test_process_with_a_long_call_still_counts() -> None:
     """Although it draws nothing for it."""
     async with a_bench() as bench:
         busy = await bench.ready(Limits(concurrency=4))
@@ -247,8 +244,8 @@ async def test_a_process_with_a_long_call_still_counts() -> None:
         assert (busy.room(), other.room()) == (1, 2)
 
 
-async def test_a_process_that_stops_frees_its_part_at_once() -> None:
-    """Nobody waits for its stay to end."""
+async def test_stopped_process_frees_its_part_at_once() -> None:
+    """Before its stay ends."""
     async with a_bench() as bench:
         stopped = await bench.ready(Limits(concurrency=4))
         await stopped.close()
@@ -257,7 +254,7 @@ async def test_a_process_that_stops_frees_its_part_at_once() -> None:
 
 
 async def test_throttling_slows_every_process_and_wears_off() -> None:
-    """One hears it, at once; the others with their next draw."""
+    """One gets the answer, at once; the others with their next draw."""
     async with a_bench() as bench:
         hit, other = [await bench.ready(Limits(per_second=10)) for _ in range(2)]
         for _ in range(3):
@@ -276,8 +273,8 @@ async def test_throttling_slows_every_process_and_wears_off() -> None:
         assert rates[-1] == 10.0
 
 
-async def test_throttling_limits_what_had_no_limit_until_it_is_well_again() -> None:
-    """As fast as it went is where it starts; afterwards it pays nothing again."""
+async def test_throttling_limits_an_unlimited_provider_until_it_recovers() -> None:
+    """It starts at the current speed; afterwards there is no limit again."""
     async with a_bench() as bench:
         pacer = bench.pacer(Limits())
         assert called(pacer, 40) == 40
@@ -295,8 +292,8 @@ async def test_throttling_limits_what_had_no_limit_until_it_is_well_again() -> N
         assert (pacer.rate, bench.shared.draws) == (None, draws)
 
 
-async def test_what_one_is_told_limits_another_that_had_no_rate() -> None:
-    """It hears of it when it next says that it is there, and whatever number it could call before is over."""
+async def test_throttling_of_one_process_limits_another_without_a_rate() -> None:
+    """It learns of it with its next report, and its unlimited calls end."""
     async with a_bench() as bench:
         hit, other = await bench.together(Limits(concurrency=100))
         called(hit, 40)
@@ -312,8 +309,8 @@ async def test_what_one_is_told_limits_another_that_had_no_rate() -> None:
         assert other.rate == 22.0
 
 
-async def test_without_the_store_it_goes_on_at_its_part_of_the_last_rate() -> None:
-    """Mail is not stopped by a record that cannot be read; that is told once."""
+async def test_process_without_the_store_goes_on_at_its_part_of_the_last_rate() -> None:
+    """Mail is not stopped by a record that cannot be read; it is logged once."""
     async with a_bench() as bench:
         both = [await bench.ready(Limits(per_second=100)) for _ in range(2)]
         await bench.pass_by(SECOND)
@@ -335,8 +332,8 @@ async def test_without_the_store_it_goes_on_at_its_part_of_the_last_rate() -> No
         assert both[0].rate == 100.0
 
 
-async def test_a_store_that_was_never_there_stops_nothing_either() -> None:
-    """A set rate is kept; throttling still slows it."""
+async def test_store_that_was_never_reachable_stops_nothing_either() -> None:
+    """A configured rate is kept; throttling still slows it."""
     async with a_bench() as bench:
         bench.shared.is_away = True
         limited = await bench.ready(Limits(per_second=10))
@@ -347,8 +344,8 @@ async def test_a_store_that_was_never_there_stops_nothing_either() -> None:
         assert limited.rate == 5.0
 
 
-async def test_a_complaint_that_could_not_be_told_is_told_again() -> None:
-    """With the next draw that goes well, once; until then whoever heard it is slower alone."""
+async def test_throttling_that_could_not_be_reported_is_reported_later() -> None:
+    """With the next successful draw, once; until then only this process is slower."""
     async with a_bench() as bench:
         hit, other = [await bench.ready(Limits(per_second=100)) for _ in range(2)]
         bench.shared.is_away = True
@@ -371,7 +368,7 @@ async def test_a_complaint_that_could_not_be_told_is_told_again() -> None:
 
 
 async def test_places_without_a_rate_are_drawn_by_the_second_not_by_the_call() -> None:
-    """What is not counted does not run low."""
+    """They do not run low."""
     async with a_bench() as bench:
         pacer = await bench.ready(Limits(concurrency=50))
         calls = 0
@@ -383,8 +380,8 @@ async def test_places_without_a_rate_are_drawn_by_the_second_not_by_the_call() -
         assert bench.shared.draws <= 11
 
 
-async def test_a_quota_is_asked_for_first_and_now_and_then() -> None:
-    """Calls wait for the first answer; a raised quota is found out."""
+async def test_quota_is_fetched_first_and_regularly() -> None:
+    """Calls wait for the first answer; a raised quota is noticed."""
     async with a_bench() as bench:
         asked: list[float] = []
 
@@ -412,8 +409,8 @@ async def test_a_quota_is_asked_for_first_and_now_and_then() -> None:
         assert pacer.rate == 15.0
 
 
-async def test_a_quota_that_is_not_told_limits_nothing() -> None:
-    """Whoever may not ask sends all the same; an answer that never comes is not waited for."""
+async def test_missing_quota_limits_nothing() -> None:
+    """A key without permission sends all the same; an answer that never comes is not waited for."""
     async with a_bench() as bench:
 
         async def refused() -> Quota | None:
@@ -436,8 +433,8 @@ async def test_a_quota_that_is_not_told_limits_nothing() -> None:
         assert bench.shared.draws == 1, "once, whether others know"
 
 
-async def test_a_quota_that_others_were_told_is_kept() -> None:
-    """Of processes that start together, only the first may be answered."""
+async def test_quota_known_to_other_processes_is_kept() -> None:
+    """Of processes that start together, only the first may get an answer."""
     async with a_bench() as bench:
         answers = [Quota(14.0, None, 0), None]
 
@@ -455,8 +452,8 @@ async def test_a_quota_that_others_were_told_is_kept() -> None:
         assert answers == []
 
 
-async def test_a_set_rate_goes_before_a_quota() -> None:
-    """Nobody is asked."""
+async def test_configured_rate_wins_over_a_quota() -> None:
+    """There is no call for the quota."""
     async with a_bench() as bench:
 
         async def quota() -> Quota | None:
@@ -467,7 +464,7 @@ async def test_a_set_rate_goes_before_a_quota() -> None:
         assert pacer.rate == 3.0
 
 
-async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
+async def test_failing_quota_call_is_reported_and_limits_nothing() -> None:
     """It is a bug, and no reason to send nothing."""
     async with a_bench() as bench:
 
@@ -485,8 +482,8 @@ async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
         assert [line["event"] for line in lines] == ["unexpected"]
 
 
-async def test_what_is_reported_is_told_before_the_process_goes() -> None:
-    """A store that is away loses no more than that."""
+async def test_report_is_sent_before_the_process_ends() -> None:
+    """With an unreachable store only the report is lost."""
     async with a_bench() as bench:
         pacer = bench.pacer(Limits())
         bench.shared.is_away = True

@@ -1,6 +1,6 @@
-"""A provider of another package: found by its entry point, set, sent through, judged, and held to the contract.
+"""A provider of another package: found by its entry point, configured, used, classified, and held to the contract.
 
-The package is the one of docs/how-to/add-a-provider.md, installed into a folder of its own.
+The package is the one of docs/how-to/add-a-provider.md, installed into a separate folder.
 """
 
 import json
@@ -29,7 +29,7 @@ scope = "provider"
 
 
 class Installed:
-    """Carteiro beside the package, in child processes that work in a folder of their own."""
+    """Carteiro with the package, in child processes that work in a separate folder."""
 
     def __init__(self, folder: Path, package: str = PACKAGE, point: str = "") -> None:
         [(name, place)] = tomllib.loads(PROJECT)["project"]["entry-points"][GROUP].items()
@@ -62,7 +62,7 @@ class Installed:
         )
 
     def listed(self, *arguments: str) -> list[dict[str, object]]:
-        """What a command of Carteiro prints as JSON."""
+        """The JSON output of a command of Carteiro."""
         ran = self.run("carteiro.cli", *arguments, "--json")
         assert ran.returncode == 0, ran.stderr
         return [json.loads(line) for line in ran.stdout.splitlines()]
@@ -75,7 +75,7 @@ def installed(tmp_path: Path) -> Installed:
 
 
 def test_mail_is_sent_through_it(installed: Installed) -> None:
-    """As settings choose it, with its own section; while it cannot take mail, its own rule says so."""
+    """By its settings, with its own section; while it cannot accept mail, its own rule says so."""
     installed.listed("tenant", "add", "acme")
     mail = ("--tenant", "acme", "--to", "ana@example.com", "--subject", "Hello", "--text", "Hello")
     [waiting] = installed.listed("send", *mail)
@@ -91,7 +91,7 @@ def test_mail_is_sent_through_it(installed: Installed) -> None:
 
 
 def test_settings_doctor_and_rules_know_it(installed: Installed) -> None:
-    """Nothing but its spec says what it is called, what is wrong with it, and what its answers mean."""
+    """Its spec alone has its name, its checks, and the meaning of its answers."""
     shown = {each["key"]: each for each in installed.listed("config", "show")}
     found = installed.run("carteiro.cli", "doctor", "--json").stdout
     [judged] = installed.listed("classify", "--provider", "folder", "missing: no folder")
@@ -121,7 +121,7 @@ def test_settings_doctor_and_rules_know_it(installed: Installed) -> None:
         (f'{A_RULE}stage = "rcpt"\n', "answers of folder have none"),
     ],
 )
-def test_wrong_settings_are_told_as_for_any_other(
+def test_wrong_settings_are_reported_as_for_any_other(
     installed: Installed, settings: str, says: str
 ) -> None:
     """Its section is checked by its own shape, its codes are those of its rules."""
@@ -147,10 +147,7 @@ def test_wrong_settings_are_told_as_for_any_other(
         ),
     ],
 )
-def test_a_package_that_cannot_be_used_is_named(
-    tmp_path: Path, package: str, point: str, says: str
-) -> None:
-    """Whoever installed it learns which one it is."""
+def test_unusable_package_is_named(tmp_path: Path, package: str, point: str, says: str) -> None:
     ran = Installed(tmp_path, package, point).run("carteiro.cli", "config", "show")
 
     assert ran.returncode != 0
@@ -158,8 +155,8 @@ def test_a_package_that_cannot_be_used_is_named(
     assert says in ran.stderr
 
 
-def test_the_contract_can_be_tried_on_it(installed: Installed, tmp_path: Path) -> None:
-    """From a clone, on whatever is installed: all promises, those of repeated calls among them."""
+def test_contract_can_be_tested_on_it(installed: Installed, tmp_path: Path) -> None:
+    """From a clone, with any installed package: all promises, those of repeated calls among them."""
     arguments = ("pytest", "-q", "-p", "no:cacheprovider", "tests/contract/provider")
     where = {"PROVIDER_UNDER_TEST": "folder", "CARTEIRO_FOLDER_PATH": str(tmp_path)}
 

@@ -1,4 +1,4 @@
-"""The gatherer: many callers, few writes, and nobody waits for a batch to fill."""
+"""Batcher: many callers share few writes, and no caller waits for a batch to fill."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from carteiro.runtime.batcher import MOST_BYTES, MOST_ITEMS, Gatherer
 
 @dataclass
 class Writer:
-    """Writes lists of numbers; while ``gate`` is closed a write takes its time."""
+    """Writes lists of numbers; while ``gate`` is closed, a write blocks."""
 
     lists: list[list[int]] = field(default_factory=list)
     bad: frozenset[int] = frozenset()
@@ -27,35 +27,34 @@ class Writer:
 
     @property
     def sizes(self) -> list[int]:
-        """How long each list was."""
+        """Length of each written list."""
         return [len(items) for items in self.lists]
 
 
 def an_open_writer(*, bad: frozenset[int] = frozenset()) -> Writer:
-    """A writer that answers at once."""
     writer = Writer(bad=bad)
     writer.gate.set()
     return writer
 
 
 async def asked(gatherer: Gatherer[int, str], items: range) -> list["asyncio.Future[str]"]:
-    """Ask for each item at once, and let the first list go out."""
+    """Submit all items at once, and let the first batch start."""
     tasks = [asyncio.ensure_future(gatherer(item)) for item in items]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
 
 
-async def test_one_caller_is_written_at_once() -> None:
-    """There is no timer: a list of one goes out alone."""
+async def test_single_item_is_written_at_once() -> None:
+    """There is no timer: a batch of one goes out alone."""
     writer = an_open_writer()
 
     assert await Gatherer(writer.write)(7) == "7"
     assert writer.lists == [[7]]
 
 
-async def test_what_comes_while_a_list_is_written_is_the_next_list() -> None:
-    """All that came together meanwhile goes out as one, in the order it came."""
+async def test_items_that_arrive_during_a_write_form_the_next_batch() -> None:
+    """They go out as one batch, in order of arrival."""
     writer = Writer()
     gatherer = Gatherer(writer.write)
     first = await asked(gatherer, range(1))
@@ -67,8 +66,7 @@ async def test_what_comes_while_a_list_is_written_is_the_next_list() -> None:
     assert writer.lists == [[0], [1, 2, 3, 4, 5]]
 
 
-async def test_it_goes_on_after_a_pause() -> None:
-    """A gatherer that had nothing to write writes again."""
+async def test_batcher_writes_again_after_a_pause() -> None:
     writer = an_open_writer()
     gatherer = Gatherer(writer.write)
 
@@ -78,8 +76,8 @@ async def test_it_goes_on_after_a_pause() -> None:
     assert await gatherer(2) == "2"
 
 
-async def test_a_list_has_a_bounded_number_of_items() -> None:
-    """A burst is cut into lists that a store can bear."""
+async def test_batch_has_a_bounded_number_of_items() -> None:
+    """A burst is split into batches that a store can take."""
     writer = an_open_writer()
 
     await asyncio.gather(*await asked(Gatherer(writer.write), range(2 * MOST_ITEMS + 1)))
@@ -87,8 +85,8 @@ async def test_a_list_has_a_bounded_number_of_items() -> None:
     assert sorted(writer.sizes, reverse=True) == [MOST_ITEMS, MOST_ITEMS, 1]
 
 
-async def test_a_list_has_a_bounded_weight() -> None:
-    """Large items make short lists; an item that is too large for any list goes alone."""
+async def test_batch_has_a_bounded_weight() -> None:
+    """Large items make short batches; an item too large for any batch goes alone."""
     writer = an_open_writer()
     gatherer = Gatherer(writer.write, size=lambda item: item * MOST_BYTES // 4)
 
@@ -98,7 +96,7 @@ async def test_a_list_has_a_bounded_weight() -> None:
 
 
 async def test_one_bad_item_fails_alone() -> None:
-    """A list that fails is written again item by item."""
+    """A batch that fails is written again item by item."""
     writer = an_open_writer(bad=frozenset({2}))
     gatherer = Gatherer(writer.write)
 
@@ -109,8 +107,8 @@ async def test_one_bad_item_fails_alone() -> None:
     assert writer.lists == [[0, 1, 2, 3], [0], [1], [2], [3]]
 
 
-async def test_a_single_item_that_fails_is_not_written_again() -> None:
-    """Its caller is told, and decides."""
+async def test_single_item_that_fails_is_not_retried() -> None:
+    """Its caller gets the error, and decides."""
     writer = an_open_writer(bad=frozenset({1}))
 
     with pytest.raises(ValueError, match="bad"):
@@ -118,8 +116,7 @@ async def test_a_single_item_that_fails_is_not_written_again() -> None:
     assert writer.lists == [[1]]
 
 
-async def test_a_failure_does_not_hold_up_what_came_meanwhile() -> None:
-    """The next list goes out as if nothing had happened."""
+async def test_failed_batch_does_not_block_the_next_batch() -> None:
     writer = Writer(bad=frozenset({0}))
     gatherer = Gatherer(writer.write)
     [bad] = await asked(gatherer, range(1))
@@ -132,8 +129,8 @@ async def test_a_failure_does_not_hold_up_what_came_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("bad", [frozenset[int](), frozenset({1, 2})])
-async def test_a_cancelled_caller_cancels_nothing(bad: frozenset[int]) -> None:
-    """Its item is written, and the others of its list get their answers, or their failures."""
+async def test_cancelled_caller_cancels_no_write(bad: frozenset[int]) -> None:
+    """Its item is written, and the others of its batch get their results or errors."""
     writer = Writer(bad=bad)
     gatherer = Gatherer(writer.write)
     [first] = await asked(gatherer, range(1))
@@ -149,8 +146,8 @@ async def test_a_cancelled_caller_cancels_nothing(bad: frozenset[int]) -> None:
     assert writer.lists[1] == [1, 2]
 
 
-async def test_the_first_caller_may_go_while_its_list_is_written() -> None:
-    """The write belongs to nobody: it goes on, and what waits behind it is written too."""
+async def test_first_caller_may_leave_while_its_batch_is_written() -> None:
+    """The write does not belong to it; batches behind it are written too."""
     writer = Writer()
     gatherer = Gatherer(writer.write)
     [gone] = await asked(gatherer, range(1))
@@ -164,8 +161,8 @@ async def test_the_first_caller_may_go_while_its_list_is_written() -> None:
     assert writer.lists == [[0], [1]]
 
 
-async def test_beyond_its_bound_a_caller_is_told_to_come_again() -> None:
-    """Nothing of it is kept; when there is room again it is welcome."""
+async def test_full_batcher_refuses_a_caller() -> None:
+    """Nothing of the refused call is kept; it may retry when there is room."""
     writer = Writer()
     gatherer = Gatherer(writer.write, bound=2)
     first = await asked(gatherer, range(1))
@@ -180,8 +177,8 @@ async def test_beyond_its_bound_a_caller_is_told_to_come_again() -> None:
     assert writer.lists == [[0], [1, 2], [4]]
 
 
-async def test_drained_means_that_all_is_written() -> None:
-    """Also what nobody waits for any more, and what comes while it drains."""
+async def test_drain_ends_when_all_is_written() -> None:
+    """Items without a waiting caller count, and items that arrive during the drain."""
     writer = Writer()
     gatherer = Gatherer(writer.write)
     await gatherer.drained()
@@ -198,8 +195,8 @@ async def test_drained_means_that_all_is_written() -> None:
     assert await later == "1"
 
 
-async def test_a_store_that_is_away_is_asked_once_for_the_whole_list() -> None:
-    """Each item by itself would wait as long again: a minute for every dozen."""
+async def test_unreachable_store_is_called_once_for_the_whole_batch() -> None:
+    """One call per item would add up the timeouts: a minute for every dozen."""
     lists: list[int] = []
 
     async def away(items: list[int]) -> list[str]:

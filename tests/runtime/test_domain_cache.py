@@ -1,4 +1,4 @@
-"""Who has claimed the domain of a From, as a process remembers it."""
+"""Cache of domain claims: the tenant that claimed the domain of a From."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -15,31 +15,29 @@ NOBODY = TenantId("nobody")
 
 
 class Watch:
-    """A clock that counts seconds when it is told to."""
+    """A clock that a test moves by hand."""
 
     now = 1000.0
 
     def __call__(self) -> float:
-        """What it shows."""
         return self.now
 
 
 class Counted:
-    """The tenants of a store, with every list of domains that it was asked for."""
+    """The tenants of a store, with a record of every query for domains."""
 
     def __init__(self, backend: Backend) -> None:
         self._tenants = backend.tenants
         self.asked: list[list[str]] = []
 
     async def claimants(self, domains: Sequence[str]) -> list[TenantId | None]:
-        """As the store."""
         self.asked.append([*domains])
         return await self._tenants.claimants(domains)
 
 
 @pytest.fixture
 async def backend() -> AsyncIterator[Backend]:
-    """A store where Acme has a domain, and Brasa one below it."""
+    """A store where Acme has a domain, and Brasa a subdomain of it."""
     async with quick_backend() as opened:
         await opened.tenants.define(
             [
@@ -63,18 +61,16 @@ async def backend() -> AsyncIterator[Backend]:
         ("a@example", None),
     ],
 )
-async def test_the_nearest_claim_counts(
-    backend: Backend, address: str, owner: TenantId | None
-) -> None:
-    """A claim covers what is below it, but for what is claimed itself."""
+async def test_nearest_claim_counts(backend: Backend, address: str, owner: TenantId | None) -> None:
+    """A claim covers its subdomains, except those that are claimed themselves."""
     cache = DomainCache(backend.tenants)
 
     assert await cache.other_owner(NOBODY, address) == owner
     assert owner is None or await cache.other_owner(owner, address) is None
 
 
-async def test_a_domain_is_asked_for_once_in_a_while(backend: Backend) -> None:
-    """However many e-mails have it; a claim, also of what was free, is seen after a few seconds."""
+async def test_domain_is_queried_once_in_a_few_seconds(backend: Backend) -> None:
+    """A new claim, also of a free domain, is seen after a few seconds."""
     watch, counted = Watch(), Counted(backend)
     cache = DomainCache(counted, clock=watch)  # type: ignore[arg-type]
     before = [await cache.other_owner(NOBODY, "a@free.example") for _ in range(100)]
@@ -88,8 +84,8 @@ async def test_a_domain_is_asked_for_once_in_a_while(backend: Backend) -> None:
     assert counted.asked == [["free.example"]] * 2
 
 
-async def test_many_are_asked_for_in_one_go(backend: Backend) -> None:
-    """A batch with a domain for each item is one question."""
+async def test_many_domains_are_queried_in_one_call(backend: Backend) -> None:
+    """A batch with a domain for each item is one query."""
     counted = Counted(backend)
     cache = DomainCache(counted)  # type: ignore[arg-type]
     addresses = [f"a@shop-{n}.example" for n in range(50)]

@@ -1,4 +1,4 @@
-"""Fair shares: tenants take turns in a thread, and slices of work leave the event loop."""
+"""Fair thread: tenants take turns in a thread, and slices of work yield to the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from carteiro.policy.addresses import judge_address
 from carteiro.runtime.fair_thread import Slice, Turns
 
 
-async def test_everybody_has_a_turn_before_anybody_has_a_second_one() -> None:
-    """Whoever asked a hundred times first waits no less than others behind each of its own."""
+async def test_every_tenant_has_a_turn_before_any_has_a_second_one() -> None:
+    """A tenant with a hundred calls waits for the others between its own calls."""
     done: list[str] = []
     begin = Event()
 
@@ -33,8 +33,8 @@ async def test_everybody_has_a_turn_before_anybody_has_a_second_one() -> None:
     assert done[6:] == ["busy"] * 98
 
 
-async def test_a_failure_is_for_who_asked() -> None:
-    """The next one has its turn all the same."""
+async def test_failure_reaches_only_its_caller() -> None:
+    """The next caller has its turn all the same."""
 
     def fail() -> None:
         raise ValueError("of its own")
@@ -49,8 +49,7 @@ async def test_a_failure_is_for_who_asked() -> None:
     assert done == "done"
 
 
-async def test_work_that_nobody_waits_for_is_not_begun() -> None:
-    """Who went away before its turn costs nobody anything."""
+async def test_work_of_a_cancelled_caller_is_not_begun() -> None:
     done: list[str] = []
     begin = Event()
 
@@ -69,7 +68,7 @@ async def test_work_that_nobody_waits_for_is_not_begun() -> None:
 
 
 async def _gave_a_turn(some: Slice, size: int = 0) -> bool:
-    """Whether others had a turn on the event loop after an item of this size."""
+    """True if the event loop ran others after an item of this size."""
     loop = asyncio.get_running_loop()
     others = loop.create_future()
     loop.call_soon(others.set_result, None)
@@ -78,8 +77,8 @@ async def _gave_a_turn(some: Slice, size: int = 0) -> bool:
 
 
 @pytest.mark.parametrize(("size", "items"), [(0, 20), (4096, 16), (70_000, 1)])
-async def test_a_slice_is_over_after_so_many_items_or_bytes(size: int, items: int) -> None:
-    """And the next one begins at nothing."""
+async def test_slice_ends_after_a_number_of_items_or_bytes(size: int, items: int) -> None:
+    """The next slice begins at zero."""
     some = Slice()
 
     turns = [await _gave_a_turn(some, size) for _ in range(2 * items)]
@@ -87,7 +86,7 @@ async def test_a_slice_is_over_after_so_many_items_or_bytes(size: int, items: in
     assert turns == ([False] * (items - 1) + [True]) * 2
 
 
-async def test_a_slice_is_over_after_some_unusual_addresses() -> None:
+async def test_slice_ends_after_some_unusual_addresses() -> None:
     """They cost as much as many items."""
     some = Slice()
     turns = []

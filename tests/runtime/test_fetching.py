@@ -1,4 +1,4 @@
-"""Fetching something small: in time, not too much, and from nowhere else."""
+"""Fetching a small document: with a timeout, a size limit and no redirects."""
 
 import threading
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[str]]]:
-    """A server on this machine, and what it was asked for."""
+    """A server on this machine, and the paths it was asked for."""
     asked: list[str] = []
     handler = type("Answers", (_Answers,), {"asked": asked})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
@@ -42,14 +42,13 @@ def server() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-async def test_what_is_there_comes(server: tuple[str, list[str]]) -> None:
-    """As it is."""
+async def test_document_is_returned_unchanged(server: tuple[str, list[str]]) -> None:
     assert await fetch(f"{server[0]}/small") == b"xxx"
 
 
 @pytest.mark.parametrize("path", ["/large", "/missing", "/redirect"])
-async def test_what_cannot_be_had_is_an_error(server: tuple[str, list[str]], path: str) -> None:
-    """Too much, nothing, or somewhere else: nobody follows."""
+async def test_failed_fetch_is_an_error(server: tuple[str, list[str]], path: str) -> None:
+    """Too large, empty, or a redirect: none is followed."""
     with pytest.raises(OSError):
         await fetch(f"{server[0]}{path}")
 
@@ -57,10 +56,10 @@ async def test_what_cannot_be_had_is_an_error(server: tuple[str, list[str]], pat
 
 
 @pytest.mark.parametrize(("path", "is_not_there"), [("/missing", True), ("/redirect", False)])
-async def test_what_is_not_there_is_told_apart(
+async def test_missing_document_has_its_own_error(
     server: tuple[str, list[str]], path: str, is_not_there: bool
 ) -> None:
-    """From what may be had later."""
+    """It differs from a document that may be there later."""
     with pytest.raises(OSError) as error:
         await fetch(f"{server[0]}{path}")
 
@@ -68,10 +67,10 @@ async def test_what_is_not_there_is_told_apart(
 
 
 @pytest.mark.parametrize("path", ["/missing", "/redirect"])
-async def test_an_answer_that_is_an_error_gives_its_connection_back(
+async def test_error_answer_releases_its_connection(
     server: tuple[str, list[str]], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, not when somebody happens to collect it."""
+    """At once, not at the next garbage collection."""
     answers: list[HTTPResponse] = []
     begin = HTTPResponse.begin
 

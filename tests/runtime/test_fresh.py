@@ -1,4 +1,4 @@
-"""The cache of answers that are a few seconds old at most."""
+"""Cache of answers that are at most a few seconds old."""
 
 from collections.abc import Collection
 
@@ -13,17 +13,16 @@ class Source:
         self.asked: list[list[int]] = []
 
     async def ask(self, names: Collection[int]) -> dict[int, int]:
-        """Twice each even number."""
         self.asked.append([*names])
         return {each: 2 * each for each in names if each % 2 == 0}
 
     def clock(self) -> float:
-        """The time as the test has set it."""
+        """The time that the test has set."""
         return self.now
 
 
-async def test_an_answer_is_kept_while_it_is_fresh() -> None:
-    """Only names that are missing or too old are asked for, all in one call."""
+async def test_fresh_answer_is_cached() -> None:
+    """Only names that are missing or too old are queried, all in one call."""
     source = Source()
     cache = Fresh(source.ask, clock=source.clock)
 
@@ -35,7 +34,7 @@ async def test_an_answer_is_kept_while_it_is_fresh() -> None:
     assert source.asked == [[2], [4, 6], [4]]
 
 
-async def test_an_unknown_name_is_asked_for_each_time() -> None:
+async def test_unknown_name_is_queried_each_time() -> None:
     """It may exist a moment later."""
     source = Source()
     cache = Fresh(source.ask)
@@ -44,7 +43,7 @@ async def test_an_unknown_name_is_asked_for_each_time() -> None:
     assert source.asked == [[1], [1, 2]]
 
 
-async def test_what_is_forgotten_is_asked_for_again() -> None:
+async def test_forgotten_name_is_queried_again() -> None:
     """One name, or all of them."""
     source = Source()
     cache = Fresh(source.ask)
@@ -58,7 +57,7 @@ async def test_what_is_forgotten_is_asked_for_again() -> None:
     assert source.asked == [[2, 4], [2], [2, 4]]
 
 
-async def test_the_cache_is_bounded() -> None:
+async def test_cache_is_bounded() -> None:
     """Names that come and go do not fill the memory."""
     source = Source()
     cache = Fresh(source.ask, most=2)

@@ -1,4 +1,4 @@
-"""The tenants that a process remembers."""
+"""Cache of the tenants that a process has seen."""
 
 from collections.abc import AsyncIterator
 
@@ -13,18 +13,17 @@ from support.quick_store import quick_backend
 
 
 class Watch:
-    """A clock that counts seconds when it is told to."""
+    """A clock that a test moves by hand."""
 
     now = 1000.0
 
     def __call__(self) -> float:
-        """What it shows."""
         return self.now
 
 
 @pytest.fixture
 async def backend() -> AsyncIterator[Backend]:
-    """A store that knows nobody."""
+    """A store without tenants."""
     async with quick_backend() as opened:
         yield opened
 
@@ -34,8 +33,8 @@ async def _names(cache: TenantCache, *ids: TenantId) -> list[str]:
     return [settings[each].name for each in ids]
 
 
-async def test_a_change_is_seen_after_a_few_seconds(backend: Backend) -> None:
-    """Until then what is known is good enough; another tenant is asked for at once."""
+async def test_change_is_seen_after_a_few_seconds(backend: Backend) -> None:
+    """Until then the cached tenant is used; another tenant is queried at once."""
     watch = Watch()
     cache = TenantCache(backend.tenants, clock=watch)
     await backend.tenants.define([a_tenant(name="before"), a_tenant(BRASA, name="brasa")])
@@ -49,16 +48,16 @@ async def test_a_change_is_seen_after_a_few_seconds(backend: Backend) -> None:
     assert seen == [["before"], ["before", "brasa"], ["after", "brasa"]]
 
 
-async def test_looking_makes_nobody(backend: Backend) -> None:
-    """A tenant that is not there has the defaults, and is still not there."""
+async def test_lookup_creates_no_tenant(backend: Backend) -> None:
+    """A missing tenant has the defaults, and is still missing afterwards."""
     cache = TenantCache(backend.tenants)
 
     assert await cache.settings([ACME]) == {ACME: Tenant(ACME)}
     assert await backend.tenants.find([ACME]) == [None]
 
 
-async def test_what_is_missing_is_made_and_what_is_there_stays(backend: Backend) -> None:
-    """What a tenant is like is asked for, however it came to be known."""
+async def test_missing_tenant_is_created_and_existing_one_stays(backend: Backend) -> None:
+    """Its settings are queried, also when only its name is cached."""
     await backend.tenants.define([a_tenant(name="Acme")])
     cache = TenantCache(backend.tenants)
 

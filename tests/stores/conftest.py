@@ -1,4 +1,4 @@
-"""What tests of stores share."""
+"""Fixtures for tests of stores."""
 
 from collections.abc import Iterator
 

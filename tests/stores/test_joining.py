@@ -1,4 +1,4 @@
-"""Sending inside a transaction of the application's own: it is accepted if and when that commits."""
+"""Sending inside a transaction of the application: accepted when that commits."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +20,7 @@ EMAIL: dict[str, Any] = {"to": "ana@example.com", "subject": "Order 17", "text":
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
+    """A database with only the schema."""
     with a_shared_database() as made:
         yield made
 
@@ -76,7 +76,7 @@ async def _states(post: Carteiro) -> int:
 
 @pytest.mark.parametrize("connected", DRIVERS)
 @pytest.mark.parametrize("commits", [True, False])
-async def test_an_email_goes_with_a_transaction_of_asyncpg(
+async def test_email_joins_a_transaction_of_asyncpg(
     url: str, connected: Any, *, commits: bool
 ) -> None:
     """Its commit sends it, its rollback leaves nothing."""
@@ -98,10 +98,10 @@ async def test_an_email_goes_with_a_transaction_of_asyncpg(
 
 @pytest.mark.parametrize("connected", LIBRARIES)
 @pytest.mark.parametrize("commits", [True, False])
-async def test_an_email_goes_with_a_transaction_of_sqlalchemy(
+async def test_email_joins_a_transaction_of_sqlalchemy(
     url: str, connected: Any, *, commits: bool
 ) -> None:
-    """Also where it is the first that is asked of the transaction."""
+    """Also as the first statement of the transaction."""
     async with an_office(url) as post, connected(url) as connection:
         await post.send(tenant="default", connection=connection, **EMAIL)
         before = await _states(post)
@@ -112,8 +112,8 @@ async def test_an_email_goes_with_a_transaction_of_sqlalchemy(
     assert sum(states.values()) == commits
 
 
-async def test_many_go_with_a_transaction(url: str) -> None:
-    """Answered one by one; a key that is there already replays."""
+async def test_many_emails_join_a_transaction(url: str) -> None:
+    """Answered one by one; a known key is replayed."""
     async with an_office(url) as post, _asyncpg(url) as connection:
         first = await post.send(tenant="default", idempotency_key="k", **EMAIL)
         items = [{"tenant": "default", **EMAIL}] * 3 + [
@@ -133,8 +133,8 @@ async def test_many_go_with_a_transaction(url: str) -> None:
     assert stored == 4
 
 
-async def test_a_new_tenant_is_made_before(url: str) -> None:
-    """In a transaction of its own: others must not wait for the application's."""
+async def test_new_tenant_is_created_before(url: str) -> None:
+    """In a separate transaction: others must not wait for the application's."""
     async with an_office(url) as post, _asyncpg(url) as connection:
         transaction = connection.transaction()
         await transaction.start()
@@ -146,8 +146,8 @@ async def test_a_new_tenant_is_made_before(url: str) -> None:
         assert await _states(post) == 1
 
 
-async def test_a_connection_outside_a_transaction_is_refused(url: str) -> None:
-    """It would commit at once, which is not what was asked for."""
+async def test_connection_outside_a_transaction_is_refused(url: str) -> None:
+    """It would commit at once, against the request."""
     async with an_office(url) as post, _asyncpg(url) as connection:
         with pytest.raises(CannotJoin, match="in a transaction"):
             await post.send(tenant="default", connection=connection, **EMAIL)
@@ -155,15 +155,15 @@ async def test_a_connection_outside_a_transaction_is_refused(url: str) -> None:
         assert await _states(post) == 0
 
 
-async def test_what_is_no_connection_is_refused(url: str) -> None:
-    """With the name of what would be one."""
+async def test_object_that_is_not_a_connection_is_refused(url: str) -> None:
+    """The error names the valid types."""
     async with an_office(url) as post:
         with pytest.raises(CannotJoin, match="AsyncSession"):
             await post.send(tenant="default", connection=object(), **EMAIL)
 
 
-async def test_another_database_is_told_of(url: str) -> None:
-    """One that Carteiro is not in."""
+async def test_other_database_is_refused(url: str) -> None:
+    """One without Carteiro's schema."""
     with shared_postgres().a_database() as elsewhere:
         async with (
             an_office(url) as post,
@@ -175,7 +175,7 @@ async def test_another_database_is_told_of(url: str) -> None:
 
 
 async def test_other_stores_have_no_transaction_to_join() -> None:
-    """And say which one has."""
+    """The error names the one that has."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(CannotJoin, match="postgresql://"):
             await post.send(tenant="default", connection=object(), **EMAIL)

@@ -1,4 +1,4 @@
-"""A store whose jobs were kept elsewhere keeps them itself again, and the other way round: nothing is lost."""
+"""Moving jobs between a separate queue and the store itself: nothing is lost."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Ways:
-    """One place, opened as a whole store and as a ledger alone."""
+    """One location, opened as a whole store and as a ledger alone."""
 
     whole: Callable[[], AbstractAsyncContextManager[Backend]]
     ledger: Callable[[], AbstractAsyncContextManager[LedgerHalf]]
@@ -54,10 +54,10 @@ def ways(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> W
     return opened
 
 
-async def test_what_was_accepted_beside_a_queue_elsewhere_is_claimed_here(
+async def test_messages_accepted_with_a_separate_queue_are_claimed_here(
     ways: Ways, clock: StoreClock
 ) -> None:
-    """At its time, tenant by tenant; an attempt that is being made is not disturbed."""
+    """At their time, tenant by tenant; an attempt in flight is not disturbed."""
     due = clock.at(HOUR)
     async with ways.ledger() as half:
         await half.backend.tenants.define(tenants_named([ACME, BRASA]))
@@ -86,8 +86,8 @@ async def test_what_was_accepted_beside_a_queue_elsewhere_is_claimed_here(
     assert depth.unfinished == 4
 
 
-async def test_a_store_without_its_jobs_hands_out_none(ways: Ways) -> None:
-    """They are put elsewhere from the ledger, and back when it is asked to keep them again."""
+async def test_store_without_its_jobs_hands_out_none(ways: Ways) -> None:
+    """They are put elsewhere from the ledger, and back when the store keeps them again."""
     async with ways.whole() as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         await accepted(backend.store, *messages(2, ACME), *messages(1, BRASA))

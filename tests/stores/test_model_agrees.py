@@ -1,6 +1,6 @@
-"""Whatever happens, every store answers as the model does.
+"""Every store answers as the model does, for any sequence of operations.
 
-`CARTEIRO_MODEL_EXAMPLES` says how many random lives are tried, `CARTEIRO_MODEL_STEPS` how long each is.
+`CARTEIRO_MODEL_EXAMPLES` is the number of random lives, `CARTEIRO_MODEL_STEPS` the length of each.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ from support.steps import IN_DOUBT, RECEIVED, VALIDATED, VALIDATION_FAILED
 Opens: TypeAlias = Callable[[Path, StoreClock, Fairness], Opened]
 
 RECENTLY = StoreClock().at()
-# The store, and how many of the lives it is worth: a server takes ten times as long for one.
+# The store, and its share of the lives: a server takes ten times as long for one.
 STORES: dict[str, tuple[Opens, float]] = {
     "sqlite": (on_sqlite, 1),
     "postgres": (on_postgres, 0.2),
@@ -118,7 +118,7 @@ def test_a_store_answers_as_the_model(name: str) -> None:
     )
 
 
-# --- what may be drawn ------------------------------------------------------------------------
+# --- random choices ---------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -134,19 +134,19 @@ def among(*choices: T) -> st.SearchStrategy[T]:
 
 
 def waits(*milliseconds: int) -> st.SearchStrategy[timedelta]:
-    """One of the lengths of time."""
+    """One of the durations."""
     return st.sampled_from([count * MILLISECOND for count in milliseconds])
 
 
 class Ask:
-    """A question to a port of whichever store it is put to; reads well where a failing life is printed."""
+    """A call to a port of any store; readable where a failing life is printed."""
 
     def __init__(self, port: str, operation: str, *arguments: Any, **options: Any) -> None:
         self.port, self.operation = port, operation
         self.arguments, self.options = arguments, options
 
     async def __call__(self, backend: Backend) -> object:
-        """The answer of this store, or what it was refused with."""
+        """The answer of this store, or its error."""
         asked = getattr(getattr(backend, self.port), self.operation)
         try:
             return await asked(*self.arguments, **self.options)
@@ -154,7 +154,7 @@ class Ask:
             return f"{type(refused).__name__}: {refused}"
 
     def __repr__(self) -> str:
-        """The question in words."""
+        """The call as text."""
         return f"Ask({self.port}.{self.operation}, {self.arguments}, {self.options})"
 
 
@@ -257,14 +257,14 @@ VERDICTS = st.one_of(
 
 @dataclass
 class Hand:
-    """A job in the hands of a worker, as that worker sees it."""
+    """A job of a worker, as that worker sees it."""
 
     job: LeasedJob
     has_declared: bool = False
 
     @property
     def may_end(self) -> bool:
-        """Whether the worker made an attempt, or needs no leave to make one."""
+        """True if the worker made an attempt, or needs no permission to make one."""
         return self.has_declared or self.job.kind == TASK
 
     def start(self, hold: timedelta) -> Start:
@@ -276,7 +276,7 @@ class Hand:
         )
 
     def end(self, verdict: Verdict, is_unknown: bool) -> End:
-        """What came of the attempt."""
+        """The result of the attempt."""
         if self.job.kind == TASK:
             return End(self.job.lease, verdict, attempted=True, duration=5 * MILLISECOND)
         is_unknown = is_unknown and not isinstance(verdict, Sent)
@@ -304,7 +304,7 @@ class Declare:
 
 @dataclass
 class Settle:
-    """The worker tells what came of attempts: in time, late or again."""
+    """The worker reports the results of attempts: in time, late or again."""
 
     verdict: Verdict
     is_unknown: bool
@@ -312,14 +312,14 @@ class Settle:
 
 @dataclass
 class Extend:
-    """The worker is still at it."""
+    """The worker extends its leases."""
 
     lease: timedelta
 
 
 @dataclass
 class Release:
-    """The worker gives back what it has not begun."""
+    """The worker releases jobs that it has not begun."""
 
     wait: timedelta
 
@@ -352,13 +352,13 @@ WORK = st.one_of(
 
 
 def each_once(hand: Hand, more: list[Hand]) -> list[Hand]:
-    """The hands without repetition: a batch names a job once."""
+    """The jobs without repetition: a batch names a job once."""
     return list({id(each): each for each in (hand, *more)}.values())
 
 
 @dataclass
 class Side:
-    """One store, and names for the ids it makes by itself: stores agree on them by order of appearance."""
+    """One store, and names for its generated ids: stores agree on them by order of appearance."""
 
     backend: Backend
     names: dict[RecipientId, str] = field(default_factory=dict)
@@ -384,7 +384,7 @@ class Side:
 
 
 class StoreBesideModel(RuleBasedStateMachine):
-    """Asks the same of a store and of the model, and compares every answer."""
+    """Makes the same calls to a store and to the model, and compares every answer."""
 
     messages: Bundle[MessageId] = Bundle("messages")
     hands: Bundle[Hand] = Bundle("hands")
@@ -416,7 +416,7 @@ class StoreBesideModel(RuleBasedStateMachine):
         self.loop.close()
 
     def both(self, ask: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """What both stores answer."""
+        """The answer of both stores."""
         expected, answer = (
             side.renamed(self.loop.run_until_complete(ask(side.backend))) for side in self.sides
         )
@@ -494,7 +494,7 @@ class StoreBesideModel(RuleBasedStateMachine):
             return replace(claimed, idle_for=None)
 
         claimed = self.both(ask)
-        assert naps[1] <= naps[0]  # to look too early costs a look, too late a delay
+        assert naps[1] <= naps[0]  # too early costs a query, too late a delay
         ids = [job.lease.job for job in claimed.jobs]
         assert len(set(ids)) == len(ids) <= limit
         assert self.both(lambda backend: backend.reading.unsettled(ids)) == ids
@@ -502,7 +502,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(hand=hands, more=st.lists(hands, max_size=2), acts=WORK)
     def work(self, hand: Hand, more: list[Hand], acts: tuple[Act, ...]) -> None:
-        """What workers do with what they hold, or believe to hold."""
+        """Actions of workers on jobs that they hold, or believe to hold."""
         some = each_once(hand, more)
         leases = [each.job.lease for each in some]
         for act in acts:
@@ -533,13 +533,13 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(hand=consumes(hands))
     def crash(self, hand: Hand) -> None:
-        """A worker is never heard of again."""
+        """A worker disappears."""
 
-    # --- what keeps it honest
+    # --- recovery
 
     @rule(ids=st.tuples(messages) | st.tuples(messages, messages), tenant=among(*TENANTS, None))
     def cancel_or_redrive(self, ids: tuple[MessageId, ...], tenant: TenantId | None) -> None:
-        """A tenant cancels, be it its own message or not, or people redrive, perhaps one twice."""
+        """A tenant cancels its own or another message, or people redrive, perhaps one twice."""
         if tenant is not None:
             self.both(Ask("store", "cancel", ids, tenant=tenant))
         else:
@@ -547,19 +547,19 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(ask=DESK, message=messages, is_revised=RARELY)
     def look_at_the_desk(self, ask: Ask, message: MessageId, is_revised: bool) -> None:
-        """People look at dead letters, and now and then mend one."""
+        """People read dead letters, and now and then edit one."""
         self.both(ask)
         if is_revised:
             self.both(Ask("dead_letters", "redrive", [message], by="ops", revision=REVISION))
 
     @rule(wanted=WANTED, limit=among(100, 1, 3))
     def look_through(self, wanted: MessageFilter, limit: int) -> None:
-        """People look through messages, page by page."""
+        """People list messages, page by page."""
         self.both(lambda backend: listed(backend, wanted, limit))
 
     @rule(tenant=among(*TENANTS), limit=among(100, 1), is_meant=RARELY)
     def erase(self, tenant: TenantId, limit: int, is_meant: bool) -> None:
-        """A tenant is taken away as far as that goes now; one that is gone comes back with nothing."""
+        """A tenant is erased as far as possible now; an erased one comes back empty."""
         if is_meant:
             erased = self.both(lambda backend: backend.tenants.erase(tenant, limit=limit))
             if erased is None or not erased.has_more:
@@ -567,7 +567,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(most=among(3, 0, 1), limit=among(100, 1), is_restored=st.booleans())
     def tidy(self, most: int, limit: int, is_restored: bool) -> None:
-        """Too many dead letters leave the index; what left it before may come back."""
+        """Excess dead letters leave the index; earlier ones may come back."""
         going = self.both(lambda backend: backend.dead_letters.overfull(most=most, limit=limit))
         self.both(Ask("dead_letters", "drop", [letter.id for letter in going]))
         if is_restored:
@@ -576,7 +576,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(ask=UPKEEP)
     def keep_up(self, ask: Ask) -> None:
-        """What nobody holds comes back, what waited too long ends, what finished long ago goes."""
+        """Expired leases come back, overdue messages end, old finished ones are deleted."""
         self.both(ask)
 
     # --- time and tenants
@@ -585,22 +585,22 @@ class StoreBesideModel(RuleBasedStateMachine):
     def time_passes(self, by: timedelta) -> None:
         """Leases, holds and lives run out; now and then the clock is set back.
 
-        That a hold was over only the queue has seen: set back, the ledger waits for its end once more,
-        where a store in one part knows that it was.
+        Only the queue has seen the end of a hold: set back, the ledger waits for its end once more,
+        where a store in one part knows that it was over.
         """
         if by >= timedelta(0) or not (self.has_two_parts and self.has_held):
             self.clock.advance(by)
 
     @rule(ask=RULES_OF_SHARING)
     def share(self, ask: Ask) -> None:
-        """Weights, tiers, caps, rates, pauses, closed doors, the send limit; fair or plain."""
+        """Weights, tiers, caps, rates, pauses, disabled tenants, the send limit; fair or plain."""
         self.both(ask)
 
-    # --- what must hold after every step
+    # --- after every step
 
     @invariant()
     def readings_agree(self) -> None:
-        """Both tell the same of every message and tenant, and it makes sense."""
+        """Both return the same of every message and tenant, and it is consistent."""
         books = self.both(lambda backend: books_of(backend, self.accepted))
         for message, events in zip(books.messages, books.timelines, strict=True):
             follows_the_table(message, events)
@@ -617,7 +617,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
 @dataclass
 class Books:
-    """All that can be read of a store."""
+    """All readable data of a store."""
 
     messages: list[StoredMessage | None]
     timelines: list[list[TimelineEvent]]
@@ -629,9 +629,9 @@ class Books:
 
 
 async def books_of(backend: Backend, ids: list[MessageId]) -> Books:
-    """What the store tells when it is asked for everything.
+    """All readable data of a store.
 
-    When a tenant is looked at again is the store's own affair, as long as its jobs are claimed alike.
+    The time of a tenant's next turn is the store's own, as long as its jobs are claimed alike.
     """
     standings = [await backend.tenants.standings(kind) for kind in KINDS]
     return Books(
@@ -646,7 +646,7 @@ async def books_of(backend: Backend, ids: list[MessageId]) -> Books:
 
 
 def _rough(depth: Depth) -> Depth:
-    """Whether something could be claimed; a lease that ran out may be ready again or not yet."""
+    """True if something could be claimed; a lease that ran out may be ready again or not yet."""
     return depth if depth.oldest_due_at is None else replace(depth, oldest_due_at=RECENTLY)
 
 
@@ -655,7 +655,7 @@ def _awake(place: QueuePlace | None) -> QueuePlace | None:
 
 
 async def listed(backend: Backend, wanted: MessageFilter, limit: int) -> list[StoredMessage]:
-    """Every page of a list; where one ends is the store's own affair."""
+    """Every page of a list; the page ends are the store's own."""
     rows: list[StoredMessage] = []
     page = await backend.reading.messages(wanted, limit=limit)
     while page.next is not None:

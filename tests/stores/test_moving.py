@@ -35,18 +35,16 @@ class Killed(BaseException):
 
 
 class Heard:
-    """Remembers what it was told."""
+    """Remembers its reports."""
 
     def __init__(self) -> None:
         self.waited: list[InFlight] = []
         self.shares: list[float] = []
 
     def waits(self, left: InFlight) -> None:
-        """Note it."""
         self.waited.append(left)
 
     def carried(self, share: float) -> None:
-        """Note it."""
         self.shares.append(share)
 
 
@@ -58,20 +56,20 @@ def clock() -> StoreClock:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The store that is left."""
+    """The source of the move."""
     return tmp_path / "carteiro.db"
 
 
 @asynccontextmanager
 async def on_file(file: Path, clock: StoreClock) -> AsyncIterator[Backend]:
-    """The store that is left."""
+    """The source of the move."""
     async with open_sqlite(file, SqliteOptions(clock=clock)) as opened:
         yield opened
 
 
 @asynccontextmanager
 async def in_database(url: str, clock: StoreClock) -> AsyncIterator[Backend]:
-    """The store that is filled."""
+    """The target of the move."""
     async with open_postgres(url, PostgresOptions(clock=clock)) as opened:
         yield opened
 
@@ -93,7 +91,7 @@ async def moved(file: Path, url: str, clock: StoreClock) -> Moved:
 
 
 async def filled(file: Path, clock: StoreClock) -> dict[str, object]:
-    """A store with something of everything; all that can be read of it."""
+    """A store with one of everything; all its readable data."""
     async with on_file(file, clock) as backend:
         await fill(backend, clock)
         return await read(backend)
@@ -101,11 +99,11 @@ async def filled(file: Path, clock: StoreClock) -> dict[str, object]:
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that every table takes several."""
+    """Pages so small that every table takes several."""
     monkeypatch.setattr(moving, "_MOST_ROWS", 2)
 
 
-async def test_the_store_that_is_moved_has_everything_in_it(file: Path, clock: StoreClock) -> None:
+async def test_source_of_the_move_has_everything_in_it(file: Path, clock: StoreClock) -> None:
     """Or the tests below would prove little."""
     await filled(file, clock)
     async with on_file(file, clock) as backend:
@@ -123,7 +121,7 @@ async def test_the_store_that_is_moved_has_everything_in_it(file: Path, clock: S
 
 @pytest.mark.usefixtures("small_pages")
 async def test_everything_reads_as_before(file: Path, url: str, clock: StoreClock) -> None:
-    """Ids, timelines, states, shares, places in the queue, lists in their order."""
+    """Ids, timelines, states, shares, positions in the queue, lists in their order."""
     before = await filled(file, clock)
 
     await moved(file, url, clock)
@@ -136,7 +134,7 @@ async def test_everything_reads_as_before(file: Path, url: str, clock: StoreCloc
 async def test_workers_get_the_same_jobs_in_the_same_order(
     file: Path, url: str, clock: StoreClock
 ) -> None:
-    """With what was tried before, how often, and what is in doubt."""
+    """With their attempts and their doubts."""
     await filled(file, clock)
     copy, later = file.with_name("copy.db"), StoreClock(clock.now_ms)
     shutil.copy(file, copy)
@@ -151,9 +149,7 @@ async def test_workers_get_the_same_jobs_in_the_same_order(
     assert order == expected
 
 
-async def test_what_comes_after_the_move_comes_after_what_was_moved(
-    file: Path, url: str, clock: StoreClock
-) -> None:
+async def test_new_rows_follow_the_moved_ones(file: Path, url: str, clock: StoreClock) -> None:
     """Numbers of messages, events and mails go on."""
     await filled(file, clock)
     await moved(file, url, clock)
@@ -167,10 +163,8 @@ async def test_what_comes_after_the_move_comes_after_what_was_moved(
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("survived", [0, 1, 7, 23, 60])
-async def test_a_move_that_was_killed_goes_on(
-    file: Path, url: str, clock: StoreClock, survived: int
-) -> None:
-    """Before a page is kept or after it: no row is missing, none is there twice."""
+async def test_killed_move_goes_on(file: Path, url: str, clock: StoreClock, survived: int) -> None:
+    """Before a page is stored or after it: no row is missing, none is there twice."""
     before = await filled(file, clock)
     for is_kept in (False, True):
         async with ends(file, url, clock) as (source, target):
@@ -186,10 +180,10 @@ async def test_a_move_that_was_killed_goes_on(
 
 
 @pytest.mark.parametrize("step", ["begin", "close", "finish"])
-async def test_a_move_that_was_killed_between_the_stores_goes_on(
+async def test_move_killed_between_the_stores_goes_on(
     file: Path, url: str, clock: StoreClock, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One end knows already what the other does not."""
+    """One end has already a state that the other has not."""
     before = await filled(file, clock)
     async with ends(file, url, clock) as (source, target):
         monkeypatch.setattr(source, step, _killed)
@@ -207,9 +201,7 @@ async def test_a_move_that_was_killed_between_the_stores_goes_on(
     assert departure.is_finished
 
 
-async def test_a_second_move_finds_that_all_is_done(
-    file: Path, url: str, clock: StoreClock
-) -> None:
+async def test_second_move_finds_that_all_is_done(file: Path, url: str, clock: StoreClock) -> None:
     """Even when the target is in use by then."""
     await filled(file, clock)
     first = await moved(file, url, clock)
@@ -222,9 +214,7 @@ async def test_a_second_move_finds_that_all_is_done(
     assert (first.again, again.again) == (False, True)
 
 
-async def test_a_source_that_is_left_takes_nothing_more(
-    file: Path, url: str, clock: StoreClock
-) -> None:
+async def test_moved_source_refuses_writes(file: Path, url: str, clock: StoreClock) -> None:
     """In processes that have it open, and in those that open it later; reading goes on."""
     async with on_file(file, clock) as backend:
         await backend.tenants.define(tenants_named([ACME]))
@@ -245,10 +235,10 @@ async def test_a_source_that_is_left_takes_nothing_more(
         assert await backend.reading.message(known) is not None
 
 
-async def test_a_doctor_finds_that_the_file_is_closed(
+async def test_doctor_reports_that_the_file_is_closed(
     file: Path, url: str, clock: StoreClock
 ) -> None:
-    """Whoever wonders why nothing is sent learns where to look."""
+    """With the new location."""
     await filled(file, clock)
     await moved(file, url, clock)
 
@@ -258,8 +248,8 @@ async def test_a_doctor_finds_that_the_file_is_closed(
     assert "postgresql://" in found["writable"].told
 
 
-async def test_what_is_in_flight_is_waited_for(file: Path, url: str, clock: StoreClock) -> None:
-    """Nothing new is accepted or claimed meanwhile; its end is part of what is carried over."""
+async def test_messages_in_flight_are_waited_for(file: Path, url: str, clock: StoreClock) -> None:
+    """Nothing new is accepted or claimed meanwhile; their ends are moved, too."""
     async with on_file(file, clock) as backend, ends(file, url, clock) as (source, target):
         await backend.tenants.define(tenants_named([ACME]))
         await accepted(backend.store, *messages(2))
@@ -281,10 +271,8 @@ async def test_what_is_in_flight_is_waited_for(file: Path, url: str, clock: Stor
     assert states == {State.SENT: 1, State.ENQUEUED: 1}
 
 
-async def test_a_lease_that_ran_out_is_not_waited_for(
-    file: Path, url: str, clock: StoreClock
-) -> None:
-    """Its worker is gone, and whatever it says later is refused."""
+async def test_expired_lease_is_not_waited_for(file: Path, url: str, clock: StoreClock) -> None:
+    """Its worker is gone, and its late result is refused."""
     async with on_file(file, clock) as backend:
         await backend.tenants.define(tenants_named([ACME]))
         await accepted(backend.store, a_message())
@@ -300,10 +288,10 @@ async def test_a_lease_that_ran_out_is_not_waited_for(
     assert (again.lease.job, again.claims) == (job.lease.job, 2)
 
 
-async def test_a_target_that_is_being_filled_does_nothing_else(
+async def test_target_being_filled_does_nothing_else(
     file: Path, url: str, clock: StoreClock
 ) -> None:
-    """Whoever starts there too early is told; nothing is sent before all is there."""
+    """A process that starts too early gets an error; nothing is sent before all is there."""
     await filled(file, clock)
     async with ends(file, url, clock) as (source, target):
         _kill(target, after=len(CARRIED), is_kept=True)
@@ -317,7 +305,7 @@ async def test_a_target_that_is_being_filled_does_nothing_else(
             await claim(backend.store)
 
 
-async def test_a_target_that_is_in_use_is_refused(file: Path, url: str, clock: StoreClock) -> None:
+async def test_target_in_use_is_refused(file: Path, url: str, clock: StoreClock) -> None:
     """Before anything is closed."""
     await filled(file, clock)
     async with in_database(url, clock) as backend:
@@ -332,10 +320,10 @@ async def test_a_target_that_is_in_use_is_refused(file: Path, url: str, clock: S
         await accepted(backend.store, a_message())
 
 
-async def test_what_settings_made_in_the_target_is_replaced(
+async def test_settings_written_to_the_target_are_replaced(
     file: Path, url: str, clock: StoreClock
 ) -> None:
-    """Every process that starts writes tiers and limits: that alone is no use of a store."""
+    """Every process that starts writes tiers and limits: that alone does not count as use."""
     await filled(file, clock)
     async with in_database(url, clock) as backend:
         await backend.tenants.weigh_tier("gold", 1.0)
@@ -346,7 +334,7 @@ async def test_what_settings_made_in_the_target_is_replaced(
     assert done.counts["tiers"] == 1
 
 
-async def test_rows_that_are_missing_are_told(file: Path, url: str, clock: StoreClock) -> None:
+async def test_missing_rows_are_reported(file: Path, url: str, clock: StoreClock) -> None:
     """The target stays closed, and the source can be opened again."""
     await filled(file, clock)
     async with ends(file, url, clock) as (source, target):
@@ -359,7 +347,7 @@ async def test_rows_that_are_missing_are_told(file: Path, url: str, clock: Store
     await moved(file, url, clock)
 
 
-async def test_a_move_can_be_taken_back(file: Path, url: str, clock: StoreClock) -> None:
+async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> None:
     """The source goes on, the target does nothing; a later move begins anew."""
     await filled(file, clock)
     await moved(file, url, clock)
@@ -399,10 +387,10 @@ async def _accept_one(backend: Backend) -> None:
         (_accept_one, "1 messages accepted, 0 changed, 0 in flight"),
     ],
 )
-async def test_a_target_that_was_used_is_not_taken_back(
+async def test_move_to_a_used_target_cannot_be_undone(
     file: Path, url: str, clock: StoreClock, use: Callable[[Backend], Awaitable[None]], told: str
 ) -> None:
-    """What was sent from there would be sent again, and what came in would be lost; it stays open."""
+    """Its sent messages would be sent again, and its new ones lost; it stays open."""
     await filled(file, clock)
     await moved(file, url, clock)
     async with in_database(url, clock) as backend:
@@ -416,9 +404,7 @@ async def test_a_target_that_was_used_is_not_taken_back(
         await accepted(backend.store, a_message())
 
 
-async def test_a_move_is_not_turned_to_another_target(
-    file: Path, url: str, clock: StoreClock
-) -> None:
+async def test_move_cannot_change_its_target(file: Path, url: str, clock: StoreClock) -> None:
     """Half of it would be here and half there."""
     await filled(file, clock)
     await moved(file, url, clock)
@@ -431,10 +417,10 @@ async def test_a_move_is_not_turned_to_another_target(
                 await take_back(source, target)
 
 
-async def test_jobs_that_are_kept_elsewhere_are_brought_back_first(
+async def test_jobs_in_a_separate_queue_are_brought_back_first(
     file: Path, url: str, clock: StoreClock
 ) -> None:
-    """A queue beside the file may have them in flight, and the file would not know."""
+    """They may be in flight there, without a trace in the file."""
     async with open_sqlite_ledger(file, SqliteOptions(clock=clock)):
         with pytest.raises(CannotMove, match="queue elsewhere"):
             await moved(file, url, clock)
@@ -460,8 +446,8 @@ async def test_two_moves_at_once_do_not_mix(file: Path, url: str, clock: StoreCl
             await PostgresTarget.take(slow[1], "contents", page)
 
 
-async def test_a_pooler_may_stand_in_between(file: Path, url: str, clock: StoreClock) -> None:
-    """One that gives each transaction whatever connection is free."""
+async def test_move_works_through_a_pooler(file: Path, url: str, clock: StoreClock) -> None:
+    """One that gives each transaction any free connection."""
     before = await filled(file, clock)
     options = PostgresOptions(clock=clock, prepared_statements=False)
     with a_pgbouncer(shared_postgres()) as pooler:
@@ -475,10 +461,8 @@ async def test_a_pooler_may_stand_in_between(file: Path, url: str, clock: StoreC
     assert {name for name in before if before[name] != after[name]} == set()
 
 
-async def test_nothing_is_left_behind_that_others_would_trip_over(
-    file: Path, url: str, clock: StoreClock
-) -> None:
-    """The fence is gone with the move."""
+async def test_move_leaves_nothing_behind(file: Path, url: str, clock: StoreClock) -> None:
+    """The fence is removed with the move."""
     await filled(file, clock)
 
     await moved(file, url, clock)
@@ -491,7 +475,7 @@ async def test_nothing_is_left_behind_that_others_would_trip_over(
 
 
 def _kill(target: PostgresTarget, *, after: int, is_kept: bool) -> None:
-    """Have the move end when so many pages were taken: before the next one is kept, or after it."""
+    """End the move after this many pages: before the next one is stored, or after it."""
     take, taken = target.take, 0
 
     async def last(table: str, page: Rows) -> None:
@@ -506,7 +490,7 @@ def _kill(target: PostgresTarget, *, after: int, is_kept: bool) -> None:
 
 
 def _lose(source: SqliteSource, lost: str) -> None:
-    """Have the source forget the first row of each page."""
+    """Lose the first row of each page of the source."""
     page = source.page
 
     def fewer(table: str, after: list[object] | None) -> Rows:

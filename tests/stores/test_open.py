@@ -24,7 +24,7 @@ def _inside(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def test_a_store_in_memory_is_a_private_folder_until_it_is_closed(temporary: Path) -> None:
+async def test_store_in_memory_is_a_private_folder_until_it_is_closed(temporary: Path) -> None:
     """It is where temporary files are, and nothing of it stays."""
     async with open_backend(TEMPORARY):
         [folder] = _inside(temporary)
@@ -35,7 +35,7 @@ async def test_a_store_in_memory_is_a_private_folder_until_it_is_closed(temporar
     assert _inside(temporary) == []
 
 
-async def test_a_store_in_memory_goes_also_when_its_user_fails(temporary: Path) -> None:
+async def test_store_in_memory_is_removed_also_on_an_error(temporary: Path) -> None:
     """Only a process that is killed leaves its folder behind."""
     with pytest.raises(ZeroDivisionError):
         async with open_backend(TEMPORARY):
@@ -44,8 +44,8 @@ async def test_a_store_in_memory_goes_also_when_its_user_fails(temporary: Path) 
     assert _inside(temporary) == []
 
 
-async def test_stores_in_memory_know_nothing_of_each_other() -> None:
-    """Each is its opener's own, in the same process, too."""
+async def test_stores_in_memory_are_separate() -> None:
+    """Also in the same process."""
     async with open_backend(TEMPORARY) as one, open_backend(TEMPORARY) as other:
         await one.marks.put("whose", "one")
 
@@ -53,7 +53,7 @@ async def test_stores_in_memory_know_nothing_of_each_other() -> None:
 
 
 @pytest.mark.parametrize(("durable", "expected"), [(True, [FULL, NORMAL]), (False, [OFF, OFF])])
-async def test_only_what_lasts_is_synced(
+async def test_only_durable_operations_are_synced(
     durable: bool, expected: list[int], tmp_path: Path
 ) -> None:
     """A 202 waits for the disk, a claim does not; a store that ends with its process never does."""

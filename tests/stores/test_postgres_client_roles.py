@@ -1,4 +1,4 @@
-"""A client role of the database, whatever it does in an open transaction, holds up nobody else's mail.
+"""A client role of the database cannot block other mail by an open transaction.
 
 Each attack is left open while another tenant's mail is accepted, claimed, sent, cancelled and pruned.
 """
@@ -36,7 +36,7 @@ VIEWS = ("email_queue", "email_outbox", "email_logs", "email_events", "recipient
 
 @dataclass(frozen=True)
 class Place:
-    """A database of Carteiro's, and where a client role of one tenant finds it."""
+    """A database of Carteiro, with the address for a client role of one tenant."""
 
     url: str
     client_url: str
@@ -51,7 +51,7 @@ class Place:
 
 @pytest.fixture(params=OWNERS)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """Both tenants are there; the client has a pending row, and so has the other tenant."""
+    """Both tenants exist; the client has a pending row, and so has the other tenant."""
     server, role = shared_postgres(), f"client_{uuid4().hex}"
     with server.a_database(migrate, owner=request.param) as url:
         database = url.rpartition("/")[2]
@@ -76,7 +76,7 @@ async def _prepare(url: str) -> None:
 
 
 async def _everything_goes_on(url: str) -> None:
-    """All that others do, from accepting to pruning, within a time that no lock would leave."""
+    """All operations of others, from accepting to pruning, within a time that no lock would leave."""
     async with an_office(url, MINE, THEIRS) as post, asyncio.timeout(TOO_LONG):
         backend = post.backend
         with an_application(url) as owner:
@@ -140,10 +140,10 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_an_open_transaction_of_a_client_holds_up_nobody(
+async def test_open_transaction_of_a_client_blocks_no_other(
     place: Place, attack: tuple[str, ...]
 ) -> None:
-    """And what it asked for is done, or refused, once it commits."""
+    """Its requests are applied, or refused, once it commits."""
     with place.client() as client:
         client.rows("SET LOCAL statement_timeout = 0")
         client.rows("SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -187,7 +187,7 @@ def test_a_client_cannot_lock_rows(place: Place, view: str, strength: str) -> No
         client.rows(f"SELECT * FROM {view} FOR {strength}")
 
 
-def test_a_client_is_told_why_it_cannot_lock_rows(place: Place) -> None:
+def test_refused_row_lock_is_explained(place: Place) -> None:
     """In a sentence, unless a superuser owns the database: no policy binds one."""
     with an_application(place.url) as owner:
         is_superuser = owner.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
@@ -197,7 +197,7 @@ def test_a_client_is_told_why_it_cannot_lock_rows(place: Place) -> None:
         client.rows("SELECT * FROM email_queue FOR UPDATE SKIP LOCKED")
 
 
-def test_a_client_may_not_delete_rows(place: Place) -> None:
+def test_client_may_not_delete_rows(place: Place) -> None:
     """The right to delete would be one to lock the ledger."""
     with (
         place.client() as client,
@@ -206,7 +206,7 @@ def test_a_client_may_not_delete_rows(place: Place) -> None:
         client.rows("DELETE FROM email_queue")
 
 
-def test_a_member_of_a_client_role_stands_for_no_tenant(place: Place) -> None:
+def test_member_of_a_client_role_has_no_tenant(place: Place) -> None:
     """It has none of the role's limits, so it gets nothing: above all not the rows of the tenant `default`."""
     member = f"{place.role}_member"
     server = shared_postgres()
@@ -224,8 +224,8 @@ def test_a_member_of_a_client_role_stands_for_no_tenant(place: Place) -> None:
         server.psql(f"DROP ROLE {member}")
 
 
-def test_a_client_cannot_learn_the_channel_of_processes(place: Place) -> None:
-    """Whoever knows it can make every process work for each notification."""
+def test_client_cannot_learn_the_notification_channel(place: Place) -> None:
+    """With its name it could make every process work for each notification."""
     with an_application(place.url) as owner:
         channel = owner.value("SELECT channel FROM carteiro.wake_channel")
 
@@ -239,7 +239,7 @@ def test_a_client_cannot_learn_the_channel_of_processes(place: Place) -> None:
 
 
 async def test_no_advisory_lock_is_taken(place: Place) -> None:
-    """Anybody who connects can see them all, and take the same."""
+    """Any connected role can see them all, and take the same."""
     seen: list[object] = []
     locks = "SELECT * FROM pg_locks WHERE locktype = 'advisory'"
     async with an_office(place.url, THEIRS) as post:
@@ -293,7 +293,7 @@ async def _told(url: str, tenant: TenantId) -> None:
         await accepted(post.backend.store, a_message(tenant, recipient=person))
 
 
-def test_a_client_s_statements_and_pauses_are_bounded(place: Place) -> None:
+def test_statements_and_pauses_of_a_client_are_bounded(place: Place) -> None:
     """It may lift the bounds: then it still locks nothing that others need."""
     with place.client(autocommit=True) as client:
         bounds = [
@@ -304,7 +304,7 @@ def test_a_client_s_statements_and_pauses_are_bounded(place: Place) -> None:
     assert bounds == ["30s", "30s"]
 
 
-def test_a_client_s_connections_are_bounded(place: Place) -> None:
+def test_connections_of_a_client_are_bounded(place: Place) -> None:
     """A bound that a superuser has set stays."""
     limit = "SELECT rolconnlimit FROM pg_roles WHERE rolname = %s"
     with an_application(place.url) as owner:
@@ -316,8 +316,8 @@ def test_a_client_s_connections_are_bounded(place: Place) -> None:
     assert (made, again) == (20, 70)
 
 
-def test_who_may_not_bound_connections_is_told_the_command(place: Place) -> None:
-    """As nobody but a superuser may of a superuser; the role is made all the same."""
+def test_missing_right_to_bound_connections_is_reported_with_the_command(place: Place) -> None:
+    """Only a superuser may bound a superuser; the role is created all the same."""
     told: list[str] = []
     shared_postgres().psql(f"ALTER ROLE {place.role} SUPERUSER CONNECTION LIMIT -1")
     with an_application(place.url) as owner:
@@ -329,8 +329,8 @@ def test_who_may_not_bound_connections_is_told_the_command(place: Place) -> None
     assert len(commands) == (0 if may else 1)
 
 
-def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
-    """Who is made a client role again has what a client role has."""
+def test_manual_grants_are_revoked(place: Place) -> None:
+    """A role that is made a client role again has only the rights of one."""
     with an_application(place.url) as owner, place.client() as client:
         owner.rows(f"GRANT ALL ON email_queue TO {place.role}")
         client.rows("LOCK TABLE email_queue")
@@ -342,7 +342,7 @@ def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
             client.rows("LOCK TABLE email_queue")
 
 
-# --- what plans tell ----------------------------------------------------------------------------
+# --- plans --------------------------------------------------------------------------------------
 
 _SOME = """
 WITH new AS (
@@ -401,7 +401,7 @@ _COUNTED = (
 
 
 def _counted(client: Application, view: str, condition: str) -> list[tuple[object, ...]]:
-    """What a client is told of each step of its query."""
+    """The figures of each step of a client's query."""
     explain = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON)"
     [plan] = client.value(f"{explain} SELECT 1 FROM {view} WHERE {condition}")
     return [
@@ -421,7 +421,7 @@ def _steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _conditions(view: str, value: str) -> list[str]:
-    """About a value, in all the ways in which it can be asked for."""
+    """Conditions on a value, in all possible forms."""
     state = f"of {value}"
     return [
         each
@@ -432,7 +432,7 @@ def _conditions(view: str, value: str) -> list[str]:
 
 
 def _different(one: list[list[Any]], other: list[list[Any]]) -> list[tuple[Any, Any]]:
-    """The steps that are told otherwise; the plans are alike."""
+    """The steps with other figures; the plans are equal."""
     steps = zip(chain.from_iterable(one), chain.from_iterable(other), strict=True)
     return [pair for pair in steps if pair[0] != pair[1]]
 
@@ -485,7 +485,7 @@ def test_a_plan_does_not_tell_that_others_got_more(place: Place, view: str) -> N
     assert _different(before, after) == []
 
 
-# --- how much it reads --------------------------------------------------------------------------
+# --- reads --------------------------------------------------------------------------------------
 
 _MANY = 100_000
 _BULK = f"""
@@ -521,7 +521,7 @@ def _blocks(client: Application, query: str, *parameters: object) -> int:
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
 
 
-def test_a_row_is_found_without_going_through_others(place: Place) -> None:
+def test_row_is_found_without_reading_others(place: Place) -> None:
     """Of 100,000 rows, 10,000 of them the client's own, each look-up touches a few pages."""
     with an_application(place.url) as owner:
         owner.rows(_BULK)

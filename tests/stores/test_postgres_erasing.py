@@ -1,4 +1,4 @@
-"""Erasing on Postgres: what is erased is in no table, whoever else is at work."""
+"""Erasing on Postgres: erased data is in no table, with any concurrent work."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -49,7 +49,7 @@ PERSONAL = (ADDRESS, NAME, "hash-of-a-document", "order-of-hers", "subject of he
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
+    """A database with only the schema."""
     server, name = shared_postgres(), f"erasing_{uuid4().hex}"
     server.create_database(name, template=server.template(migrate))
     yield server.url(name)
@@ -65,7 +65,7 @@ async def _opened(url: str) -> AsyncIterator[Backend]:
 
 
 async def _lived(backend: Backend) -> RecipientId:
-    """A person to whom messages were sent, failed, were tried again, wait and were seen by the sandbox."""
+    """A person with sent, failed, retried and waiting messages, and mails in the sandbox."""
     person = NewRecipient(
         ADDRESS, external_id="hers", nome=NAME, cpf_cnpj_hash="hash-of-a-document"
     )
@@ -117,7 +117,7 @@ async def _erase_tenant(backend: Backend, *, limit: int = 1000) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 1000])
 async def test_nothing_of_a_tenant_is_in_any_table(url: str, limit: int) -> None:
-    """Its name and its id, whatever had happened to its messages."""
+    """Its name and its id, after any history of its messages."""
     async with _opened(url) as backend:
         await _lived(backend)
         before = _tables_with(url, GONE)
@@ -130,7 +130,7 @@ async def test_nothing_of_a_tenant_is_in_any_table(url: str, limit: int) -> None
 
 @pytest.mark.parametrize("limit", [1, 1000])
 async def test_nothing_personal_of_a_recipient_is_in_any_table(url: str, limit: int) -> None:
-    """Address, name, document, subject, tags, content, what a provider said of it."""
+    """Address, name, document, subject, tags, content, provider texts."""
     async with _opened(url) as backend:
         person = await _lived(backend)
         before = [_tables_with(url, text) for text in PERSONAL]
@@ -144,8 +144,8 @@ async def test_nothing_personal_of_a_recipient_is_in_any_table(url: str, limit: 
     assert "messages" in _tables_with(url, GONE)
 
 
-async def test_two_who_erase_the_same_tenant_do_not_meet(url: str) -> None:
-    """Whichever page either takes, both come to the end."""
+async def test_two_processes_can_erase_the_same_tenant(url: str) -> None:
+    """With any order of pages, both come to the end."""
     async with _opened(url) as first, _opened(url) as second:
         await accepted(first.store, *messages(30, GONE), *messages(3, BRASA))
 
@@ -156,8 +156,8 @@ async def test_two_who_erase_the_same_tenant_do_not_meet(url: str) -> None:
     assert [job.tenant for job in left] == [BRASA] * 3
 
 
-async def test_a_tenant_stays_while_somebody_sends_for_it(url: str) -> None:
-    """A transaction that accepts may be open for long: nobody waits for it, and nothing of it is orphaned."""
+async def test_tenant_stays_while_a_transaction_sends_for_it(url: str) -> None:
+    """It may be open for long: erasing does not wait for it, and nothing of it is orphaned."""
     async with _opened(url) as backend:
         with psycopg.connect(url) as sender:
             sender.execute("SELECT FROM carteiro.tenants WHERE id = %s FOR KEY SHARE", [GONE])
@@ -175,8 +175,8 @@ async def test_a_tenant_stays_while_somebody_sends_for_it(url: str) -> None:
     assert not after.has_more
 
 
-async def test_what_claim_had_not_read_yet_counts_for_no_later_tenant(url: str) -> None:
-    """Its name is used again: the jobs that it had are not counted as the new one's."""
+async def test_unread_notes_do_not_count_for_a_later_tenant_of_that_name(url: str) -> None:
+    """The jobs of the old one are not counted as the new one's."""
     async with _opened(url) as backend:
         await accepted(backend.store, *messages(5, GONE))
         await _erase_tenant(backend, limit=2)

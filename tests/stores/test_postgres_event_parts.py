@@ -1,4 +1,4 @@
-"""Events on Postgres lie in parts that are dropped as a whole: nothing is left to be vacuumed, nobody waits."""
+"""Events on Postgres are in partitions that are dropped as a whole: without vacuum, and without waits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -23,14 +23,14 @@ _MESSAGES = 5
 
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database with the schema and nothing in it, whoever owns it."""
+    """A database with only the schema, with any owner."""
     with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
 
 @pytest.fixture
 def clock() -> StoreClock:
-    """What the store takes for the time."""
+    """The time of the store."""
     return StoreClock()
 
 
@@ -48,7 +48,7 @@ def _asked(url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def _parts(url: str) -> list[object]:
-    """The tables that events lie in, by the first number of each; the rest is not among them."""
+    """The partitions of events, by the first number of each; without the default one."""
     found = _asked(url, "SELECT from_no FROM carteiro.event_parts ORDER BY from_no")
     tables = _asked(
         url,
@@ -66,7 +66,7 @@ def _events(url: str, table: str = "events") -> object:
 
 
 def _fill_part(url: str) -> None:
-    """As if all numbers of the first part had been given out."""
+    """As if all numbers of the first partition had been used."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT setval('carteiro.message_no', min(to_no) + 1) FROM carteiro.event_parts"
@@ -83,14 +83,14 @@ async def _all_sent(backend: Backend) -> None:
         await settled(backend.store, job, sent())
 
 
-async def test_what_all_is_past_its_retention_is_dropped_at_once(
+async def test_expired_partition_is_dropped_at_once(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
-    """The pass that forgets the last message of a part deletes no event: it drops the table."""
+    """The pass that deletes the last message of a partition deletes no event: it drops the table."""
     await _all_sent(backend)
     _fill_part(url)
     clock.advance(_DAY)
-    with psycopg.connect(url) as reader:  # or there would be nothing to look at
+    with psycopg.connect(url) as reader:  # or there would be nothing to check
         [before] = reader.execute("SELECT count(*) FROM carteiro.events_0").fetchall()
         gone = await _pruned(backend)
         [left] = reader.execute("SELECT count(*), count(xmax <> 0 OR NULL) FROM carteiro.events_0")
@@ -104,7 +104,7 @@ async def test_what_all_is_past_its_retention_is_dropped_at_once(
     assert _asked(url, "SELECT to_regclass('carteiro.events_0')") == [(None,)]
 
 
-async def test_a_part_that_is_still_being_filled_is_pruned_row_by_row(
+async def test_partition_being_filled_is_pruned_row_by_row(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
     """It may take years to fill: events are not kept that long."""
@@ -117,10 +117,10 @@ async def test_a_part_that_is_still_being_filled_is_pruned_row_by_row(
     assert 0 in _parts(url)
 
 
-async def test_a_part_that_took_long_to_fill_is_pruned_row_by_row(
+async def test_partition_that_filled_slowly_is_pruned_row_by_row(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
-    """What is past its retention does not wait for what came days later."""
+    """Old events do not wait for those of days later."""
     await _all_sent(backend)
     clock.advance(3 * _DAY)
     await accepted(backend.store, a_message())
@@ -132,10 +132,10 @@ async def test_a_part_that_took_long_to_fill_is_pruned_row_by_row(
     assert 0 in _parts(url)
 
 
-async def test_what_is_left_of_a_part_is_carried_over(
+async def test_remaining_rows_of_a_partition_are_moved(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
-    """A dead letter keeps its timeline, and not the part that it was in."""
+    """A dead letter keeps its timeline, and not its partition."""
     [kept] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead())
     await _all_sent(backend)
@@ -155,10 +155,10 @@ async def test_what_is_left_of_a_part_is_carried_over(
     assert _events(url, "events_rest") == len(timeline) == _events(url)
 
 
-async def test_what_many_others_keep_goes_row_by_row_in_the_end(
+async def test_partition_with_many_remaining_rows_is_pruned_row_by_row_in_the_end(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
-    """Events of messages that are gone are not kept for as long as others stay."""
+    """Events of deleted messages are not kept for as long as others stay."""
     await _all_sent(backend)
     waiting = await accepted(backend.store, *(a_message(ACME) for _ in range(1001)))
     _fill_part(url)
@@ -174,9 +174,7 @@ async def test_what_many_others_keep_goes_row_by_row_in_the_end(
     assert 0 in _parts(url)
 
 
-async def test_a_part_that_was_pruned_row_by_row_goes_when_it_is_empty(
-    backend: Backend, url: str, clock: StoreClock
-) -> None:
+async def test_emptied_partition_is_dropped(backend: Backend, url: str, clock: StoreClock) -> None:
     """Or a database that grows slowly would have more and more of them."""
     await _all_sent(backend)
     clock.advance(_DAY)
@@ -188,10 +186,10 @@ async def test_a_part_that_was_pruned_row_by_row_goes_when_it_is_empty(
     assert 0 not in _parts(url)
 
 
-async def test_nobody_waits_for_a_part_that_is_in_use(
+async def test_partition_in_use_makes_nobody_wait(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:
-    """Whoever reads events keeps the part, and whoever writes meanwhile does not wait for long."""
+    """A reader of events keeps the partition, and a writer meanwhile does not wait for long."""
     await _all_sent(backend)
     _fill_part(url)
     clock.advance(_DAY)
@@ -211,8 +209,8 @@ async def _types(backend: Backend, message: MessageId) -> list[EventType]:
     return [event.type for event in await backend.reading.events(message)]
 
 
-async def test_parts_are_made_ahead_once_however_many_do_it(backend: Backend, url: str) -> None:
-    """Without any retention, too: it may be set later."""
+async def test_partitions_are_created_ahead_once(backend: Backend, url: str) -> None:
+    """By any number of processes; without any retention, too: it may be set later."""
     prune = backend.upkeep.prune
     await asyncio.gather(*(prune(bodies=None, histories=None) for _ in range(4)))
     made = _parts(url)
@@ -223,10 +221,10 @@ async def test_parts_are_made_ahead_once_however_many_do_it(backend: Backend, ur
     assert _parts(url) == made
 
 
-async def test_numbers_that_no_part_was_made_for_have_their_events_in_the_rest(
+async def test_numbers_without_a_partition_are_in_the_default_one(
     backend: Backend, url: str
 ) -> None:
-    """After weeks without upkeep, or a flood, the next part begins behind them."""
+    """After weeks without maintenance, or a flood, the next partition begins behind them."""
     _asked(url, "SELECT setval('carteiro.message_no', 50000000)")
     [message] = await accepted(backend.store, a_message())
     in_the_rest = _events(url, "events_rest")
@@ -242,8 +240,8 @@ async def test_numbers_that_no_part_was_made_for_have_their_events_in_the_rest(
     assert newest > 50_000_000
 
 
-async def test_erasing_does_not_wait_for_a_part(backend: Backend, url: str) -> None:
-    """Who asks to be forgotten is, at once."""
+async def test_erasing_does_not_wait_for_a_partition(backend: Backend, url: str) -> None:
+    """It happens at once."""
     await _all_sent(backend)
     _fill_part(url)
     await _pruned(backend)

@@ -1,4 +1,4 @@
-"""What ``carteiro doctor`` finds of a PostgreSQL database."""
+"""Findings of ``carteiro doctor`` on a PostgreSQL database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -27,24 +27,24 @@ def _do(url: str, *statements: str) -> None:
             connection.execute(statement)
 
 
-async def test_a_sound_database_is_told_to_be(url: str) -> None:
-    """All that is amiss in a new one is that nobody works yet."""
+async def test_working_database_is_ok(url: str) -> None:
+    """The only finding on a new one is the missing worker."""
     found = await _found(url)
 
     assert {each.check for each in found.values() if each.level is not Level.OK} == {"worker"}
     assert found["worker"].level is Level.WARN
 
 
-async def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
-    """And nothing else is asked."""
+async def test_unreachable_server_is_reported_without_its_password() -> None:
+    """Other checks are skipped."""
     [finding] = (await _found(f"postgresql://ana:secret@{HOST}:1/post")).values()
 
     assert (finding.check, finding.level) == ("store", Level.FAIL)
     assert "secret" not in finding.told
 
 
-async def test_a_database_without_a_schema_needs_it() -> None:
-    """What needs the tables is left out."""
+async def test_database_without_a_schema_is_reported() -> None:
+    """Checks that need the tables are skipped."""
     with shared_postgres().a_database() as url:
         found = await _found(url)
 
@@ -53,8 +53,8 @@ async def test_a_database_without_a_schema_needs_it() -> None:
     assert "worker" not in found
 
 
-async def test_a_newer_schema_needs_a_newer_program(url: str) -> None:
-    """It is not touched."""
+async def test_newer_schema_needs_a_newer_program(url: str) -> None:
+    """It is not changed."""
     _do(
         url,
         "INSERT INTO carteiro.migrations (number, name, digest) VALUES (9999, 'of tomorrow', 1)",
@@ -66,8 +66,8 @@ async def test_a_newer_schema_needs_a_newer_program(url: str) -> None:
     assert "upgrade this program" in schema.told
 
 
-async def test_a_server_that_does_not_sync_fails() -> None:
-    """What was accepted may be lost: fsync, or the wait for it, is off."""
+async def test_server_that_does_not_sync_fails() -> None:
+    """Accepted messages may be lost: fsync, or the wait for it, is off."""
     with a_postgres(settings={"fsync": "off"}) as server:
         unsynced = (await _found(server.url()))["durability"]
     with shared_postgres().a_database() as url:
@@ -81,8 +81,8 @@ async def test_a_server_that_does_not_sync_fails() -> None:
     assert "synchronous_commit" in impatient.advice
 
 
-async def test_what_can_only_be_read_fails(url: str) -> None:
-    """A replica, or a database that is set so."""
+async def test_read_only_database_fails(url: str) -> None:
+    """A replica, or a read-only setting."""
     name = url.rpartition("/")[2]
     _do(url, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
 
@@ -90,8 +90,8 @@ async def test_what_can_only_be_read_fails(url: str) -> None:
 
 
 @pytest.mark.parametrize(("ahead", "word"), [(-60, "ahead of"), (60, "behind")])
-async def test_clocks_that_differ_are_told(url: str, ahead: int, word: str) -> None:
-    """Seen from here: our clock is a minute behind, or before, the server's."""
+async def test_clock_difference_is_reported(url: str, ahead: int, word: str) -> None:
+    """Our clock is a minute behind, or before, the server's."""
     skew = timedelta(seconds=ahead) // MILLISECOND
 
     clock = (await _found(url, clock=lambda: wall_clock_ms() + skew))["clock"]
@@ -101,8 +101,8 @@ async def test_clocks_that_differ_are_told(url: str, ahead: int, word: str) -> N
 
 
 @pytest.mark.parametrize(("ago_ms", "level"), [(0, Level.OK), (3_600_000, Level.WARN)])
-async def test_a_worker_is_known_by_what_it_leads(url: str, ago_ms: int, level: Level) -> None:
-    """One that was seen long ago is worth a thought."""
+async def test_worker_is_known_by_its_lead(url: str, ago_ms: int, level: Level) -> None:
+    """One that was seen long ago is a warning."""
     _do(
         url,
         "INSERT INTO carteiro.leads (name, holder, until, seen_at) "
@@ -112,8 +112,8 @@ async def test_a_worker_is_known_by_what_it_leads(url: str, ago_ms: int, level: 
     assert (await _found(url))["worker"].level is level
 
 
-async def test_tables_that_are_not_swept_are_told(url: str) -> None:
-    """Somebody turned autovacuum off, and forgot."""
+async def test_tables_without_autovacuum_are_reported(url: str) -> None:
+    """It was turned off, and forgotten."""
     _do(url, "ALTER TABLE carteiro.ready SET (autovacuum_enabled = off)")
 
     autovacuum = (await _found(url))["autovacuum"]
@@ -122,8 +122,8 @@ async def test_tables_that_are_not_swept_are_told(url: str) -> None:
     assert "ready" in autovacuum.told
 
 
-async def test_a_transaction_that_stays_open_is_told(url: str) -> None:
-    """With whose it is, so that somebody can end it."""
+async def test_long_open_transaction_is_reported(url: str) -> None:
+    """With its owner, so that an operator can end it."""
     with psycopg.connect(url, application_name="night report") as connection:
         connection.execute("SELECT pg_current_xact_id()")
         found = await _found(url, longest_transaction=timedelta(0))
@@ -132,14 +132,14 @@ async def test_a_transaction_that_stays_open_is_told(url: str) -> None:
     assert "night report" in found["transactions"].told
 
 
-def test_a_queue_of_notifications_that_fills_up_is_told() -> None:
+def test_growing_notification_queue_is_reported() -> None:
     """A connection that listens in an open transaction keeps it from being emptied."""
     assert notified(0.5).level is Level.OK
     assert notified(0.51).level is Level.WARN
     assert "51%" in notified(0.51).told
 
 
-async def test_client_roles_that_nothing_bounds_are_named(url: str) -> None:
+async def test_unbounded_client_roles_are_named(url: str) -> None:
     """Until both their statements and their connections are bounded."""
     role = f"client_{uuid4().hex}"
     _do(

@@ -1,4 +1,4 @@
-"""Functions and views of Postgres: made anew on the next open when a text of theirs changed, and only then."""
+"""Functions and views of Postgres: created anew on the next open when their text changed, and only then."""
 
 import asyncio
 import shutil
@@ -43,7 +43,7 @@ _SEND = f"SELECT enqueue_email(NULL, '{TEMPLATE}', 'ana@example.com', '{{}}')"
 
 
 class Texts:
-    """A copy of the texts, to be changed."""
+    """A copy of the texts, for changes."""
 
     def __init__(self, folder: Path) -> None:
         with resources.as_file(FUNCTIONS) as ours:
@@ -64,7 +64,7 @@ class Texts:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Texts:
-    """The texts of this version, to be made into another's."""
+    """The texts of this version, for changes."""
     return Texts(tmp_path / "functions")
 
 
@@ -95,7 +95,7 @@ async def _prepare(url: str) -> None:
 
 
 def rows(url: str, statement: Any) -> list[tuple[Any, ...]]:
-    """What a statement answers, in a transaction of its own."""
+    """The rows of a statement, in a separate transaction."""
     with psycopg.connect(url, autocommit=True) as db:
         ran = db.execute(statement)
         return ran.fetchall() if ran.description else []
@@ -108,7 +108,7 @@ def as_role(url: str, name: str) -> str:
 
 @contextmanager
 def a_role(attributes: str) -> Iterator[str]:
-    """A role that is there for a while."""
+    """A temporary role."""
     server, name = shared_postgres(), f"role_{uuid4().hex}"
     server.psql(f"CREATE ROLE {name} LOGIN {attributes}")
     try:
@@ -126,7 +126,7 @@ async def test_unchanged_texts_write_nothing(url: str, texts: Texts) -> None:
     assert rows(url, _OBJECTS) == before
 
 
-async def test_a_changed_text_is_applied_on_the_next_open(url: str, texts: Texts) -> None:
+async def test_changed_text_is_applied_on_the_next_open(url: str, texts: Texts) -> None:
     """Until then doctor says so; an open by the version before brings its own texts back."""
     texts.change("common", "* 1000)::bigint $$", "* 1000)::bigint + 86400000000 $$")
     ahead = SQL("SELECT carteiro.now_ms() > extract(epoch FROM now()) * 1000 + 86400000")
@@ -147,7 +147,7 @@ async def test_a_changed_text_is_applied_on_the_next_open(url: str, texts: Texts
 
 
 async def test_other_columns_and_signatures_are_applied(url: str, texts: Texts) -> None:
-    """Postgres cannot replace such views and functions: they are dropped, and so is what no text has any more."""
+    """Postgres cannot replace such views and functions: they are dropped, and so are those without a text."""
     texts.change("views", "m.id AS outboxId, m.tenant AS companyId, m.rec", "m.id AS logId, m.rec")
     texts.change(
         "table_queue", " AS max_retries,\n    (", " AS most,\n    1 AS max_retries,\n    ("
@@ -165,7 +165,7 @@ async def test_other_columns_and_signatures_are_applied(url: str, texts: Texts) 
 
 
 async def test_rights_of_client_roles_survive(url: str, role: str, texts: Texts) -> None:
-    """Those that were granted, and not those that were taken away again by hand."""
+    """The granted ones, and not those revoked by hand."""
     rows(url, SQL("REVOKE SELECT ON public.dlq FROM {}").format(Identifier(role)))
     before = sorted(row[1:] for row in rows(url, _OBJECTS))
     texts.add("SELECT 1")
@@ -187,7 +187,7 @@ async def test_rights_of_client_roles_survive(url: str, role: str, texts: Texts)
             rows(client, refused)
 
 
-async def test_many_that_start_at_once_apply_it_once(url: str, texts: Texts) -> None:
+async def test_processes_that_start_at_once_apply_it_once(url: str, texts: Texts) -> None:
     """The others wait, and find it done."""
     rows(url, "CREATE TABLE public.applied (at timestamptz)")
     texts.add("INSERT INTO public.applied VALUES (now())")
@@ -197,8 +197,8 @@ async def test_many_that_start_at_once_apply_it_once(url: str, texts: Texts) -> 
     assert rows(url, "SELECT count(*) FROM public.applied") == [(1,)]
 
 
-async def test_a_text_that_fails_changes_nothing(url: str, texts: Texts) -> None:
-    """It is all or nothing, and the next open of a version that works is not hindered."""
+async def test_failing_text_changes_nothing(url: str, texts: Texts) -> None:
+    """It is all or nothing, and a version that works can open next."""
     before = rows(url, _OBJECTS)
     texts.add("SELECT 1 / 0")
 
@@ -208,8 +208,8 @@ async def test_a_text_that_fails_changes_nothing(url: str, texts: Texts) -> None
     assert rows(url, _OBJECTS) == before
 
 
-async def test_what_others_made_of_a_view_stays(url: str, texts: Texts) -> None:
-    """The view that it needs is replaced in its place, as long as its columns stay."""
+async def test_dependent_view_of_others_stays(url: str, texts: Texts) -> None:
+    """Our view is replaced in place, as long as its columns stay."""
     rows(url, "CREATE VIEW public.report AS SELECT count(*) FROM public.email_logs")
     texts.change("views", "WHERE a.sees_all AND m.kind = 'email:send'\n", "WHERE false\n")
 
@@ -221,7 +221,7 @@ async def test_what_others_made_of_a_view_stays(url: str, texts: Texts) -> None:
     assert rows(url, "SELECT to_regclass('carteiro.email_logs')") == [(None,)]
 
 
-async def test_a_relation_of_the_application_s_own_stays(texts: Texts) -> None:
+async def test_relation_of_the_application_stays(texts: Texts) -> None:
     """Ours, whose name it has in ``public``, stays in ``carteiro``."""
     with shared_postgres().a_database() as url:
         rows(url, "CREATE TABLE public.recipients (mine text)")
@@ -236,8 +236,8 @@ async def test_a_relation_of_the_application_s_own_stays(texts: Texts) -> None:
         rows(url, "SELECT jobId FROM carteiro.dlq")
 
 
-async def test_they_belong_to_the_owner_of_the_schema(texts: Texts) -> None:
-    """Also when a superuser applies them; a role that is no member of the owner cannot."""
+async def test_functions_belong_to_the_owner_of_the_schema(texts: Texts) -> None:
+    """Also when a superuser applies them; a role outside of the owner's members cannot."""
     server = shared_postgres()
     with server.a_database(migrate, owner="carteiro") as url, a_role("") as stranger:
         texts.add("SELECT 1")
@@ -257,7 +257,7 @@ async def test_they_belong_to_the_owner_of_the_schema(texts: Texts) -> None:
 
 
 async def test_views_are_not_hidden_where_they_cannot_be_shown_again(texts: Texts) -> None:
-    """The owner may no longer create in ``public``: it is told so, and clients find all as it was."""
+    """The owner may no longer create in ``public``: it gets an error, and clients see no change."""
     server = shared_postgres()
     with server.a_database(migrate, owner="carteiro") as url:
         server.psql("ALTER SCHEMA public OWNER TO postgres", url.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Lists of messages on Postgres: how far a page looks, and which index leads it whatever the statistics say."""
+"""Lists of messages on Postgres: the reach of a page, and its index with any statistics."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -34,7 +34,7 @@ async def backend(url: str, clock: StoreClock) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 async def db(url: str) -> AsyncIterator[Database]:
-    """The same database, to look into."""
+    """The same database, for direct queries."""
     opened = Database(url, PostgresOptions())
     await opened.open()
     yield opened
@@ -42,7 +42,7 @@ async def db(url: str) -> AsyncIterator[Database]:
 
 
 async def _pages(db: Database, *, limit: int = 2, **wanted: Any) -> list[list[MessageId]]:
-    """The ids of each page, of a list that looks no further than it must."""
+    """The ids of each page, of a list with the smallest reach."""
     pages: list[list[MessageId]] = []
     cursor: Cursor | None = None
     while True:
@@ -60,9 +60,7 @@ def _flat(pages: list[list[MessageId]]) -> list[MessageId]:
     return [each for page in pages for each in page]
 
 
-async def test_a_walk_that_finds_nothing_ends_and_says_where_to_go_on(
-    backend: Backend, db: Database
-) -> None:
+async def test_walk_without_matches_ends_with_a_cursor(backend: Backend, db: Database) -> None:
     """A page may be short or empty; the pages after it bring the rest."""
     [old] = await accepted(backend.store, a_message(kind=TASK))
     await accepted(backend.store, *messages(20))
@@ -78,7 +76,7 @@ async def test_a_walk_that_finds_nothing_ends_and_says_where_to_go_on(
 async def test_attempts_are_found_in_a_long_queue(
     backend: Backend, clock: StoreClock, db: Database, tenant: TenantId | None
 ) -> None:
-    """Held, lost, and given back by whoever claimed it after that: without a look at the rest of the queue."""
+    """Held, lost, and released by a later claimer: without reading the rest of the queue."""
     ids = await accepted(backend.store, *messages(20))
     for job in await claimed(backend.store, limit=3):
         await declare(backend.store, job)
@@ -98,7 +96,7 @@ async def test_attempts_are_found_in_a_long_queue(
 async def test_every_state_is_found_in_a_long_queue(
     backend: Backend, db: Database, scope: dict[str, Any]
 ) -> None:
-    """Short pages add up to what is there."""
+    """Short pages add up to the whole list."""
     ids = await accepted(backend.store, *messages(20))
     first, second, *_ = await claimed(backend.store, limit=2)
     await settled(backend.store, first, sent())
@@ -119,7 +117,7 @@ async def test_every_state_is_found_in_a_long_queue(
 async def test_tags_of_many_tenants_come_in_one_order(
     backend: Backend, clock: StoreClock, db: Database
 ) -> None:
-    """Each tenant's are walked by themselves and put together."""
+    """Each tenant's are walked separately and merged."""
     ids = []
     for index in range(12):
         tenant = (ACME, BRASA)[index % 3 == 0]
@@ -154,8 +152,8 @@ async def _plan(session: Session, operation: str, parameters: tuple[object, ...]
 
 
 @pytest.mark.parametrize("operation", sorted(_LED_BY))
-async def test_an_index_leads_a_walk_in_its_order(db: Database, operation: str) -> None:
-    """The statistics say that the tables are empty, and so that anything would do."""
+async def test_walk_follows_an_index_in_its_order(db: Database, operation: str) -> None:
+    """The statistics say that the tables are empty, so that any plan would look good."""
     index, parameters = _LED_BY[operation]
     async with db.transaction() as session:
         await session.fetch("by_index")
@@ -168,8 +166,8 @@ async def test_an_index_leads_a_walk_in_its_order(db: Database, operation: str) 
         assert "Sort" not in plan, plan
 
 
-async def test_depths_go_by_indexes_alone(db: Database) -> None:
-    """The first job of a seat and priority is found without a look at those behind it."""
+async def test_depths_use_indexes_alone(db: Database) -> None:
+    """The first job of a seat and priority is found without reading those behind it."""
     async with db.transaction() as session:
         await session.fetch("by_index")
         plan = await _plan(session, "depths", (1, 1))

@@ -1,4 +1,4 @@
-"""Postgres, lists: what goes in as one text comes out as it was."""
+"""Lists on Postgres: a list sent as one text comes back unchanged."""
 
 import asyncpg
 import pytest
@@ -22,31 +22,31 @@ async def _read_back(literal: str, kind: str) -> object:
 
 @PROPERTY
 @given(values=st.lists(st.none() | _TEXT, max_size=5))
-async def test_texts_come_back_as_they_were(values: list[str | None]) -> None:
+async def test_texts_come_back_unchanged(values: list[str | None]) -> None:
     """Quotes, backslashes, commas, braces, the word NULL, empty ones and none at all."""
     assert await _read_back(texts(values), "text") == values
 
 
 @pytest.mark.parametrize("values", [[], ["NULL", None, ""], ['{"a": "\\\\"}', "{}", "a,b", " x "]])
-async def test_awkward_texts_come_back_as_they_were(values: list[str | None]) -> None:
-    """What the syntax itself is made of."""
+async def test_special_characters_come_back_unchanged(values: list[str | None]) -> None:
+    """Those of the syntax itself."""
     assert await _read_back(texts(values), "text") == values
 
 
 @PROPERTY
 @given(values=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=5))
-async def test_numbers_come_back_as_they_were(values: list[int | None]) -> None:
+async def test_numbers_come_back_unchanged(values: list[int | None]) -> None:
     """Of any size that a column holds."""
     assert await _read_back(numbers(values), "bigint") == values
 
 
-async def test_truth_values_come_back_as_they_were() -> None:
+async def test_booleans_come_back_unchanged() -> None:
     """They are numbers to us."""
     assert await _read_back(numbers([True, False, None]), "boolean") == [True, False, None]
 
 
 @pytest.mark.parametrize("values", [[None, None], ["", None], [None, "a"]])
-async def test_none_at_all_is_filled_up_beside_others(values: list[str | None]) -> None:
+async def test_missing_text_is_filled_up_among_others(values: list[str | None]) -> None:
     """An empty text is one, too."""
     connection = await asyncpg.connect(shared_postgres().url())
     beside = "SELECT v FROM unnest(ARRAY[1, 2], $1::text::text[]) AS a (n, v) ORDER BY n"

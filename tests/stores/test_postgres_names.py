@@ -1,4 +1,4 @@
-"""Every name in the schema and in the statements says its schema: an owner's search path changes nothing."""
+"""Every name in the schema and in the statements has its schema: an owner's search path changes nothing."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _listed(url: str, query: str) -> list[tuple[str, ...]]:
         return db.execute(query.encode()).fetchall()
 
 
-def test_an_owner_named_like_the_schema_gets_the_same_schema(server: PostgresServer) -> None:
+def test_owner_named_like_the_schema_gets_the_same_schema(server: PostgresServer) -> None:
     """Relations, their triggers and functions, each in the same place."""
     made = []
     for owner in OWNERS:
@@ -62,7 +62,7 @@ def test_an_owner_named_like_the_schema_gets_the_same_schema(server: PostgresSer
 
 
 def _bare_names(script: str, relations: set[str], functions: set[str]) -> Iterator[str]:
-    """The names of ours without a schema; one that a query itself defines is its own."""
+    """Our names without a schema, except those that a query itself defines."""
     for part in script.split("$$"):
         defined = set(re.findall(r"\b(\w+)(?: \([^()]*\))? AS (?:MATERIALIZED )?\(", part))
         for found in re.finditer(rf"\b{_BEFORE_RELATIONS}\s+(?:ONLY\s+)?(\w+)\b(?!\.)", part):
@@ -73,8 +73,8 @@ def _bare_names(script: str, relations: set[str], functions: set[str]) -> Iterat
                 yield found[0]
 
 
-def test_every_name_says_its_schema(server: PostgresServer) -> None:
-    """Also inside functions, which the server reads no sooner than they run, and in statements that they make up."""
+def test_every_name_has_its_schema(server: PostgresServer) -> None:
+    """Also inside functions, which the server parses only when they run, and in dynamic statements."""
     with server.a_database(migrate) as url:
         relations = {name for _, name, *_ in _listed(url, _RELATIONS)}
         functions = {name for _, name in _listed(url, _FUNCTIONS)}
@@ -95,12 +95,12 @@ def test_every_name_says_its_schema(server: PostgresServer) -> None:
         "UPDATE ring SET n = 1",
     ],
 )
-def test_a_bare_name_is_found(bare: str) -> None:
-    """Or the test above would say nothing."""
+def test_bare_name_is_found(bare: str) -> None:
+    """Or the test above would prove nothing."""
     assert list(_bare_names(bare, {"entries", "events", "ring"}, {"now_ms"}))
 
 
-async def test_statements_are_understood_without_a_search_path(server: PostgresServer) -> None:
+async def test_statements_are_valid_without_a_search_path(server: PostgresServer) -> None:
     """By the server itself."""
     statements = [
         statement

@@ -1,7 +1,7 @@
-"""How much the store reads on Postgres: no more than it hands out, whatever the planner knows or vacuum is kept from.
+"""Rows read by the store on Postgres: no more than it returns, with any statistics and without vacuum.
 
-The tests' server never analyzes nor vacuums by itself: right after a bulk load nobody has told the
-planner anything, and rows that are gone stay where they were.
+The tests' server never analyzes nor vacuums by itself: right after a bulk load the planner has no
+statistics, and deleted rows stay in place.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _PASSING = 50_000
 _AT_ONCE = 1000
 _SLOTS = 200
 
-# As many accepts leave it, only faster.
+# The state after many accepts, only faster.
 _BULK = """
 WITH new AS (
     SELECT nextval('carteiro.message_no') AS no, format('%s-%s', $2::text, n) AS id,
@@ -65,7 +65,7 @@ SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, $6, 1000
 
 @pytest.fixture
 async def backend(url: str) -> AsyncIterator[Backend]:
-    """A store that has one connection: what it read is counted there."""
+    """A store with one connection, which counts its reads."""
     async with open_postgres(url, PostgresOptions(connections=1)) as opened:
         await opened.tenants.define(tenants_named(_TENANTS))
         yield opened
@@ -73,7 +73,7 @@ async def backend(url: str) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 async def looker(url: str) -> AsyncIterator[Any]:
-    """A connection of the test's own."""
+    """A connection of the test."""
     connection = await asyncpg.connect(url)
     yield connection
     await connection.close()
@@ -84,7 +84,7 @@ async def _load(looker: Any, number: int, name: str) -> None:
 
 
 async def _rows_read(backend: Backend) -> tuple[int, int]:
-    """The rows that were read so far: by walking through tables, and in all."""
+    """The rows read so far: by sequential scans, and in total."""
     pool: Any = backend.store._db._pool  # type: ignore[attr-defined]
     async with pool.acquire() as connection:
         await connection.fetchval("SELECT pg_stat_force_next_flush()")
@@ -94,7 +94,7 @@ async def _rows_read(backend: Backend) -> tuple[int, int]:
 
 
 async def _blocks(looker: Any) -> int:
-    """The pages that a claim touches; it is taken back."""
+    """The pages that a claim touches; it is undone."""
     transaction = looker.transaction()
     await transaction.start()
     arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, MOST_DRAWS, LONGEST_HOLD_MS)
@@ -108,10 +108,10 @@ async def _settle(backend: Backend, jobs: list[LeasedJob], verdict: Any) -> None
     assert all(isinstance(answer, Settled) for answer in answers)
 
 
-async def test_nothing_on_the_path_reads_more_than_it_needs_without_statistics(
+async def test_operations_without_statistics_read_no_more_than_needed(
     backend: Backend, looker: Any
 ) -> None:
-    """After a bulk load that nobody analyzed, each operation on 200 jobs reads a few thousand rows of 100,000."""
+    """After a bulk load without analyze, each operation on 200 jobs reads a few thousand rows of 100,000."""
     await _load(looker, _LOADED, "bulk")
     emails = [a_message(_TENANTS[0]) for _ in range(_SLOTS)]
     most: dict[str, tuple[int, int]] = {}
@@ -147,10 +147,10 @@ async def test_nothing_on_the_path_reads_more_than_it_needs_without_statistics(
     } == {}  # tables of a few rows
 
 
-async def test_a_claim_touches_no_more_pages_however_many_went_before_it(
+async def test_claim_touches_a_constant_number_of_pages(
     backend: Backend, looker: Any, url: str
 ) -> None:
-    """Somebody's old snapshot keeps vacuum from all of them; nobody walks over what is gone."""
+    """An old snapshot blocks vacuum; no claim walks over deleted rows."""
     await _load(looker, 2 * _AT_ONCE, "first")
     await _pass(backend, _AT_ONCE)
     await _blocks(looker)  # the first one of a connection reads the catalog, too
@@ -170,7 +170,7 @@ async def test_a_claim_touches_no_more_pages_however_many_went_before_it(
 
 
 async def _pass(backend: Backend, number: int) -> None:
-    """Let so many jobs through."""
+    """Process this many jobs."""
     while number > 0:
         async with asyncio.timeout(30):
             jobs = await claimed(backend.store, kinds=[TASK], limit=min(number, _AT_ONCE))

@@ -1,4 +1,4 @@
-"""A role of the database that stands for a tenant reaches this tenant's rows of the table queue, and nothing else."""
+"""A database role of a tenant reaches this tenant's rows of the table queue, and nothing else."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MINE, THEIRS = "acme", "brasa"
 
 @dataclass(frozen=True)
 class Place:
-    """A database that Carteiro owns, with a role of one tenant; both tenants have a row in it."""
+    """A database of Carteiro, with a role of one tenant; both tenants have a row in it."""
 
     database: str
     owner: str
@@ -29,11 +29,11 @@ class Place:
     theirs: UUID
 
     def url(self, user: str) -> str:
-        """Where it is, for this role."""
+        """Its address for this role."""
         return shared_postgres().url(self.database, user=user)
 
     def psql(self, sql: str, *, user: str | None = None) -> str:
-        """What psql prints for the client, or another role."""
+        """The output of psql for the client, or another role."""
         return shared_postgres().psql(sql, self.database, user=user or self.client)
 
 
@@ -83,8 +83,8 @@ def _tenant_of(place: Place, identity: str) -> str:
     return place.psql(sql, user=place.owner)
 
 
-def test_a_client_sees_its_own_rows(place: Place) -> None:
-    """Also one that says it is somebody else."""
+def test_client_sees_its_own_rows(place: Place) -> None:
+    """Also with another tenant chosen."""
     everything = "SELECT id FROM email_queue; SELECT id FROM process_pending_emails_for_retry(10)"
 
     assert place.psql(everything).split() == [str(place.mine)] * 2
@@ -93,7 +93,7 @@ def test_a_client_sees_its_own_rows(place: Place) -> None:
 
 
 @pytest.mark.parametrize("pretends", [False, True])
-def test_a_client_puts_in_for_itself(place: Place, *, pretends: bool) -> None:
+def test_client_enqueues_for_itself(place: Place, *, pretends: bool) -> None:
     """By the function and by an insert."""
     setting = f"SET carteiro.tenant = '{THEIRS}';" if pretends else ""
     by_function = f"SELECT enqueue_email(NULL, '{TEMPLATE}', 'a@b.cd', '{{}}')"
@@ -108,8 +108,8 @@ def test_a_client_puts_in_for_itself(place: Place, *, pretends: bool) -> None:
         assert _tenant_of(place, identity) == MINE
 
 
-def test_a_client_changes_nothing_of_another_s(place: Place) -> None:
-    """Whatever it asks for, and knowing the id."""
+def test_client_changes_nothing_of_another_tenant(place: Place) -> None:
+    """With any request, and with a known id."""
     before = place.psql("SELECT * FROM carteiro.ledger ORDER BY no", user=place.owner)
     updates = ("status = 'cancelled'", "max_retries = 9", "next_retry_at = now()")
 
@@ -121,8 +121,8 @@ def test_a_client_changes_nothing_of_another_s(place: Place) -> None:
     assert place.psql("SELECT * FROM carteiro.ledger ORDER BY no", user=place.owner) == before
 
 
-def test_a_client_changes_its_own(place: Place) -> None:
-    """It can do what the table queue is for."""
+def test_client_changes_its_own_rows(place: Place) -> None:
+    """All documented uses of the table queue work."""
     place.psql(f"UPDATE email_queue SET max_retries = 9 WHERE id = '{place.mine}'")
     assert place.psql(f"SELECT mark_email_failed('{place.mine}', 'no')") == "t"
     place.psql("UPDATE email_queue SET status = 'cancelled'")
@@ -131,8 +131,8 @@ def test_a_client_changes_its_own(place: Place) -> None:
     assert told == "cancelled|1|9"
 
 
-def test_a_client_reaches_no_table_and_no_function_of_carteiro(place: Place) -> None:
-    """Not one, whichever there are."""
+def test_client_reaches_no_table_and_no_function_of_carteiro(place: Place) -> None:
+    """None of the existing ones."""
     relations = place.psql(
         "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
         " WHERE n.nspname = 'carteiro' AND c.relkind IN ('r', 'v', 'S')",
@@ -150,11 +150,11 @@ def test_a_client_reaches_no_table_and_no_function_of_carteiro(place: Place) -> 
         place.psql("DELETE FROM email_queue")
 
 
-def test_nobody_looks_behind_the_view(place: Place) -> None:
-    """A function that tells of every row it is asked about is asked about one's own alone."""
+def test_view_hides_other_rows_from_functions(place: Place) -> None:
+    """A function that reveals its arguments is called with the own rows alone."""
     tattle = (
-        "CREATE FUNCTION pg_temp.tattle(told text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001"
-        " AS $$ BEGIN RAISE EXCEPTION 'seen: %', told; END $$;"
+        "CREATE FUNCTION pg_temp.tattle(seen text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001"
+        " AS $$ BEGIN RAISE EXCEPTION 'seen: %', seen; END $$;"
     )
     peeping = (
         f"SELECT * FROM email_queue WHERE recipient_email <> '{MINE}@example.com'"
@@ -164,8 +164,8 @@ def test_nobody_looks_behind_the_view(place: Place) -> None:
     assert place.psql(f"{tattle} {peeping}") == ""
 
 
-def test_a_role_without_a_tenant_is_let_in_nowhere(place: Place) -> None:
-    """Even if somebody grants it the table it sees no row, and puts none in."""
+def test_role_without_a_tenant_has_no_access(place: Place) -> None:
+    """Even with a grant on the table it sees no row, and inserts none."""
     stranger = f"stranger_{uuid4().hex}"
     server = shared_postgres()
     server.psql(f"CREATE ROLE {stranger} LOGIN")
@@ -193,8 +193,8 @@ def test_a_role_without_a_tenant_is_let_in_nowhere(place: Place) -> None:
         server.psql(f"DROP ROLE {stranger}")
 
 
-def test_the_role_that_is_set_counts(place: Place) -> None:
-    """As gateways do it that log in once and set a role for each request."""
+def test_role_that_is_set_counts(place: Place) -> None:
+    """As with gateways that log in once and set a role for each request."""
     gateway = f"gateway_{uuid4().hex}"
     server = shared_postgres()
     server.psql(f"CREATE ROLE {gateway} LOGIN; GRANT {place.client} TO {gateway}")
@@ -217,8 +217,8 @@ def _is_bound_by_policies(place: Place) -> bool:
     return place.psql(sql, user=place.owner) == "f"
 
 
-def test_the_owner_itself_is_bound_by_the_tenant_it_has_chosen(place: Place) -> None:
-    """So that what runs with its rights, and forgets to ask whose a row is, finds no other's."""
+def test_owner_is_bound_by_its_chosen_tenant(place: Place) -> None:
+    """So code with its rights that forgets the tenant finds no other rows."""
     rows = "SELECT tenant FROM carteiro.queue_rows ORDER BY tenant"
     chosen = place.psql(f"SET carteiro.tenant = '{MINE}'; {rows}", user=place.owner).split()
     views = place.psql(
@@ -231,8 +231,8 @@ def test_the_owner_itself_is_bound_by_the_tenant_it_has_chosen(place: Place) -> 
         assert chosen == [MINE]
 
 
-def test_a_role_of_an_erased_tenant_becomes_nobody_else_s(place: Place) -> None:
-    """It could be the default tenant's, if its place were forgotten."""
+def test_role_of_an_erased_tenant_gets_no_other_tenant(place: Place) -> None:
+    """It could be the default tenant's, if its entry were deleted."""
 
     async def erase() -> None:
         async with an_office(place.url(place.owner), "default") as post:
@@ -247,8 +247,8 @@ def test_a_role_of_an_erased_tenant_becomes_nobody_else_s(place: Place) -> None:
         place.psql(f"SELECT enqueue_email(NULL, '{TEMPLATE}', 'a@b.cd', '{{}}')")
 
 
-def test_only_a_tenant_that_there_is_can_have_a_role(place: Place) -> None:
-    """A mistyped one is told at once."""
+def test_only_an_existing_tenant_can_have_a_role(place: Place) -> None:
+    """A typo is refused at once."""
     with (
         an_application(place.url(place.owner)) as app,
         pytest.raises(psycopg.errors.ForeignKeyViolation),

@@ -1,7 +1,7 @@
-"""How Postgres finds rows: every statement, with 100,000 rows in every table that grows.
+"""Query plans on Postgres: every statement, with 100,000 rows in every table that grows.
 
-The planner knows the tables as it does once autovacuum has been there; `test_postgres_plans` has what it does before. A
-new statement is checked as soon as its file is there. Its first lines say what its parameters are.
+The planner has the statistics of a regular autovacuum; `test_postgres_plans` covers the time before. A
+new statement is checked as soon as its file is there. Its first lines name its parameters.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ SET client_min_messages = notice;
 
 
 class Explained:
-    """A connection that says how each statement was run, those inside functions too."""
+    """A connection that reports the plan of each statement, including those inside functions."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -87,7 +87,7 @@ class Explained:
         self.plans.clear()
 
     async def end(self) -> None:
-        """Hear the last: a plan is told when its portal is closed, by the next statement."""
+        """Wait for the last: a plan is reported when its portal is closed, by the next statement."""
         await self.connection.execute("SET client_min_messages = notice")
         assert self.plans
 
@@ -97,7 +97,7 @@ class Explained:
             self.plans.append(json.loads(found[1])["Plan"])
 
     def scans(self) -> Iterator[tuple[str, str, float]]:
-        """Each walk through a table that grows: how, which, and how many rows were looked at."""
+        """Each scan of a table that grows: its type, its table, and the number of rows."""
         for plan in self.plans:
             for node in _nodes(plan):
                 table = node.get("Relation Name", "")
@@ -111,11 +111,11 @@ class Explained:
                     yield node["Node Type"], table, rows
 
     def rows(self) -> float:
-        """How many rows were looked at."""
+        """Number of rows read."""
         return sum(rows for _, _, rows in self.scans())
 
     def scanned(self) -> set[str]:
-        """The tables that were walked from end to end."""
+        """The tables that were scanned sequentially."""
         return {table for node, table, _ in self.scans() if node == "Seq Scan"}
 
 
@@ -142,7 +142,7 @@ def full_url() -> Iterator[str]:
 
 @pytest.fixture
 async def full(full_url: str) -> AsyncIterator[Explained]:
-    """The database, to be asked; nothing that is written stays."""
+    """The database, for queries; no write stays."""
     connection = await asyncpg.connect(full_url)
     transaction = connection.transaction()
     await transaction.start()
@@ -174,8 +174,8 @@ async def _ask(full: Explained, operation: str) -> None:
 @pytest.mark.parametrize(
     "operation", [each for each in operations() if each not in EXCEPTIONS | UNPLANNED]
 )
-async def test_no_statement_walks_a_table_that_grows(full: Explained, operation: str) -> None:
-    """With arrays of 1,000: no scan, and no join that looks at the same rows again and again."""
+async def test_statement_never_scans_a_growing_table(full: Explained, operation: str) -> None:
+    """With arrays of 1,000: no scan, and no join that reads the same rows repeatedly."""
     await _ask(full, operation)
 
     assert full.scanned() == set()
@@ -183,16 +183,15 @@ async def test_no_statement_walks_a_table_that_grows(full: Explained, operation:
 
 
 @pytest.mark.parametrize("operation", sorted(EXCEPTIONS))
-async def test_an_exception_is_one(full: Explained, operation: str) -> None:
-    """The list names what is there, and only what needs it."""
+async def test_every_exception_is_needed(full: Explained, operation: str) -> None:
+    """The list names existing statements that need it."""
     await _ask(full, operation)
 
     assert full.scanned() or full.rows() > MOST_ROWS
 
 
 @pytest.mark.parametrize("operation", sorted(UNPLANNED))
-def test_what_has_no_plan_is_there(operation: str) -> None:
-    """The list names no statement that is gone."""
+def test_every_statement_without_a_plan_exists(operation: str) -> None:
     assert operation in operations()
 
 
@@ -215,10 +214,10 @@ _OF_TINY = 40  # rows: three messages in several tables, twice for three pages
 
 @pytest.mark.parametrize("fields", FILTERS, ids=str)
 @pytest.mark.parametrize("has_queue", [True, False], ids=["queue", "ledger"])
-async def test_a_list_of_messages_reads_rows_of_its_tenant_alone(
+async def test_list_of_messages_reads_rows_of_its_tenant_alone(
     full: Explained, fields: dict[str, Any], *, has_queue: bool
 ) -> None:
-    """Three messages, under names that 100,000 of others have: nobody can measure how much others send."""
+    """Three messages, under names that 100,000 of others have: no tenant can measure the volume of others."""
     await full.begin()
     session = Session(full.connection)
     await session.fetch("by_index")

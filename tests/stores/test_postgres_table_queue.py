@@ -1,4 +1,4 @@
-"""The table queue: what an application does by SQL, a worker does with it, and both see the same."""
+"""The table queue: SQL of an application, the work of a worker, and the same state for both."""
 
 import asyncio
 import re
@@ -61,14 +61,14 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database with the schema and nothing in it, whoever owns it."""
+    """A database with only the schema, with any owner."""
     with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
 
 @pytest.fixture
 def app(url: str) -> Iterator[Application]:
-    """An application whose statements commit by themselves."""
+    """An application with autocommit."""
     with an_application(url) as made:
         yield made
 
@@ -78,22 +78,22 @@ async def _events(post: Carteiro, identity: UUID) -> list[EventType]:
 
 
 async def _apply(post: Carteiro) -> None:
-    """As a worker does as soon as it hears of a request."""
+    """Apply requests, as a worker does after a notification."""
     assert post.backend.table_queue is not None
     await apply_all(post.backend.table_queue, table_queue_wait)
 
 
 async def _try_now(post: Carteiro, app: Application, identity: UUID) -> None:
-    """Have a row tried, whenever its time would come."""
+    """Make a row due now."""
     app.update(identity, "next_retry_at = now()")
     await post.work_off()
 
 
-# --- what the seed shows ------------------------------------------------------------------------
+# --- the seed -----------------------------------------------------------------------------------
 
 
-async def test_ids_tell_when_they_were_made(url: str, app: Application) -> None:
-    """As those of all messages: the Date of a mail and the age of a doubt are read in them."""
+async def test_ids_have_their_time(url: str, app: Application) -> None:
+    """As those of all messages: the Date of a mail and the age of a doubt come from them."""
     async with an_office(url):
         before = time.time()
         made = [made_at(MessageId(str(app.enqueue()))) for _ in range(20)]
@@ -102,9 +102,7 @@ async def test_ids_tell_when_they_were_made(url: str, app: Application) -> None:
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS.values(), ids=SNIPPETS.keys())
-async def test_what_people_have_in_their_scripts_runs_as_it_stands(
-    url: str, app: Application, snippet: str
-) -> None:
+async def test_existing_scripts_run_unchanged(url: str, app: Application, snippet: str) -> None:
     """Over rows in every status."""
     async with an_office(url) as post:
         sent, failed, cancelled, pending = (app.enqueue() for _ in range(4))
@@ -126,7 +124,7 @@ async def test_what_people_have_in_their_scripts_runs_as_it_stands(
     assert any(answers)
 
 
-def test_the_columns_are_those_that_people_know(app: Application) -> None:
+def test_columns_are_stable(app: Application) -> None:
     """In their order, with their types."""
     columns = app.rows(
         "SELECT column_name, data_type FROM information_schema.columns"
@@ -150,11 +148,11 @@ def test_the_columns_are_those_that_people_know(app: Application) -> None:
     ]
 
 
-# --- putting in, and what a worker does with it -------------------------------------------------
+# --- enqueuing, and the worker ------------------------------------------------------------------
 
 
-async def test_a_row_is_rendered_and_sent_by_a_worker(url: str, app: Application) -> None:
-    """SQL cannot render: it names the template and the words."""
+async def test_row_is_rendered_and_sent_by_a_worker(url: str, app: Application) -> None:
+    """SQL cannot render: it names the template and the variables."""
     user = uuid4()
     async with an_office(url) as post:
         identity = app.enqueue("Ana@Example.COM", user=user)
@@ -186,8 +184,8 @@ async def test_a_row_is_rendered_and_sent_by_a_worker(url: str, app: Application
     assert after["last_attempt_at"] is not None
 
 
-async def test_an_insert_is_what_the_function_does(url: str, app: Application) -> None:
-    """With an id, a limit and a time of the application's own, if it likes."""
+async def test_insert_equals_the_function(url: str, app: Application) -> None:
+    """With an id, a limit and a time of the application, if given."""
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     async with an_office(url):
         [plain] = app.rows(
@@ -223,10 +221,10 @@ async def test_an_insert_is_what_the_function_does(url: str, app: Application) -
         ("next_retry_at, template_type", "'2300-01-01', 'a', 'b@c.de'"),
     ],
 )
-async def test_what_makes_no_sense_is_not_put_in(
+async def test_invalid_row_is_refused(
     url: str, app: Application, columns: str, values: str
 ) -> None:
-    """The application is told at once."""
+    """The application gets the error at once."""
     async with an_office(url):
         with pytest.raises(psycopg.errors.CheckViolation):
             app.rows(f"INSERT INTO email_queue ({columns}, recipient_email) VALUES ({values})")
@@ -245,10 +243,10 @@ async def test_what_makes_no_sense_is_not_put_in(
         ("created_at", "now()"),
     ],
 )
-async def test_a_column_that_cannot_be_inserted_is_named(
+async def test_column_that_cannot_be_inserted_is_named(
     app: Application, column: str, inserted: str
 ) -> None:
-    """The error says which one it is, also where another could be."""
+    """Also where another could be."""
     with pytest.raises(psycopg.errors.CheckViolation, match=f"email_queue: {column} cannot be"):
         app.rows(
             f"INSERT INTO email_queue (template_type, recipient_email, max_retries, {column})"
@@ -256,8 +254,8 @@ async def test_a_column_that_cannot_be_inserted_is_named(
         )
 
 
-async def test_an_id_is_taken_once(url: str, app: Application) -> None:
-    """Whoever chooses ids hears of it."""
+async def test_id_is_unique(url: str, app: Application) -> None:
+    """A repeated one is an error."""
     sql = "INSERT INTO email_queue (id, template_type, recipient_email) VALUES (%s, 'a', 'b@c.de')"
     async with an_office(url):
         identity = app.enqueue()
@@ -267,10 +265,8 @@ async def test_an_id_is_taken_once(url: str, app: Application) -> None:
 
 
 @pytest.mark.parametrize("cause", ["no such template", "a word is missing"])
-async def test_a_template_that_gives_no_mail_is_a_failure(
-    url: str, app: Application, cause: str
-) -> None:
-    """It is found by the worker, and not cured by waiting."""
+async def test_template_without_a_mail_is_a_failure(url: str, app: Application, cause: str) -> None:
+    """The worker finds it, and it is permanent."""
     async with an_office(url) as post:
         if cause == "a word is missing":
             await post.backend.templates.define(a_template(DEFAULT, text="{{ missing }}"))
@@ -287,8 +283,8 @@ async def test_a_template_that_gives_no_mail_is_a_failure(
     assert message.failure.code == "INVALID_TEMPLATE"
 
 
-async def test_the_tenant_s_own_from_is_used(url: str, app: Application) -> None:
-    """As for any other e-mail that names none."""
+async def test_default_from_of_the_tenant_is_used(url: str, app: Application) -> None:
+    """As for any other e-mail without one."""
     async with an_office(url) as post:
         app.rows("UPDATE carteiro.tenants SET default_from = 'us@example.com'")
 
@@ -302,10 +298,10 @@ async def test_the_tenant_s_own_from_is_used(url: str, app: Application) -> None
 # --- retries ------------------------------------------------------------------------------------
 
 
-async def test_a_row_is_tried_at_once_and_after_1_5_and_15_minutes(
+async def test_row_is_tried_at_once_and_after_1_5_and_15_minutes(
     url: str, app: Application
 ) -> None:
-    """Whatever the tenant's own preset is: three retries, and the fourth failure is final."""
+    """With any preset of the tenant: three retries, and the fourth failure is final."""
     waits, retries = [], []
     async with an_office(url) as post:
         identity = app.enqueue("full-552@sandbox.test")
@@ -324,10 +320,7 @@ async def test_a_row_is_tried_at_once_and_after_1_5_and_15_minutes(
     assert [round(wait / MINUTE) for wait in waits] == [1, 5, 15]
 
 
-async def test_a_failure_that_waiting_cannot_cure_schedules_no_retry(
-    url: str, app: Application
-) -> None:
-    """It failed once, and was never to be tried again."""
+async def test_permanent_failure_schedules_no_retry(url: str, app: Application) -> None:
     async with an_office(url) as post:
         identity = app.enqueue("bounce-550@sandbox.test")
         await post.work_off()
@@ -335,7 +328,7 @@ async def test_a_failure_that_waiting_cannot_cure_schedules_no_retry(
     assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 0)
 
 
-async def test_the_limit_can_be_changed_while_it_waits(url: str, app: Application) -> None:
+async def test_limit_can_be_changed_while_it_waits(url: str, app: Application) -> None:
     """The worker reads it with the e-mail; without any retry the first failure is final."""
     async with an_office(url) as post:
         identity = app.enqueue("full-552@sandbox.test")
@@ -347,10 +340,8 @@ async def test_the_limit_can_be_changed_while_it_waits(url: str, app: Applicatio
     assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 0)
 
 
-async def test_the_error_of_a_mail_that_was_sent_after_a_retry_is_kept(
-    url: str, app: Application
-) -> None:
-    """The last one; a mail that had none shows none."""
+async def test_last_error_of_a_retried_and_sent_mail_is_kept(url: str, app: Application) -> None:
+    """A mail without one shows none."""
     async with an_office(url) as post:
         retried, plain = app.enqueue(), app.enqueue()
         for reason in ("first", "second"):
@@ -362,8 +353,8 @@ async def test_the_error_of_a_mail_that_was_sent_after_a_retry_is_kept(
     assert [(each["retries"], each["error_message"]) for each in rows] == [(2, "second"), (0, None)]
 
 
-async def test_a_failure_that_the_application_saw_is_charged(url: str, app: Application) -> None:
-    """It waits as after a failure of a worker's, and ends as one of a worker's."""
+async def test_failure_reported_by_the_application_is_charged(url: str, app: Application) -> None:
+    """It is delayed, and ends, like a failure of a worker."""
     waits = []
     async with an_office(url) as post:
         identity = app.enqueue()
@@ -395,7 +386,7 @@ async def test_a_failure_that_the_application_saw_is_charged(url: str, app: Appl
 
 
 def _jobs(app: Application) -> int:
-    """How many jobs the ring will count, once its notes are read."""
+    """The number of jobs in the ring, once its notes are read."""
     jobs = app.value("SELECT coalesce(sum(jobs), 0)::integer FROM carteiro.seats_and_notes")
     held = app.value(
         "SELECT (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.parked)"
@@ -408,10 +399,10 @@ def _jobs(app: Application) -> int:
     ("most", "wait", "ended_by"),
     [(0, ZERO, "max_attempts_exceeded"), (3, timedelta(days=1), "expired")],
 )
-async def test_a_failure_that_the_application_saw_does_not_hide_a_doubt(
+async def test_failure_reported_by_the_application_does_not_hide_a_doubt(
     url: str, app: Application, most: int, wait: timedelta, ended_by: str
 ) -> None:
-    """By a worker it may have been delivered, whatever the application says later."""
+    """A worker may have delivered it before."""
     async with an_office(url) as post:
         identity = app.enqueue()
         app.update(identity, f"max_retries = {most}")
@@ -431,8 +422,8 @@ async def test_a_failure_that_the_application_saw_does_not_hide_a_doubt(
     assert (last.metadata["reason"], last.metadata["endedBy"]) == ("in_doubt", ended_by)
 
 
-async def test_nobody_says_of_a_live_send_that_it_failed(url: str, app: Application) -> None:
-    """Nor of one that is not there."""
+async def test_send_in_flight_cannot_be_marked_as_failed(url: str, app: Application) -> None:
+    """Nor a row that does not exist."""
     async with an_office(url) as post:
         identity = app.enqueue()
         await claimed(post.backend.store)
@@ -444,8 +435,8 @@ async def test_nobody_says_of_a_live_send_that_it_failed(url: str, app: Applicat
     assert app.row(identity)["retries"] == 0
 
 
-async def test_due_rows_are_returned_and_workers_are_told(url: str, app: Application) -> None:
-    """Those that wait for their time, or have ended, are not among them."""
+async def test_due_rows_are_returned_and_workers_notified(url: str, app: Application) -> None:
+    """Without scheduled and finished ones."""
     async with an_office(url):
         first, second, later, over = (app.enqueue() for _ in range(4))
         app.update(later, "next_retry_at = now() + interval '1 hour'")
@@ -467,7 +458,7 @@ async def test_due_rows_are_returned_and_workers_are_told(url: str, app: Applica
 # --- changing -----------------------------------------------------------------------------------
 
 
-async def test_what_waits_is_cancelled(url: str, app: Application) -> None:
+async def test_waiting_row_is_cancelled(url: str, app: Application) -> None:
     """As by the API: the same state, the same event, no job left."""
     async with an_office(url) as post:
         ready, delayed = app.enqueue(), app.enqueue()
@@ -486,8 +477,8 @@ async def test_what_waits_is_cancelled(url: str, app: Application) -> None:
     assert _jobs(app) == 0
 
 
-async def test_what_was_claimed_just_now_is_cancelled_too(url: str, app: Application) -> None:
-    """Its worker has declared nothing yet, and will not be let."""
+async def test_just_claimed_row_is_cancelled_too(url: str, app: Application) -> None:
+    """Its worker has declared nothing yet, and its declare will be refused."""
     async with an_office(url) as post:
         identity = app.enqueue()
         [job] = await claimed(post.backend.store)
@@ -500,10 +491,8 @@ async def test_what_was_claimed_just_now_is_cancelled_too(url: str, app: Applica
     assert _jobs(app) == 0
 
 
-async def test_a_cancel_that_was_committed_before_the_attempt_wins(
-    url: str, app: Application
-) -> None:
-    """Nobody has applied it yet, and the worker that has claimed the e-mail knows nothing of it."""
+async def test_cancel_committed_before_the_attempt_wins(url: str, app: Application) -> None:
+    """It is not applied yet, and the worker with the claim does not know it."""
     async with an_office(url) as post:
         store = post.backend.store
         identity = app.enqueue()
@@ -522,8 +511,8 @@ async def test_a_cancel_that_was_committed_before_the_attempt_wins(
     assert _jobs(app) == 0
 
 
-async def test_what_is_being_sent_is_not_sent_again(url: str, app: Application) -> None:
-    """It stays pending until its worker knows more."""
+async def test_row_being_sent_is_not_sent_again(url: str, app: Application) -> None:
+    """It stays pending until its worker has a result."""
     async with an_office(url) as post:
         identity = app.enqueue()
         await claimed_and_declared(post.backend.store)
@@ -539,8 +528,8 @@ async def test_what_is_being_sent_is_not_sent_again(url: str, app: Application) 
     assert events[-1] is EventType.CANCEL_REQUESTED
 
 
-async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> None:
-    """And is no dead letter any more once it is sent."""
+async def test_failed_row_is_redriven(url: str, app: Application) -> None:
+    """Once it is sent it is not a dead letter any more."""
     async with an_office(url) as post:
         identity = app.enqueue()
         app.update(identity, "max_retries = 0")
@@ -576,8 +565,8 @@ async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> N
         "next_retry_at = '2300-01-01'",
     ],
 )
-async def test_nothing_else_can_be_changed(url: str, app: Application, assignment: str) -> None:
-    """And the application is told so."""
+async def test_other_changes_are_refused(url: str, app: Application, assignment: str) -> None:
+    """With an error."""
     async with an_office(url) as post:
         identity = app.enqueue()
         app.value("SELECT mark_email_failed(%s, 'no')", identity)
@@ -591,8 +580,8 @@ async def test_nothing_else_can_be_changed(url: str, app: Application, assignmen
 
 
 @pytest.mark.parametrize("status", ["sent", "cancelled"])
-async def test_what_has_ended_well_stays_as_it_is(url: str, app: Application, status: str) -> None:
-    """Neither is it sent again, nor can it be taken back."""
+async def test_sent_row_is_not_changed(url: str, app: Application, status: str) -> None:
+    """It is neither sent again nor undone."""
     async with an_office(url) as post:
         identity = app.enqueue()
         if status == "cancelled":
@@ -621,8 +610,8 @@ async def test_rows_cannot_be_deleted(url: str, app: Application, statement: str
     assert app.row(identity)["status"] == "pending"
 
 
-async def test_rows_cannot_be_locked_away_from_workers(url: str, app: Application) -> None:
-    """What used to be done by hand is refused: a lock on the ledger would stop everybody.
+async def test_rows_cannot_be_locked(url: str, app: Application) -> None:
+    """The old manual way is refused: a lock on the ledger would stop all mail.
 
     Policies do not bind a superuser: an application of its database gets the error of Postgres.
     """
@@ -644,7 +633,7 @@ async def test_rows_cannot_be_locked_away_from_workers(url: str, app: Applicatio
         ("pending", "next_retry_at = NULL", "next_retry_at must be a time", "now()"),
     ],
 )
-async def test_a_time_that_cannot_be_set_is_told_in_a_sentence(
+async def test_invalid_time_is_refused_in_a_sentence(
     url: str, app: Application, status: str, assignment: str, says: str, hint: str
 ) -> None:
     """Which row, why, and what to write instead."""
@@ -659,10 +648,10 @@ async def test_a_time_that_cannot_be_set_is_told_in_a_sentence(
     assert hint in (refused.value.diag.message_hint or "")
 
 
-async def test_a_transaction_of_any_isolation_can_put_in_and_change(
+async def test_transaction_of_any_isolation_can_enqueue_and_change(
     url: str, app: Application
 ) -> None:
-    """What it requests is applied to what the row is by then."""
+    """Its requests are applied to the state of the row by then."""
     async with an_office(url) as post:
         identity = app.enqueue()
         with an_application(url, autocommit=False) as frozen:
@@ -680,10 +669,7 @@ async def test_a_transaction_of_any_isolation_can_put_in_and_change(
 # --- transactions of the application ------------------------------------------------------------
 
 
-async def test_a_rollback_takes_back_what_was_put_in_and_changed(
-    url: str, app: Application
-) -> None:
-    """As if nothing had been asked."""
+async def test_rollback_undoes_enqueued_and_changed_rows(url: str, app: Application) -> None:
     async with an_office(url) as post:
         kept = app.enqueue()
         with an_application(url, autocommit=False) as other:
@@ -697,8 +683,10 @@ async def test_a_rollback_takes_back_what_was_put_in_and_changed(
     assert row == {"id": kept, "status": "sent"}
 
 
-async def test_workers_are_told_by_the_commit_and_not_before(url: str, app: Application) -> None:
-    """An idle worker comes at once."""
+async def test_workers_are_notified_by_the_commit_and_not_before(
+    url: str, app: Application
+) -> None:
+    """An idle worker starts at once."""
     async with an_office(url):
         with (
             an_application(url) as listener,
@@ -716,8 +704,8 @@ async def test_workers_are_told_by_the_commit_and_not_before(url: str, app: Appl
     assert after.payload == ""
 
 
-async def test_a_transaction_that_is_held_open_blocks_nobody(url: str, app: Application) -> None:
-    """Neither with what it puts in nor with what it changes; at its commit both are done."""
+async def test_open_transaction_blocks_no_other(url: str, app: Application) -> None:
+    """Neither with its inserts nor with its changes; at its commit both are done."""
     async with an_office(url) as post:
         to_cancel, to_delay, to_limit = (app.enqueue() for _ in range(3))
         with an_application(url, autocommit=False) as other:
@@ -736,7 +724,7 @@ async def test_a_transaction_that_is_held_open_blocks_nobody(url: str, app: Appl
             other.connection.commit()
 
         await post.work_off()
-    assert meanwhile == ["sent", "sent", "sent"]  # nobody had told the worker otherwise yet
+    assert meanwhile == ["sent", "sent", "sent"]  # the worker had no other information yet
     assert app.row(added)["status"] == "sent"
     assert app.row(to_limit)["max_retries"] == 9
     assert _jobs(app) == 0
@@ -764,7 +752,7 @@ async def test_changes_of_one_transaction_are_applied_in_their_order(
     assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
 
 
-async def test_a_change_that_came_too_late_is_dropped(url: str, app: Application) -> None:
+async def test_late_change_is_dropped(url: str, app: Application) -> None:
     """The e-mail was sent before the transaction committed: so it is shown, and so it stays."""
     async with an_office(url) as post:
         identity = app.enqueue()
@@ -782,7 +770,7 @@ async def test_a_change_that_came_too_late_is_dropped(url: str, app: Application
 
 
 async def test_two_processes_apply_a_change_once(url: str, app: Application) -> None:
-    """Whoever finds it applied, or changed meanwhile, stores nothing."""
+    """The second one finds it applied, or changed meanwhile, and stores nothing."""
     async with an_office(url) as post, an_office(url) as beside:
         rows = [app.enqueue() for _ in range(20)]
         for each in rows[:10]:
@@ -800,15 +788,15 @@ async def test_two_processes_apply_a_change_once(url: str, app: Application) -> 
 
 
 async def _applied_in_the_end(post: Carteiro) -> None:
-    """Apply what is requested, however many of the pool's connections turn out to be dead."""
+    """Apply all requests, with any number of dead connections in the pool."""
     async with asyncio.timeout(TOO_LONG):
         while True:
             with suppress(StoreUnavailable):
                 return await _apply(post)
 
 
-async def test_a_process_that_is_cut_off_loses_no_change(url: str, app: Application) -> None:
-    """Whenever its connections end, each change is applied once in the end."""
+async def test_process_with_lost_connections_loses_no_change(url: str, app: Application) -> None:
+    """Each change is applied once in the end."""
     superuser, database = shared_postgres(), url.rpartition("/")[2]
     ours = f"datname = '{database}' AND pid <> {app.value('SELECT pg_backend_pid()')}"
     cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}"
@@ -833,8 +821,8 @@ async def test_a_process_that_is_cut_off_loses_no_change(url: str, app: Applicat
     assert _jobs(app) == 30
 
 
-async def test_a_running_worker_applies_what_is_requested(url: str, app: Application) -> None:
-    """It hears of the commit: nobody has to call it."""
+async def test_running_worker_applies_requests(url: str, app: Application) -> None:
+    """On the notification of the commit: without a call."""
     async with an_office(url) as post:
         identity = app.enqueue("full-552@sandbox.test")
         app.update(identity, "next_retry_at = now() + interval '1 day'")
@@ -857,8 +845,8 @@ async def test_a_running_worker_applies_what_is_requested(url: str, app: Applica
     assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
 
 
-async def test_a_reason_is_kept_as_long_as_it_is_read(url: str, app: Application) -> None:
-    """What an application says of a failure is read by workers: it is cut before it is recorded."""
+async def test_reason_is_cut_to_its_limit(url: str, app: Application) -> None:
+    """Before it is recorded: workers read it."""
     async with an_office(url) as post:
         identity = app.enqueue()
         assert app.value("SELECT mark_email_failed(%s, repeat('x', 100000))", identity)
@@ -874,8 +862,8 @@ async def test_a_reason_is_kept_as_long_as_it_is_read(url: str, app: Application
     assert before == app.row(identity)["error_message"] == "x" * 500
 
 
-async def test_a_row_has_few_changes_that_wait(url: str, app: Application) -> None:
-    """One more is refused, until those before it are applied; other rows are not concerned."""
+async def test_pending_changes_of_a_row_are_bounded(url: str, app: Application) -> None:
+    """One more is refused, until the earlier ones are applied; other rows are not affected."""
     async with an_office(url) as post:
         identity, another = app.enqueue(), app.enqueue()
         for n in range(20):
@@ -894,7 +882,7 @@ async def test_a_row_has_few_changes_that_wait(url: str, app: Application) -> No
 
 
 async def test_tenants_take_turns_when_changes_are_applied(url: str, app: Application) -> None:
-    """Those of one wait for no more than its share of a round, however many another requested before."""
+    """Each gets its share of a round, with any number of requests of another."""
     async with an_office(url, "acme", "brasa") as post:
         app.rows("SET carteiro.tenant = 'acme'")
         for each in [app.enqueue() for _ in range(4)]:
@@ -915,9 +903,7 @@ async def test_tenants_take_turns_when_changes_are_applied(url: str, app: Applic
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-def test_the_requests_of_one_tenant_are_not_read_for_another(
-    app: Application, analyzed: bool
-) -> None:
+def test_requests_of_one_tenant_are_not_read_for_another(app: Application, analyzed: bool) -> None:
     """Of 100,000, one round reads a round's number."""
     app.rows(
         """INSERT INTO carteiro.queue_changes
@@ -950,7 +936,7 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def test_every_statement_of_the_page_runs(url: str, app: Application) -> None:
-    """In the order in which they stand there."""
+    """In the order of the page."""
     statements = [block.code for block in blocks_of(PAGE) if block.language == "postgresql"]
     role = f"shop_{uuid4().hex}"
     async with an_office(url):
@@ -965,7 +951,7 @@ async def test_every_statement_of_the_page_runs(url: str, app: Application) -> N
     assert put_in == 3
 
 
-def test_the_program_of_the_page_runs(url: str, app: Application) -> None:
+def test_program_of_the_page_runs(url: str, app: Application) -> None:
     """Order and e-mail are there together."""
     [program] = [block.code for block in blocks_of(PAGE) if block.language == "python3"]
 
@@ -975,11 +961,11 @@ def test_the_program_of_the_page_runs(url: str, app: Application) -> None:
     assert app.value("SELECT subject FROM carteiro.messages") == "Order 17"
 
 
-# --- beside everything else ---------------------------------------------------------------------
+# --- with everything else -----------------------------------------------------------------------
 
 
-async def test_the_tenant_is_the_one_that_was_chosen(url: str, app: Application) -> None:
-    """By Carteiro's own role; it sees all while it has chosen none."""
+async def test_tenant_is_the_chosen_one(url: str, app: Application) -> None:
+    """For Carteiro's own role; it sees all while it has chosen none."""
     async with an_office(url, "default", "acme"):
         app.enqueue()
         app.rows("SET carteiro.tenant = 'acme'")
@@ -993,8 +979,8 @@ async def test_the_tenant_is_the_one_that_was_chosen(url: str, app: Application)
         assert [each["tenant"] for each in tenants] == ["default", "acme"]
 
 
-async def test_a_tenant_that_cannot_send_is_told_of(url: str, app: Application) -> None:
-    """One that is not there, and one that is disabled."""
+async def test_tenant_that_cannot_send_is_reported(url: str, app: Application) -> None:
+    """A missing one, and a disabled one."""
     async with an_office(url):
         app.rows("SET carteiro.tenant = 'nobody'")
         with pytest.raises(psycopg.errors.ForeignKeyViolation, match="nobody"):
@@ -1005,8 +991,8 @@ async def test_a_tenant_that_cannot_send_is_told_of(url: str, app: Application) 
             app.enqueue()
 
 
-async def test_what_is_forgotten_is_forgotten_here_too(url: str, app: Application) -> None:
-    """With its message goes its row; with its content go the words."""
+async def test_deleted_message_is_gone_here_too(url: str, app: Application) -> None:
+    """With its message goes its row; with its content go the variables."""
     async with an_office(url) as post:
         identity = app.enqueue()
         await post.work_off()
@@ -1021,7 +1007,7 @@ async def test_what_is_forgotten_is_forgotten_here_too(url: str, app: Applicatio
     assert app.value("SELECT count(*) FROM carteiro.queue_rows") == 0
 
 
-async def test_a_dead_row_can_be_mended(url: str, app: Application) -> None:
+async def test_dead_row_can_be_edited(url: str, app: Application) -> None:
     """Its template is rendered then, and its limit is still its own."""
     async with an_office(url) as post:
         identity = MessageId(str(app.enqueue("nobody@sandbox")))
@@ -1050,8 +1036,8 @@ async def test_a_dead_row_can_be_mended(url: str, app: Application) -> None:
     )
 
 
-async def test_an_email_queue_of_the_application_s_own_is_left_alone() -> None:
-    """Carteiro works beside it; ours comes out once the way is free."""
+async def test_email_queue_of_the_application_is_not_changed() -> None:
+    """Carteiro works alongside; ours appears once the name is free."""
     with shared_postgres().a_database() as url, an_application(url) as app:
         app.rows("CREATE TABLE public.email_queue (id uuid)")
         await migrate(url)
@@ -1065,8 +1051,8 @@ async def test_an_email_queue_of_the_application_s_own_is_left_alone() -> None:
         assert app.row(identity)["status"] == "pending"
 
 
-async def test_what_came_over_http_is_a_row_too(url: str, app: Application) -> None:
-    """With its user, its words and its limit."""
+async def test_http_message_is_a_row_too(url: str, app: Application) -> None:
+    """With its user, its variables and its limit."""
     user = uuid4()
     asked: dict[str, Any] = {
         "p_user_id": str(user),

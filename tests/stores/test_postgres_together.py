@@ -1,4 +1,4 @@
-"""Several processes on one Postgres database, and applications beside them: nobody hides anything, nobody waits."""
+"""Several processes on one Postgres database, and applications next to them: nothing is hidden, nothing blocks."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ async def backend(url: str) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 async def application(url: str) -> AsyncIterator[Any]:
-    """A connection of somebody else's."""
+    """A connection of another application."""
     connection = await asyncpg.connect(url)
     yield connection
     await connection.close()
@@ -77,8 +77,8 @@ async def application(url: str) -> AsyncIterator[Any]:
 # --- starting
 
 
-async def test_many_that_start_at_once_make_one_schema(empty: str) -> None:
-    """Each finds it or makes it, whoever comes first."""
+async def test_processes_that_start_at_once_create_one_schema(empty: str) -> None:
+    """Each finds it or creates it."""
     async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_S):
         opened = await asyncio.gather(
             *(stack.enter_async_context(open_postgres(empty)) for _ in range(8))
@@ -93,7 +93,7 @@ async def test_many_that_start_at_once_make_one_schema(empty: str) -> None:
     assert applied == [(number,) for number in range(newest_version() + 1)]  # 0: the functions
 
 
-async def test_a_newer_schema_is_refused_and_left_as_it_is(url: str) -> None:
+async def test_newer_schema_is_refused_and_not_changed(url: str) -> None:
     """The text says which is newer, and what to do."""
     with psycopg.connect(url) as db:
         db.execute(
@@ -109,8 +109,8 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(url: str) -> None:
     "change",
     ["ALTER TABLE carteiro.migrations DROP digest", "UPDATE carteiro.migrations SET digest = 1"],
 )
-async def test_a_schema_made_of_other_texts_is_refused(url: str, change: str) -> None:
-    """A database of an unreleased version has the right number and other tables: no migration leads on from there."""
+async def test_schema_of_other_texts_is_refused(url: str, change: str) -> None:
+    """A database of an unreleased version has the right number and other tables: there is no migration from it."""
     with psycopg.connect(url) as db:
         db.execute(change)
 
@@ -124,10 +124,10 @@ async def test_a_schema_made_of_other_texts_is_refused(url: str, change: str) ->
 # --- claiming
 
 
-async def test_four_on_one_tenant_never_see_an_empty_queue_while_jobs_are_ready(
+async def test_four_claimers_of_one_tenant_never_see_an_empty_queue_while_jobs_are_ready(
     backend: Backend, url: str
 ) -> None:
-    """Whoever claims while others do waits for its turn, and gets what is left."""
+    """A concurrent claim waits for its turn, and gets the rest."""
     await accepted(backend.store, *messages(600))
     seen: list[MessageId] = []
 
@@ -148,10 +148,8 @@ async def test_four_on_one_tenant_never_see_an_empty_queue_while_jobs_are_ready(
     assert len(seen) == len(set(seen)) == 600
 
 
-async def test_a_claimer_that_reads_no_answer_keeps_nobody_waiting(
-    backend: Backend, url: str
-) -> None:
-    """A stopped process takes nothing from its socket: more than fits in there must not hold the ring."""
+async def test_claimer_that_reads_no_answer_blocks_no_other(backend: Backend, url: str) -> None:
+    """A stopped process reads nothing from its socket: a large answer must not hold the ring."""
     async with open_postgres(url, PostgresOptions(connections=1)) as stopped:
         assert await claimed(stopped.store) == []  # the statement is prepared
         await accepted(backend.store, *messages(60, content=_LARGE))
@@ -172,10 +170,10 @@ async def test_a_claimer_that_reads_no_answer_keeps_nobody_waiting(
 
 
 @pytest.mark.parametrize("prepares", [True, False])
-async def test_who_stops_inside_a_transaction_is_thrown_out(
+async def test_process_that_stops_inside_a_transaction_is_disconnected(
     backend: Backend, url: str, prepares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind a pooler a statement takes several calls: whoever never comes to commit must not hold the ring."""
+    """Behind a pooler a statement takes several calls: a missing commit must not hold the ring."""
     monkeypatch.setattr(database, "_LONGEST_PAUSE", "200ms")
     await accepted(backend.store, a_message())
     async with open_postgres(url, PostgresOptions(prepared_statements=prepares)) as stopped:
@@ -203,7 +201,7 @@ async def _pause_with_the_ring(
 
 
 async def _transport(backend: Backend) -> Any:
-    """The socket of the one connection that this store has."""
+    """The socket of the one connection of this store."""
     db: Any = backend.store._db  # type: ignore[attr-defined]
     async with db._pool.acquire() as connection:
         return connection._transport
@@ -217,8 +215,8 @@ async def _is_leased(url: str) -> bool:
         await connection.close()
 
 
-async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(url: str) -> None:
-    """A statement that was stuck on its way sets a time that others have looked past already."""
+async def test_hold_that_was_recorded_late_is_found_after_the_death_of_its_worker(url: str) -> None:
+    """A delayed statement sets a time that others have already passed."""
     clock = StoreClock()
     async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
         await backend.tenants.define(tenants_named([ACME]))
@@ -238,8 +236,8 @@ async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(
     assert again.open_attempt
 
 
-async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends(url: str) -> None:
-    """The start waits for the heartbeat, shortens what that has lengthened, and tells claims that saw only that."""
+async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(url: str) -> None:
+    """The start waits for the heartbeat, shortens its extension, and informs claims that saw only that."""
     clock = StoreClock()
     async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
         await backend.tenants.define(tenants_named([ACME]))
@@ -265,10 +263,10 @@ async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends
     assert again.lease.job == message
 
 
-async def test_feedback_waits_for_whoever_holds_the_tenant_before_it_holds_the_message(
+async def test_feedback_locks_the_tenant_before_the_message(
     url: str,
 ) -> None:
-    """As one who erases the tenant holds both in this order, they would else wait for each other."""
+    """Erasing a tenant locks in the same order; otherwise they would deadlock."""
     async with open_postgres(url) as backend:
         await backend.tenants.define(tenants_named([ACME]))
         [message] = await accepted(backend.store, a_message())
@@ -289,7 +287,7 @@ async def test_feedback_waits_for_whoever_holds_the_tenant_before_it_holds_the_m
 
 
 async def _until_waiting(connection: Any) -> None:
-    """Return when somebody waits for a lock."""
+    """Return when a session waits for a lock."""
     async with asyncio.timeout(PATIENCE_S):
         while not await connection.fetchval(
             "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
@@ -297,8 +295,8 @@ async def _until_waiting(connection: Any) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_accepted_right_after_a_restore_is_claimed(url: str) -> None:
-    """Another server counts its transactions anew: which notes were read before cannot be told."""
+async def test_messages_accepted_right_after_a_restore_are_claimed(url: str) -> None:
+    """Another server counts its transactions anew: the position of the read notes is unknown."""
     async with open_postgres(url) as before:
         await before.tenants.define(tenants_named([ACME]))
         waiting = await accepted(before.store, a_message())
@@ -314,10 +312,8 @@ async def test_what_is_accepted_right_after_a_restore_is_claimed(url: str) -> No
     assert sorted(got) == sorted(waiting)
 
 
-async def test_a_worker_that_comes_back_changes_no_attempt_of_another(
-    backend: Backend, url: str
-) -> None:
-    """What it remembers of its claims is not what there is: its verdict is late, its start refused."""
+async def test_returning_worker_changes_no_attempt_of_another(backend: Backend, url: str) -> None:
+    """Its claims are outdated: its verdict is late, its start refused."""
     await accepted(backend.store, a_message(), a_message())
     async with open_postgres(url) as other:
         sleeper, undeclared = await claimed(backend.store, lease=timedelta(milliseconds=1))
@@ -342,10 +338,10 @@ async def test_a_worker_that_comes_back_changes_no_attempt_of_another(
 # --- an application's own transaction
 
 
-async def test_an_open_transaction_neither_hides_nor_blocks_and_its_rollback_takes_all_back(
+async def test_open_transaction_neither_hides_nor_blocks_and_its_rollback_undoes_all(
     backend: Backend, application: Any
 ) -> None:
-    """What somebody may still take back is nobody's; all others of its tenant go on."""
+    """Its uncommitted messages belong to nobody; all others of its tenant go on."""
     inside = a_message()
     transaction = application.transaction()
     await transaction.start()
@@ -363,10 +359,10 @@ async def test_an_open_transaction_neither_hides_nor_blocks_and_its_rollback_tak
     assert await backend.reading.message(inside.id) is None
 
 
-async def test_what_was_accepted_inside_an_old_transaction_is_found_when_it_commits(
+async def test_messages_accepted_in_an_old_transaction_are_found_at_its_commit(
     backend: Backend, application: Any
 ) -> None:
-    """However many came and went since it began, and were looked at."""
+    """After any number of messages since it began."""
     old, younger = a_message(), a_message(BRASA)
     transaction = application.transaction()
     await transaction.start()
@@ -380,10 +376,10 @@ async def test_what_was_accepted_inside_an_old_transaction_is_found_when_it_comm
     assert set(await claimed_ids(backend.store)) == {old.id, younger.id}
 
 
-async def test_a_commit_of_somebody_else_wakes_an_idle_worker(
+async def test_commit_of_another_process_wakes_an_idle_worker(
     backend: Backend, application: Any
 ) -> None:
-    """The server tells at commit, not before."""
+    """The server notifies at commit, not before."""
     heard = backend.wake.rings()
     while await backend.wake.wait(timedelta(milliseconds=300), since=heard):
         heard = backend.wake.rings()  # until it listens and all is quiet

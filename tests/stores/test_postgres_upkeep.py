@@ -1,4 +1,4 @@
-"""Upkeep and dead letters of several processes at once on Postgres, and what a server does by itself."""
+"""Maintenance and dead letters of several processes at once on Postgres, and the server's own behaviour."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ from support.steps import accepted
 
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database with the schema and nothing in it, whoever owns it."""
+    """A database with only the schema, with any owner."""
     with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
@@ -38,15 +38,15 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _hold(connection: "psycopg.Connection[tuple[object, ...]]", message: MessageId) -> None:
-    """As a redrive does that has not ended yet."""
+    """Like a redrive that has not ended yet."""
     connection.execute(
         "SELECT FROM carteiro.entries JOIN carteiro.messages ON no = message_no WHERE id = %s FOR UPDATE OF entries",
         (message,),
     )
 
 
-async def test_what_somebody_is_about_to_redrive_is_not_pruned(backend: Backend, url: str) -> None:
-    """Nor does pruning wait for it: the next pass comes by."""
+async def test_message_being_redriven_is_not_pruned(backend: Backend, url: str) -> None:
+    """Nor does pruning wait for it: the next pass takes it."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
     with psycopg.connect(url) as other:
@@ -61,10 +61,10 @@ async def test_what_somebody_is_about_to_redrive_is_not_pruned(backend: Backend,
     assert await backend.dead_letters.redrive([message], by="ana") == [RedriveAnswer.NOT_FOUND]
 
 
-async def test_a_reason_with_a_character_that_text_cannot_hold_is_looked_through(
+async def test_reason_with_a_character_that_text_cannot_hold_is_searched(
     backend: Backend,
 ) -> None:
-    """It stands in JSON, where everybody else's are looked for, too."""
+    """It is stored in JSON, like all others."""
     odd = await buried(backend, failure={"reason": "Bad\0reply"})
     plain = await buried(backend, failure={"reason": "No such mailbox"})
 
@@ -72,8 +72,8 @@ async def test_a_reason_with_a_character_that_text_cannot_hold_is_looked_through
     assert await found(backend, text="reply") == [odd]
 
 
-async def test_a_server_is_backed_up_by_its_own_tools(backend: Backend, tmp_path: Path) -> None:
-    """It says so rather than write half of it."""
+async def test_server_is_backed_up_by_its_own_tools(backend: Backend, tmp_path: Path) -> None:
+    """The error says so, and nothing is written."""
     with pytest.raises(CannotBackUp, match="pg_dump"):
         await backend.upkeep.backup(tmp_path / "copy", lambda _: None)
 
@@ -81,7 +81,7 @@ async def test_a_server_is_backed_up_by_its_own_tools(backend: Backend, tmp_path
 
 
 async def test_locks_of_accepts_do_not_pile_up(backend: Backend, url: str) -> None:
-    """Upkeep deletes those that nobody holds, and waits for none."""
+    """Maintenance deletes the free ones, and waits for none."""
     key = IdempotencyKey("key", "digest")
     await accepted(backend.store, a_message(key=key), a_message(limits=ApiLimits()))
     with psycopg.connect(url) as other:

@@ -1,4 +1,4 @@
-"""The classic views on Postgres: the names that SQLite's have, and what people stored."""
+"""The classic views on Postgres: the names of those on SQLite, and the stored data."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database with the schema and nothing in it, whoever owns it."""
+    """A database with only the schema, with any owner."""
     with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
@@ -39,7 +39,7 @@ def _rows(url: str, view: str) -> tuple[list[str], list[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-async def test_a_query_finds_the_same_columns_as_on_sqlite(
+async def test_query_finds_the_same_columns_as_on_sqlite(
     url: str, tmp_path: Path, view: str
 ) -> None:
     """In the same order; in lower case, as an unquoted name reads."""
@@ -54,8 +54,8 @@ async def test_a_query_finds_the_same_columns_as_on_sqlite(
     assert columns == wanted
 
 
-def test_the_page_has_every_column_of_the_table_queue(url: str) -> None:
-    """In their order, and the functions that the page names are there to be called."""
+def test_page_has_every_column_of_the_table_queue(url: str) -> None:
+    """In their order, and the named functions can be called."""
     with psycopg.connect(url) as db:
         columns = [each.name for each in db.execute("SELECT * FROM email_queue").description or ()]
         known = {name for (name,) in db.execute("SELECT proname FROM pg_proc")}
@@ -64,16 +64,16 @@ def test_the_page_has_every_column_of_the_table_queue(url: str) -> None:
     assert generate.signatures().keys() <= known
 
 
-def test_the_queries_of_the_page_are_answered(url: str) -> None:
-    """Whoever pastes one gets an answer, the same on either store."""
+def test_queries_of_the_page_run(url: str) -> None:
+    """With the same result on either store."""
     [query] = [each.code for each in blocks_of(PAGE) if each.language == "sql"]
 
     with psycopg.connect(url) as db:
         assert db.execute(query.encode()).fetchall() == []
 
 
-async def test_a_failed_mail_is_in_every_view(url: str) -> None:
-    """Also one whose words hold a character that Postgres has in no text."""
+async def test_failed_mail_is_in_every_view(url: str) -> None:
+    """Also one with a character that no Postgres text holds."""
     clock = StoreClock()
     ana = NewRecipient("ana@example.com", external_id="ana", nome="Ana")
     failure = a_failure("MAILBOX_FULL", reason="full", original_code="452")
@@ -112,9 +112,7 @@ QUERIES = (
 )
 
 
-async def test_queries_of_scripts_run_as_they_stand_on_either_store(
-    url: str, tmp_path: Path
-) -> None:
+async def test_queries_of_scripts_run_unchanged_on_either_store(url: str, tmp_path: Path) -> None:
     """Without a search path, and without quotes around their names."""
     answers = []
     for opened in (open_postgres(url), open_sqlite(tmp_path / "post.db")):
@@ -129,8 +127,8 @@ async def test_queries_of_scripts_run_as_they_stand_on_either_store(
     assert answers[0] == answers[1] == [[("MAILBOX_FULL", 1)], [(ACME, 1)]]
 
 
-async def test_a_relation_of_the_application_s_own_is_left_alone() -> None:
-    """The others are shown, and the one whose name was taken is, once the way is free."""
+async def test_relation_of_the_application_is_not_changed() -> None:
+    """The others are shown; the one whose name was taken is shown once the name is free."""
     with shared_postgres().a_database() as url, psycopg.connect(url, autocommit=True) as db:
         db.execute("CREATE TABLE public.recipients (mine text)")
         await migrate(url)

@@ -1,4 +1,4 @@
-"""The bell on Postgres: others are heard, and what we did ourselves is not looked for twice."""
+"""The bell on Postgres: other processes are heard, and own work is not announced twice."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -23,8 +23,8 @@ async def backend(url: str) -> AsyncIterator[Backend]:
         yield opened
 
 
-async def test_what_we_accept_rings_once(backend: Backend, url: str) -> None:
-    """Here, at once; when the server tells us of it we have looked already. Another's is heard after it."""
+async def test_own_accept_rings_once(backend: Backend, url: str) -> None:
+    """Here, at once; the server's notification is ignored. Another process's is heard after it."""
     before = backend.wake.rings()
     await accepted(backend.store, a_message())
     at_once = backend.wake.rings()
@@ -38,7 +38,7 @@ async def test_what_we_accept_rings_once(backend: Backend, url: str) -> None:
     assert backend.wake.rings() == at_once + 1
 
 
-async def test_nobody_rings_who_does_not_know_the_channel(backend: Backend, url: str) -> None:
+async def test_only_processes_that_know_the_channel_ring(backend: Backend, url: str) -> None:
     """Any role that may connect may notify: a flood on a known name would be work for every process."""
     before = backend.wake.rings()
 

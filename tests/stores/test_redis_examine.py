@@ -1,4 +1,4 @@
-"""Whether a Redis server is fit to keep the queue, looked at on live servers."""
+"""Checks of a Redis server for the queue, on live servers."""
 
 import pytest
 import redis
@@ -18,8 +18,8 @@ async def _found(settings: dict[str, str]) -> dict[str, Level]:
         return {each.check: each.level async for each in examine(server.url)}
 
 
-async def test_a_server_as_we_ship_it_is_sound() -> None:
-    """Nothing to mend, nothing to think about."""
+async def test_default_server_passes() -> None:
+    """Without a warning."""
     found = await _found(FIT)
 
     assert set(found.values()) == {Level.OK}
@@ -35,23 +35,23 @@ async def test_a_server_as_we_ship_it_is_sound() -> None:
         ({"maxmemory": "0"}, "queue memory", Level.WARN),
     ],
 )
-async def test_what_is_unfit_is_found(settings: dict[str, str], check: str, level: Level) -> None:
-    """Each by itself, and nothing else beside it."""
+async def test_unfit_server_is_reported(settings: dict[str, str], check: str, level: Level) -> None:
+    """Each fault alone, and no other."""
     found = await _found(FIT | settings)
 
     assert {name: each for name, each in found.items() if each is not Level.OK} == {check: level}
 
 
-async def test_a_server_that_is_away_is_found() -> None:
-    """And said how to go on."""
+async def test_unreachable_server_is_reported() -> None:
+    """With advice."""
     [finding] = [each async for each in examine(f"redis://{HOST}:{free_port()}/0")]
 
     assert finding.level is Level.FAIL
     assert finding.advice
 
 
-async def test_a_wrong_password_is_told_as_such() -> None:
-    """By a look at the server, and by whoever uses it."""
+async def test_wrong_password_is_reported_as_such() -> None:
+    """By the check, and by a client."""
     with a_redis() as server:
         with redis.Redis.from_url(server.url) as client:
             client.config_set("requirepass", "s3cret")
@@ -68,8 +68,8 @@ async def test_a_wrong_password_is_told_as_such() -> None:
     assert "wrong@" not in f"{finding.told}{raised.value}"
 
 
-async def test_what_the_server_refuses_is_told_in_a_sentence() -> None:
-    """With the server's own words."""
+async def test_refusal_of_the_server_is_reported_in_a_sentence() -> None:
+    """With the server's own text."""
     with a_redis() as server:
         with redis.Redis.from_url(server.url, decode_responses=True) as client:
             client.execute_command("ACL", "SETUSER", "ana", "on", ">s3cret", "~*", "+info", "+ping")

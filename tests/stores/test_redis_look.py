@@ -1,4 +1,4 @@
-"""How a queue in Redis is, looked at on live servers: how full, and whether it could be written."""
+"""State of a queue in Redis, on live servers: its fill level, and if it is writable."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -22,13 +22,13 @@ MOST = 64 * 1024 * 1024
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A server that a test may do anything to."""
+    """A server that a test may harm."""
     with a_redis(settings={"maxmemory": str(MOST)}) as running:
         yield running
 
 
-async def test_it_says_how_much_is_used_of_what_may_be(server: RedisServer) -> None:
-    """What the server itself reports; more when more is in it."""
+async def test_memory_use_and_limit_are_reported(server: RedisServer) -> None:
+    """The server's own figures; more data is a higher value."""
     async with open_redis(server.url, PATIENT) as half:
         before = await half.desk.look()
         with redis.Redis.from_url(server.url) as client:
@@ -40,8 +40,8 @@ async def test_it_says_how_much_is_used_of_what_may_be(server: RedisServer) -> N
     assert 4_000_000 <= after.used_bytes - before.used_bytes < MOST
 
 
-async def test_a_server_without_a_limit_is_never_full(server: RedisServer) -> None:
-    """It says 0, as in its own settings."""
+async def test_server_without_a_limit_is_never_full(server: RedisServer) -> None:
+    """It reports 0, as in its own settings."""
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory", 0)
 
@@ -52,8 +52,8 @@ async def test_a_server_without_a_limit_is_never_full(server: RedisServer) -> No
     assert told.used_bytes > 0
 
 
-async def test_a_full_server_can_be_looked_at(server: RedisServer) -> None:
-    """Workers can go on with it, so it is not away."""
+async def test_full_server_is_reachable(server: RedisServer) -> None:
+    """Workers can go on with it."""
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory", 1)
 
@@ -64,16 +64,16 @@ async def test_a_full_server_can_be_looked_at(server: RedisServer) -> None:
     assert told.used_bytes > told.max_bytes == 1
 
 
-async def test_a_replica_is_no_queue(server: RedisServer) -> None:
-    """It can be read, and no claim can be made there."""
+async def test_replica_cannot_be_a_queue(server: RedisServer) -> None:
+    """It can be read, but not claimed from."""
     with a_redis(settings={"replicaof": f"{HOST} {server.port}"}) as replica:
         async with open_redis(replica.url, PATIENT) as half:
             with pytest.raises(StoreUnavailable):
                 await half.desk.look()
 
 
-async def test_a_server_that_is_not_there_is_away(server: RedisServer) -> None:
-    """At once, and when it went while we were connected."""
+async def test_stopped_server_is_unreachable(server: RedisServer) -> None:
+    """At once, and when it stops while connected."""
     async with open_redis(server.url, PATIENT) as half:
         await half.desk.look()
         server.stop()
@@ -82,10 +82,8 @@ async def test_a_server_that_is_not_there_is_away(server: RedisServer) -> None:
                 await half.desk.look()
 
 
-async def test_a_server_that_cannot_keep_what_it_is_told_is_away(
-    server: RedisServer, tmp_path: Path
-) -> None:
-    """What was committed is answered all the same, and waits until the server takes it."""
+async def test_server_that_cannot_store_is_unreachable(server: RedisServer, tmp_path: Path) -> None:
+    """Committed messages are answered all the same, and wait until the server accepts them."""
     ledger = open_sqlite_ledger(tmp_path / "carteiro.db")
     async with open_paired(ledger, open_redis(server.url, PATIENT)) as pair:
         backend = pair.backend

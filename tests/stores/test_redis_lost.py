@@ -41,7 +41,7 @@ CONTENT = '{"to":"ana@example.com","subject":"Oi","text":"Oi"}'
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A server that a test may do anything to."""
+    """A server that a test may harm."""
     with a_redis() as running:
         yield running
 
@@ -59,7 +59,7 @@ def _in_a_database(folder: Path) -> Ledger:
 
 @pytest.fixture(params=[_in_a_file, _in_a_database])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
-    """Each ledger that a queue can stand beside."""
+    """Each ledger that supports a separate queue."""
     opened: Ledger = request.param(tmp_path)
     return opened
 
@@ -73,14 +73,13 @@ async def _paired(server: RedisServer, ledger: Ledger) -> AsyncIterator[Pair]:
 
 
 class _Office:
-    """A worker that counts what it hands over, and the relay beside it."""
+    """A worker that counts its deliveries, and the relay next to it."""
 
     def __init__(self, pair: Pair) -> None:
         self.delivered: Counter[MessageId] = Counter()
         self._pair = pair
 
     async def deliver(self, parcel: Parcel, _: Handover) -> Outcome:
-        """Count it."""
         await asyncio.sleep(0.005)
         self.delivered[parcel.message] += 1
         return Taken(f"id-{parcel.message}")
@@ -120,14 +119,14 @@ class _Office:
 
 
 async def _finished(backend: Backend, count: int) -> None:
-    """Wait until so many are sent and nothing else is left."""
+    """Wait until this many are sent and nothing else is left."""
     async with asyncio.timeout(PATIENCE_S):
         while await backend.reading.states() != {State.SENT: count}:
             await asyncio.sleep(0.02)
 
 
 async def _sent(store: Store, jobs: list[LeasedJob]) -> list[State | None]:
-    """Declare and settle them; the states that they end in."""
+    """Declare and settle them; their final states."""
     states = []
     for job in jobs:
         assert isinstance(await declare(store, job), Begun)
@@ -167,10 +166,8 @@ async def test_harm_under_load_loses_nothing_and_sends_nothing_twice(
     assert set(office.delivered.values()) == {1}
 
 
-async def test_an_old_copy_brings_nothing_finished_back(
-    server: RedisServer, ledger: Ledger
-) -> None:
-    """What it says is waiting was sent long ago; what came since is missing in it."""
+async def test_old_copy_revives_nothing_finished(server: RedisServer, ledger: Ledger) -> None:
+    """Its waiting messages were sent long ago; newer ones are missing in it."""
     async with _paired(server, ledger) as pair:
         office = _Office(pair)
         await accepted(pair.backend.store, *messages(PER_ROUND, content=CONTENT))
@@ -191,10 +188,10 @@ async def test_an_old_copy_brings_nothing_finished_back(
     assert set(office.delivered.values()) == {1}
 
 
-async def test_accept_declare_and_settle_go_on_without_the_queue(
+async def test_accept_declare_and_settle_work_without_the_queue(
     server: RedisServer, ledger: Ledger
 ) -> None:
-    """What was claimed before is sent; what comes in waits for the queue to come back."""
+    """Claimed messages are sent; new ones wait for the queue."""
     async with _paired(server, ledger) as pair:
         store = pair.backend.store
         await accepted(store, *messages(2, content=CONTENT))
@@ -212,8 +209,8 @@ async def test_accept_declare_and_settle_go_on_without_the_queue(
     assert len(office.delivered) == 3
 
 
-async def test_a_full_server_stops_nothing_but_puts(server: RedisServer, ledger: Ledger) -> None:
-    """Accept, claim and settle go on; what could not be put is put when there is room."""
+async def test_full_server_stops_only_puts(server: RedisServer, ledger: Ledger) -> None:
+    """Accept, claim and settle go on; the missing ones are put when there is room."""
     async with _paired(server, ledger) as pair:
         store = pair.backend.store
         await accepted(store, *messages(4, content=CONTENT))
@@ -231,18 +228,17 @@ async def test_a_full_server_stops_nothing_but_puts(server: RedisServer, ledger:
     assert len(office.delivered) == 4
 
 
-async def test_a_ledger_that_is_away_counts_no_claims(server: RedisServer, ledger: Ledger) -> None:
-    """Nobody ran them: what is claimed in vain again and again is not what kills its workers."""
+async def test_unreachable_ledger_counts_no_claims(server: RedisServer, ledger: Ledger) -> None:
+    """The jobs did not run: repeated claims in vain do not make them suspects."""
 
     class Away:
-        """A ledger that opens nothing."""
+        """A ledger whose opening fails."""
 
         def __init__(self, real: LedgerHalf) -> None:
             self.accept = real.ledger.accept
 
         async def open(self, _: object) -> NoReturn:
-            """Fail."""
-            raise StoreUnavailable("the ledger is away")
+            raise StoreUnavailable("the ledger is down")
 
     async with _paired(server, ledger) as pair:
         await accepted(pair.backend.store, *messages(2, content=CONTENT))
@@ -255,8 +251,8 @@ async def test_a_ledger_that_is_away_counts_no_claims(server: RedisServer, ledge
         assert [job.claims for job in await claimed(pair.backend.store)] == [1, 1]
 
 
-async def test_a_pause_outlives_the_queue(server: RedisServer, ledger: Ledger) -> None:
-    """A queue that knows nothing hands nothing out before it knows who may have it."""
+async def test_pause_outlives_the_queue(server: RedisServer, ledger: Ledger) -> None:
+    """An empty queue hands out nothing before it knows the pauses."""
     async with _paired(server, ledger) as pair:
         store = pair.backend.store
         await pair.backend.tenants.define([a_tenant(ACME, paused=True)])
@@ -267,10 +263,8 @@ async def test_a_pause_outlives_the_queue(server: RedisServer, ledger: Ledger) -
         assert [job.tenant for job in await claimed(store)] == [BRASA]
 
 
-async def test_the_index_of_dead_letters_can_be_asked_by_its_own_name(
-    server: RedisServer, ledger: Ledger
-) -> None:
-    """``ZCARD email:send:dlq`` says how many there are, by expiry, also after everything was lost."""
+async def test_index_of_dead_letters_has_its_own_key(server: RedisServer, ledger: Ledger) -> None:
+    """``ZCARD email:send:dlq`` is their number, by expiry, also after everything was lost."""
     async with _paired(server, ledger) as pair:
         store, letters = pair.backend.store, pair.backend.dead_letters
         kept, dropped = await accepted(store, *messages(2))

@@ -1,4 +1,4 @@
-"""What is peculiar to the queue in Redis: its size, its arithmetic, its addresses, and how it waits for its server."""
+"""Properties of the queue in Redis: its size, its arithmetic, its addresses, and its wait for the server."""
 
 import asyncio
 import io
@@ -32,14 +32,14 @@ PATIENT = timedelta(seconds=20)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RedisServer]:
-    """A server of this module's own."""
+    """A server for this module alone."""
     with a_redis() as running:
         yield running
 
 
 @pytest.fixture
 def client(server: RedisServer) -> Iterator["redis.Redis"]:
-    """Somebody who looks into the keys, which are all gone before."""
+    """A direct client of the keys, which are all deleted before."""
     with redis.Redis.from_url(server.url, decode_responses=True) as opened:
         opened.flushall()
         yield opened
@@ -70,10 +70,10 @@ async def _claimed(half: QueueHalf, limit: int = 100) -> list[TenantId]:
 
 
 @pytest.mark.parametrize("wait_ms", [0, 60_000])
-async def test_a_waiting_job_takes_at_most_half_a_kilobyte(
+async def test_waiting_job_takes_at_most_half_a_kilobyte(
     wait_ms: int, server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """Whether it is ready or waits for its time."""
+    """Ready or scheduled."""
     clock, number = StoreClock(), 20_000
     async with _queue(server, clock) as half:
         before = client.info("memory")["used_memory"]
@@ -85,7 +85,7 @@ async def test_a_waiting_job_takes_at_most_half_a_kilobyte(
     assert each <= 512
 
 
-async def test_a_dead_letter_takes_at_most_a_kilobyte_and_a_half(
+async def test_dead_letter_takes_at_most_a_kilobyte_and_a_half(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
     """The index has ids and times; the rest is in the ledger."""
@@ -102,7 +102,7 @@ async def test_a_dead_letter_takes_at_most_a_kilobyte_and_a_half(
 async def test_put_of_a_known_job_changes_nothing(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """Wherever it lies; only what waits for its due time takes the new one."""
+    """In any position; only a job that waits for its due time takes the new one."""
     clock = StoreClock()
     async with _queue(server, clock) as half:
         [entry] = _entries(1, clock)
@@ -115,10 +115,10 @@ async def test_put_of_a_known_job_changes_nothing(
         assert client.zcard(f"{P}:leases") == 1
 
 
-async def test_a_job_that_waits_takes_an_earlier_time(
+async def test_waiting_job_takes_an_earlier_time(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """A message may have been redriven while the queue was away."""
+    """A message may have been redriven while the queue was down."""
     clock = StoreClock()
     later = clock.now_ms + 3_600_000
     async with _queue(server, clock) as half:
@@ -130,10 +130,10 @@ async def test_a_job_that_waits_takes_an_earlier_time(
         assert client.hlen(f"{P}:jobs") == 1
 
 
-async def test_virtual_time_is_wound_back_before_it_is_inexact(
+async def test_virtual_time_is_reduced_before_it_is_inexact(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """Who is ahead stays ahead by as much."""
+    """The differences stay."""
     clock, far = StoreClock(), 1 << 52
     async with _queue(server, clock) as half:
         await half.queue.put([*_entries(9, clock, ACME), *_entries(9, clock, BRASA)])
@@ -163,7 +163,7 @@ return cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))[1]
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-async def test_a_change_of_weight_rescales_as_everywhere(
+async def test_change_of_weight_rescales_as_in_every_store(
     ahead: int, v: int, weights: tuple[float, float], server: RedisServer, client: "redis.Redis"
 ) -> None:
     """Whole numbers, although a product of two strides is more than a double holds exactly."""
@@ -181,10 +181,10 @@ async def test_a_change_of_weight_rescales_as_everywhere(
     assert vt == rescaled(v + ahead, v, old=old, new=new)
 
 
-async def test_an_empty_queue_hands_out_nothing_before_it_is_founded(
+async def test_empty_queue_hands_out_nothing_before_it_is_founded(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """It does not know who is paused; whether a claim stands it cannot say either."""
+    """It does not know the pauses; nor can it confirm a claim."""
     clock = StoreClock()
     async with _queue(server, clock) as half:
         client.flushall()
@@ -197,10 +197,10 @@ async def test_an_empty_queue_hands_out_nothing_before_it_is_founded(
         assert not await half.desk.is_complete()
 
 
-async def test_what_was_put_into_another_queue_completes_nothing(
+async def test_put_into_another_queue_completes_nothing(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """A wipe in the middle of putting everything back is not overlooked."""
+    """A wipe in the middle of putting everything back is noticed."""
     async with _queue(server, StoreClock()) as half:
         token = await half.desk.founded()
         client.flushall()
@@ -214,8 +214,8 @@ async def test_what_was_put_into_another_queue_completes_nothing(
         assert await half.desk.is_complete()
 
 
-async def test_a_server_that_is_away_is_looked_for_again_and_told_of() -> None:
-    """At once nobody waits for it; the log says what is waited for, and when it is there again."""
+async def test_unreachable_server_is_retried_and_logged() -> None:
+    """Callers fail at once; the log has the outage and its end."""
     lines = io.BytesIO()
     log.configure("info", lines)
     with a_redis() as own:
@@ -246,8 +246,8 @@ async def _is_there(half: QueueHalf) -> bool:
     return True
 
 
-async def test_whoever_is_cancelled_goes_no_further(server: RedisServer) -> None:
-    """At whatever moment of an operation: else what was to end goes on, and who waits for its end waits for ever."""
+async def test_cancelled_caller_goes_no_further(server: RedisServer) -> None:
+    """At any moment of an operation: otherwise a stop would hang."""
 
     async def ask_and_wait(half: QueueHalf) -> None:
         await half.queue.reap(limit=1)
@@ -269,10 +269,10 @@ async def test_whoever_is_cancelled_goes_no_further(server: RedisServer) -> None
     assert unended == []
 
 
-async def test_a_bell_that_fell_silent_is_given_up(
+async def test_silent_bell_is_given_up(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing comes and nothing ends, as when a firewall forgets the connection: it is heard over a new one."""
+    """Nothing comes and nothing ends, as when a firewall forgets the connection: a new one replaces it."""
     monkeypatch.setattr(wake, "_CHECK_EVERY_S", 0.2)
     async with a_cut_proxy(server.port) as proxy:
         address = f"redis://{HOST}:{proxy.port}/0"
@@ -289,7 +289,7 @@ async def test_a_bell_that_fell_silent_is_given_up(
     assert (rang_by_itself, heard_again, heard_the_bell) == (False, True, True)
 
 
-async def test_a_server_that_is_not_there_yet_is_waited_for() -> None:
+async def test_missing_server_is_waited_for() -> None:
     """Opening does not fail: messages are accepted meanwhile."""
     address = f"redis://{HOST}:{free_port()}/0"
     async with open_redis(address, RedisOptions()) as half:
@@ -300,14 +300,14 @@ async def test_a_server_that_is_not_there_yet_is_waited_for() -> None:
 @pytest.mark.parametrize(
     "address", ["redis+sentinel://host:26379/", "redis://host:port/0", "http://host"]
 )
-async def test_a_wrong_address_is_told(address: str) -> None:
+async def test_wrong_address_is_refused(address: str) -> None:
     """Before anything is connected."""
     with pytest.raises(ConfigError):
         Server(address, RedisOptions())
 
 
-async def test_a_password_is_not_told() -> None:
-    """Addresses stand in logs and errors."""
+async def test_password_is_not_shown() -> None:
+    """Addresses are part of logs and errors."""
     address = f"redis://user:secret-1@{HOST}:{free_port()}/0"
     async with open_redis(address, RedisOptions()) as half:
         with pytest.raises(StoreUnavailable) as raised:

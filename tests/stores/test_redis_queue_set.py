@@ -1,4 +1,4 @@
-"""A queue that the settings name: the post office and its doctor use it."""
+"""A configured queue: the app and doctor use it."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ PATIENCE_S = 30
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RedisServer]:
-    """A server of this module's own."""
+    """A server for this module alone."""
     with a_redis(settings={"maxmemory": "512mb"}) as started:
         yield started
 
@@ -37,10 +37,10 @@ def server(running: RedisServer) -> RedisServer:
     return running
 
 
-async def test_messages_go_through_the_queue_that_is_set(
+async def test_messages_go_through_the_configured_queue(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    """The file has the truth, and no jobs."""
+    """The file is the ledger, without jobs."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with Carteiro.open(store, queue=server.url) as post:
         await post.send(tenant="acme", **HELLO)
@@ -52,8 +52,8 @@ async def test_messages_go_through_the_queue_that_is_set(
     assert states == {State.SENT: 1}
 
 
-async def test_what_came_in_without_the_queue_is_put_when_it_is_there(tmp_path: Path) -> None:
-    """The office opens and accepts; the relay beside it does the rest."""
+async def test_messages_accepted_without_the_queue_are_put_later(tmp_path: Path) -> None:
+    """The app opens and accepts; the relay next to it does the rest."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with Carteiro.open(store, queue=f"redis://{HOST}:{free_port()}/0") as post:
         await post.send(tenant="acme", **HELLO)
@@ -70,8 +70,8 @@ async def test_what_came_in_without_the_queue_is_put_when_it_is_there(tmp_path: 
     assert states == {State.SENT: 1}
 
 
-async def test_the_doctor_looks_at_the_queue_too(server: RedisServer, tmp_path: Path) -> None:
-    """Beside the store."""
+async def test_doctor_checks_the_queue_too(server: RedisServer, tmp_path: Path) -> None:
+    """In addition to the store."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with Carteiro.open(store, queue=server.url):
         settings = load(overrides={"store": store, "queue": server.url})
@@ -82,8 +82,8 @@ async def test_the_doctor_looks_at_the_queue_too(server: RedisServer, tmp_path: 
     }
 
 
-async def test_a_queue_stands_beside_a_store_that_lasts(server: RedisServer) -> None:
-    """What lives as long as its process needs none."""
+async def test_separate_queue_needs_a_durable_store(server: RedisServer) -> None:
+    """A store that ends with its process needs none."""
     with pytest.raises(ConfigError, match="queue"):
         async with Carteiro.open("memory://", queue=server.url):
             pass
@@ -91,7 +91,7 @@ async def test_a_queue_stands_beside_a_store_that_lasts(server: RedisServer) -> 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store of the test's own, that lasts."""
+    """A separate, durable store."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/carteiro.db"
     else:
@@ -99,10 +99,10 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield url
 
 
-async def test_who_opens_the_store_without_the_queue_that_others_use_is_refused(
+async def test_opening_the_store_without_its_queue_is_refused_while_others_use_it(
     server: RedisServer, store_url: str
 ) -> None:
-    """It would take the jobs away from them; when all have gone, it may."""
+    """It would take the jobs from them; when all have ended, it is allowed."""
     async with Carteiro.open(store_url, queue=server.url) as post:
         await post.send(tenant="acme", **HELLO)
         await _is_relayed(store_url, server.url)
@@ -117,7 +117,7 @@ async def test_who_opens_the_store_without_the_queue_that_others_use_is_refused(
 
 
 async def _is_relayed(store: str, queue: str) -> None:
-    """Return when somebody has begun to relay, and leads."""
+    """Return when a process relays, and leads."""
     settings = load(overrides={"store": store, "queue": queue})
     async with asyncio.timeout(PATIENCE_S):
         while ("worker", Level.OK) not in {
@@ -126,8 +126,10 @@ async def _is_relayed(store: str, queue: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_an_errand_finds_what_the_queue_has_lost(server: RedisServer, store_url: str) -> None:
-    """Who is to come back does not rely on somebody who relays now and then."""
+async def test_one_shot_run_finds_jobs_that_the_queue_has_lost(
+    server: RedisServer, store_url: str
+) -> None:
+    """It does not rely on a process that relays now and then."""
     async with Carteiro.open(store_url, queue=server.url) as post:
         await post.send(tenant="acme", **HELLO)
         with Redis.from_url(server.url) as client:
@@ -137,8 +139,8 @@ async def test_an_errand_finds_what_the_queue_has_lost(server: RedisServer, stor
     assert states == {State.SENT: 1}
 
 
-async def test_an_errand_ends_when_the_queue_is_away(tmp_path: Path) -> None:
-    """It says so, and does not wait for it."""
+async def test_one_shot_run_ends_when_the_queue_is_down(tmp_path: Path) -> None:
+    """With an error, and without a wait."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with (
         Carteiro.open(store, queue=f"redis://{HOST}:{free_port()}/0") as post,
@@ -149,8 +151,8 @@ async def test_an_errand_ends_when_the_queue_is_away(tmp_path: Path) -> None:
             await post.work_off()
 
 
-async def test_an_errand_is_not_over_because_a_tenant_has_all_it_may(store_url: str) -> None:
-    """A slot that becomes free while a claim is under way is used by the next one."""
+async def test_one_shot_run_goes_on_at_a_concurrency_limit(store_url: str) -> None:
+    """A slot freed during a claim is used by the next one."""
     async with Carteiro.open(store_url) as post:
         await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
         for _ in range(30):

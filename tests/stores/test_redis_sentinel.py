@@ -1,4 +1,4 @@
-"""A queue behind sentinels: they say which server it is, also after another took over."""
+"""A queue behind sentinels: they name its server, also after a failover."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ class _Sentinel(Service):
         return [program("redis-server"), str(file), "--sentinel"]
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """True if it answers."""
         try:
             with redis.Redis(HOST, self.port) as client:
                 return bool(client.ping())
@@ -51,7 +51,7 @@ class _Sentinel(Service):
             return False
 
     def known(self) -> Sequence[object]:
-        """The replicas that it has heard of."""
+        """The replicas that it knows."""
         with redis.Redis(HOST, self.port) as client:
             found: Sequence[object] = client.sentinel_slaves(SERVICE)
             return found
@@ -80,8 +80,8 @@ async def _until_it_answers(queue: Queue) -> None:
 
 
 @pytest.mark.timeout(180)
-async def test_the_server_that_took_over_is_found_and_is_another_queue() -> None:
-    """The replica was promoted: nothing is handed out before it is founded again."""
+async def test_promoted_server_is_found_and_is_another_queue() -> None:
+    """Nothing is handed out before it is founded again."""
     with a_redis() as primary, a_redis() as replica, _sentinel(primary) as sentinel:
         with redis.Redis(HOST, replica.port) as client:
             client.replicaof(HOST, primary.port)
@@ -100,8 +100,8 @@ async def test_the_server_that_took_over_is_found_and_is_another_queue() -> None
     assert not is_complete
 
 
-async def test_a_sentinel_that_is_silent_is_passed_over() -> None:
-    """The next one is asked, long before whoever waits for the queue gives up."""
+async def test_silent_sentinel_is_skipped() -> None:
+    """The next one is asked, long before a caller gives up."""
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -1,4 +1,4 @@
-"""Changes by SQL where the queue is kept in Redis: the ledger applies them, and the queue follows."""
+"""Changes by SQL with a queue in Redis: the ledger applies them, and the queue follows."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -20,21 +20,21 @@ DEFAULT = TenantId("default")
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
+    """A database with only the schema."""
     with shared_postgres().a_database(migrate, owner=OWNERS[-1]) as made:
         yield made
 
 
 @pytest.fixture
 def app(url: str) -> Iterator[Application]:
-    """An application whose statements commit by themselves."""
+    """An application with autocommit."""
     with an_application(url) as made:
         yield made
 
 
 @pytest.fixture
 async def post(url: str) -> AsyncIterator[Carteiro]:
-    """A post office on both servers."""
+    """An app on both servers."""
     number = redis_databases.pop()
     queue = f"{shared_redis().url.removesuffix('0')}{number}"
     try:
@@ -53,8 +53,8 @@ async def _apply(post: Carteiro) -> None:
     await apply_all(post.backend.table_queue, table_queue_wait)
 
 
-async def test_the_queue_follows_what_was_asked_for(post: Carteiro, app: Application) -> None:
-    """Each row ends as it was asked for, and nothing is left in the queue."""
+async def test_queue_follows_the_requests(post: Carteiro, app: Application) -> None:
+    """Each row ends as requested, and nothing is left in the queue."""
     sooner, cancelled, failed, again = (app.enqueue() for _ in range(4))
     app.update(sooner, "next_retry_at = now() + interval '1 hour'")
     app.update(failed, "max_retries = 0")
@@ -78,10 +78,8 @@ async def test_the_queue_follows_what_was_asked_for(post: Carteiro, app: Applica
     assert sum(each.unfinished for each in await post.backend.reading.depths()) == 0
 
 
-async def test_a_cancel_that_was_committed_before_the_attempt_wins(
-    post: Carteiro, app: Application
-) -> None:
-    """The ledger refuses the attempt, whatever the queue says of the claim."""
+async def test_cancel_committed_before_the_attempt_wins(post: Carteiro, app: Application) -> None:
+    """The ledger refuses the attempt, with any answer of the queue."""
     identity = app.enqueue()
     assert post.backend.queue is not None
     await post.backend.queue.complete()

@@ -1,4 +1,4 @@
-"""What accepting leaves in a SQLite file: everything or nothing, and no more than is needed."""
+"""Rows of an accept in a SQLite file: everything or nothing, and no more than needed."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _LIMITS = ApiLimits(100, 100, 100)
 
 
 def _whole() -> NewMessage:
-    """A message with all that can come with it."""
+    """A message with every optional part."""
     return a_message(tags=("news",), key=IdempotencyKey("key", "digest"), limits=_LIMITS)
 
 
@@ -41,7 +41,7 @@ def _rows(file: Path) -> dict[str, int]:
 
 @contextmanager
 def _broken(file: Path, table: str) -> Iterator[None]:
-    """While it lasts, nothing can be written into the table."""
+    """Make the table refuse writes during the block."""
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute(
             f"CREATE TRIGGER broken BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END"
@@ -51,8 +51,8 @@ def _broken(file: Path, table: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("table", _WRITTEN)
-async def test_whatever_fails_nothing_of_a_message_is_left(tmp_path: Path, table: str) -> None:
-    """Message, job, tags, key and count are one: a part that cannot be written takes all back."""
+async def test_failed_accept_leaves_nothing(tmp_path: Path, table: str) -> None:
+    """Message, job, tags, key and count are one: a part that cannot be written undoes all."""
     file = tmp_path / "post.db"
     async with open_sqlite(file) as backend:
         await backend.tenants.define([a_tenant()])
@@ -66,7 +66,7 @@ async def test_whatever_fails_nothing_of_a_message_is_left(tmp_path: Path, table
     assert _rows(file) == dict.fromkeys(_WRITTEN, 1) | {"api_counts": 3}
 
 
-async def test_windows_that_are_over_do_not_pile_up(tmp_path: Path) -> None:
+async def test_past_windows_do_not_pile_up(tmp_path: Path) -> None:
     """However long a tenant sends, it has a row for each length of window."""
     file, clock = tmp_path / "post.db", StoreClock()
     async with open_sqlite(file, SqliteOptions(clock=clock)) as backend:
@@ -78,8 +78,8 @@ async def test_windows_that_are_over_do_not_pile_up(tmp_path: Path) -> None:
     assert _rows(file)["api_counts"] == 3
 
 
-async def test_what_nobody_asks_for_costs_no_statement(tmp_path: Path) -> None:
-    """Plain messages neither read nor write keys, counts and tags, however many come at once."""
+async def test_unused_features_cost_no_statement(tmp_path: Path) -> None:
+    """Plain messages neither read nor write keys, counts and tags, in any number."""
     asked: list[str] = []
     async with open_sqlite(tmp_path / "post.db") as backend:
         await backend.tenants.define([a_tenant()])

@@ -1,4 +1,4 @@
-"""The size of the file: new ones shrink by themselves, those of older releases after they were compacted once."""
+"""The size of the file: new ones shrink by themselves, those of older releases after one compaction."""
 
 import sqlite3
 from contextlib import closing
@@ -36,8 +36,8 @@ async def _filled_and_pruned(backend: Backend) -> None:
         pass
 
 
-async def test_a_new_file_shrinks_by_itself(tmp_path: Path) -> None:
-    """It is made for it, before its first table."""
+async def test_new_file_shrinks_by_itself(tmp_path: Path) -> None:
+    """It is set up for it, before its first table."""
     async with open_sqlite(tmp_path / "new.db") as backend:
         await _filled_and_pruned(backend)
 
@@ -45,8 +45,8 @@ async def test_a_new_file_shrinks_by_itself(tmp_path: Path) -> None:
     assert (tmp_path / "new.db").stat().st_size < 1_000_000
 
 
-async def test_a_file_of_an_older_release_is_compacted_once(tmp_path: Path) -> None:
-    """Until then it keeps its free pages for itself; from then on it is as a new one."""
+async def test_file_of_an_older_release_is_compacted_once(tmp_path: Path) -> None:
+    """Until then it keeps its free pages; from then on it is like a new one."""
     path = tmp_path / "older.db"
     _older_file(path)
 

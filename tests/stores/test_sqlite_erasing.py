@@ -1,4 +1,4 @@
-"""Erasing on SQLite: what is erased is in no table and in no byte of the file or its log."""
+"""Erasing on SQLite: erased data is in no table and in no byte of the file or its log."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def _opened(folder: Path) -> AsyncIterator[Backend]:
 
 
 async def _lived(backend: Backend) -> RecipientId:
-    """A person to whom messages were sent, failed, were tried again, wait and were seen by the sandbox."""
+    """A person with sent, failed, retried and waiting messages, and mails in the sandbox."""
     person = NewRecipient(
         ADDRESS, external_id="hers", nome=NAME, cpf_cnpj_hash="hash-of-a-document"
     )
@@ -99,7 +99,7 @@ async def test_nothing_of_a_recipient_is_left_in_the_file(tmp_path: Path) -> Non
     assert {text: _tables_with(tmp_path, text) for text in PERSONAL if text != NAME} == {
         text: [] for text in PERSONAL if text != NAME
     }
-    assert _tables_with(tmp_path, NAME) == ["templates"]  # the tenant's own words, not of a person
+    assert _tables_with(tmp_path, NAME) == ["templates"]  # the tenant's own text, not of a person
     for text in PERSONAL:
         assert text.encode() in before
     for text in set(PERSONAL) - {NAME}:
@@ -108,7 +108,7 @@ async def test_nothing_of_a_recipient_is_left_in_the_file(tmp_path: Path) -> Non
 
 
 async def test_nothing_of_a_tenant_is_left_in_the_file(tmp_path: Path) -> None:
-    """Neither its name nor anybody's to whom it wrote; another tenant's messages are."""
+    """Neither its name nor those of its recipients; another tenant's messages stay."""
     async with _opened(tmp_path) as backend:
         await _lived(backend)
         await accepted(backend.store, a_message(BRASA))
@@ -125,8 +125,8 @@ async def test_nothing_of_a_tenant_is_left_in_the_file(tmp_path: Path) -> None:
     assert _tables_with(tmp_path, BRASA) != []
 
 
-async def test_an_erasure_that_was_interrupted_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """The tenant stays disabled meanwhile, and nothing of what was erased comes back."""
+async def test_interrupted_erasure_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """The tenant stays disabled meanwhile, and no erased data comes back."""
     async with _opened(tmp_path) as backend:
         await _lived(backend)
         first = await backend.tenants.erase(GONE, limit=2)
@@ -144,7 +144,7 @@ async def test_an_erasure_that_was_interrupted_goes_on_after_a_restart(tmp_path:
     assert GONE.encode() not in _bytes_of(tmp_path)
 
 
-async def test_the_words_of_a_provider_are_forgotten_too(tmp_path: Path) -> None:
+async def test_texts_of_a_provider_are_erased_too(tmp_path: Path) -> None:
     """A failure often repeats the address; its code stays."""
     reason = f"550 <{ADDRESS}> is unknown"
     async with _opened(tmp_path) as backend:

@@ -1,6 +1,6 @@
-"""A file that cannot be read, written or filled any further: a clear error, and nothing accepted that is not stored.
+"""A file that cannot be read, written or extended: a clear error, and every accepted message is stored.
 
-What must happen in a process of its own (a limit, another user, many at once) is done by this file
+Parts that need a separate process (a limit, another user, many at once) are done by this file
 run as a program: see `main`.
 """
 
@@ -43,8 +43,8 @@ _ROOM_BYTES = 64 * 1024
 # --- a file that cannot be opened -------------------------------------------------------------
 
 
-async def test_a_missing_folder_is_told_by_name(tmp_path: Path) -> None:
-    """It is not made: a mistyped path must not become a second, empty store."""
+async def test_missing_folder_is_named(tmp_path: Path) -> None:
+    """It is not created: a mistyped path must not become a second, empty store."""
     file = tmp_path / "nowhere" / "carteiro.db"
 
     with pytest.raises(StoreUnavailable, match="does its folder exist"):
@@ -53,16 +53,15 @@ async def test_a_missing_folder_is_told_by_name(tmp_path: Path) -> None:
     assert not file.parent.exists()
 
 
-async def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
-    """What is not a file cannot be opened."""
+async def test_folder_in_place_of_the_file_is_reported(tmp_path: Path) -> None:
+    """It cannot be opened."""
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await _open(tmp_path)
 
 
-async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:
-    """Whatever it is, it is somebody's."""
+async def test_file_that_is_not_a_database_is_not_changed(tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
-    file.write_text("Dear Ana, this is no database at all. " * 100)
+    file.write_text("Dear Ana, this is not a database at all. " * 100)
     before = file.read_bytes()
 
     with pytest.raises(StoreCorrupt, match="damaged or not a database"):
@@ -71,8 +70,8 @@ async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path) -> No
     assert file.read_bytes() == before
 
 
-async def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """An old program must not write into what it does not know."""
+async def test_newer_schema_is_refused_and_not_changed(tmp_path: Path) -> None:
+    """An old program must not write into an unknown schema."""
     file = await _a_store(tmp_path)
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA user_version = 9999")
@@ -84,8 +83,8 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> No
         assert db.execute("PRAGMA user_version").fetchone() == (9999,)
 
 
-async def test_a_schema_made_of_other_texts_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """A file of an unreleased version has the right number and other tables: no migration leads on from there."""
+async def test_schema_of_other_texts_is_refused_and_not_changed(tmp_path: Path) -> None:
+    """A file of an unreleased version has the right number and other tables: there is no migration from it."""
     file = await _a_store(tmp_path)
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA application_id = 1")
@@ -100,8 +99,8 @@ async def test_a_schema_made_of_other_texts_is_refused_and_left_as_it_is(tmp_pat
 # --- a new file -------------------------------------------------------------------------------
 
 
-async def test_nobody_but_its_owner_reads_a_new_file(tmp_path: Path) -> None:
-    """Mail is inside, and in the log beside it, and in a copy."""
+async def test_only_the_owner_can_read_a_new_file(tmp_path: Path) -> None:
+    """It has mail inside, and so have its log and a copy."""
     file, copy = tmp_path / "post.db", tmp_path / "copy.db"
 
     async with open_sqlite(file) as backend:
@@ -119,8 +118,8 @@ def _modes(folder: Path) -> dict[str, int]:
 # --- a damaged file ---------------------------------------------------------------------------
 
 
-async def test_a_truncated_file_accepts_nothing(tmp_path: Path) -> None:
-    """Half a database is a damaged one, found at the latest when it is written to."""
+async def test_truncated_file_accepts_nothing(tmp_path: Path) -> None:
+    """The damage is found at the latest when it is written to."""
     file = await _a_store(tmp_path)
     os.truncate(file, file.stat().st_size // 2)
 
@@ -128,8 +127,8 @@ async def test_a_truncated_file_accepts_nothing(tmp_path: Path) -> None:
         await _open_and_accept(file)
 
 
-async def test_a_file_with_overwritten_pages_accepts_nothing(tmp_path: Path) -> None:
-    """A page of nonsense is found by who reads it."""
+async def test_file_with_overwritten_pages_accepts_nothing(tmp_path: Path) -> None:
+    """The damage is found by a read."""
     file = await _a_store(tmp_path)
     with file.open("r+b") as pages:
         pages.seek(4096)
@@ -143,8 +142,8 @@ async def test_a_file_with_overwritten_pages_accepts_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_what_is_read_only_accepts_nothing(tmp_path: Path, what: str) -> None:
-    """Who may not write is told to look at the permissions, and nothing is accepted."""
+def test_read_only_file_accepts_nothing(tmp_path: Path, what: str) -> None:
+    """The error points to the permissions."""
     file = asyncio.run(_a_store(tmp_path))
 
     with _protected(file if what == "file" else tmp_path):
@@ -155,8 +154,8 @@ def test_what_is_read_only_accepts_nothing(tmp_path: Path, what: str) -> None:
     assert _stored(file) == []
 
 
-async def test_a_file_locked_by_another_is_told_and_works_again_afterwards(tmp_path: Path) -> None:
-    """After the time to wait for others, the caller is told to try again; the store stays open."""
+async def test_locked_file_is_reported_and_works_again_afterwards(tmp_path: Path) -> None:
+    """After its timeout the caller gets a retryable error; the store stays open."""
     file = await _a_store(tmp_path)
     async with open_sqlite(file, SqliteOptions(busy_timeout_ms=20)) as backend:
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
@@ -170,8 +169,8 @@ async def test_a_file_locked_by_another_is_told_and_works_again_afterwards(tmp_p
     assert _stored(file) == [message]
 
 
-def test_many_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: Path) -> None:
-    """Whoever comes first makes the schema, the others wait for it, and all of them can write."""
+def test_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: Path) -> None:
+    """The first one creates the schema, the others wait for it, and all of them can write."""
     file = tmp_path / "carteiro.db"
     gate = tmp_path / "gate"
 
@@ -189,10 +188,10 @@ def test_many_processes_that_open_a_new_file_at_once_migrate_it_once(tmp_path: P
 # --- a full disk ------------------------------------------------------------------------------
 
 
-async def test_a_full_file_takes_nothing_more_and_keeps_what_it_has(
+async def test_full_file_accepts_nothing_more_and_keeps_its_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was answered is stored, what was refused is not, and an error says that the disk is full."""
+    """Answered messages are stored, refused ones are not, and the error says that the disk is full."""
     file = await _a_store(tmp_path)
     _fill_at(monkeypatch, pages=_pages(file) + _ROOM_BYTES // 4096)
 
@@ -205,10 +204,10 @@ async def test_a_full_file_takes_nothing_more_and_keeps_what_it_has(
     assert _stored(file) == taken
 
 
-async def test_what_shares_a_transaction_with_what_does_not_fit_is_stored_or_refused(
+async def test_messages_in_a_transaction_that_does_not_fit_are_stored_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite may give the whole transaction up: then nobody of it is answered as if it were stored."""
+    """SQLite may roll back the whole transaction: then none of it is answered as stored."""
     file = await _a_store(tmp_path)
     _fill_at(monkeypatch, pages=_pages(file) + _ROOM_BYTES // 4096)
     small, large = a_message(), a_message(content='"' + "x" * 4 * _ROOM_BYTES + '"')
@@ -224,10 +223,10 @@ async def test_what_shares_a_transaction_with_what_does_not_fit_is_stored_or_ref
     assert _stored(file) == ([] if isinstance(answers[0], StoreFull) else [small.id])
 
 
-def test_a_disk_that_refuses_to_write_takes_nothing_more_and_keeps_what_it_has(
+def test_disk_that_refuses_writes_accepts_nothing_more_and_keeps_its_data(
     tmp_path: Path,
 ) -> None:
-    """Where the file may not grow, messages are refused with a clear error; those answered are all there."""
+    """Where the file may not grow, messages are refused with a clear error; answered ones are all there."""
     file = asyncio.run(_a_store(tmp_path))
 
     *taken, error = _as_program("fill-under-limit", file).splitlines()
@@ -237,10 +236,10 @@ def test_a_disk_that_refuses_to_write_takes_nothing_more_and_keeps_what_it_has(
     assert _stored(file) == taken
 
 
-async def test_below_the_reserve_nothing_is_accepted_and_what_is_there_still_settles(
+async def test_below_the_reserve_messages_settle_and_none_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last of the disk is kept for what was accepted already."""
+    """The last of the disk is kept for accepted messages."""
     free = SimpleNamespace(free=10_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
     monkeypatch.setattr(store, "_LOOK_AT_DISK_EVERY_S", 0.0)
@@ -263,7 +262,7 @@ async def test_below_the_reserve_nothing_is_accepted_and_what_is_there_still_set
 async def test_settles_fit_into_the_reserve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is accepted when the reserve is reached can be claimed, declared and settled inside it."""
+    """Messages accepted before the reserve can be claimed, declared and settled inside it."""
     file = await _a_store(tmp_path)
     async with open_sqlite(file) as backend:
         await accepted(backend.store, *messages(100))
@@ -300,7 +299,7 @@ async def _open_and_accept(file: Path) -> None:
 
 
 async def _fill(backend: Backend) -> tuple[list[MessageId], StoreError]:
-    """Accept until there is no room: what was taken, and what was said then."""
+    """Accept until there is no room: the accepted messages, and the error."""
     taken: list[MessageId] = []
     while True:
         try:
@@ -322,7 +321,7 @@ def _pages(file: Path) -> int:
 
 
 def _fill_at(monkeypatch: pytest.MonkeyPatch, *, pages: int) -> None:
-    """Let the file have no more pages than these, as a disk does that is full then."""
+    """Limit the file to this many pages, as a full disk would."""
     connect = opening.connect
 
     def limited(path: Path, **options: Any) -> sqlite3.Connection:
@@ -344,7 +343,7 @@ def _protected(path: Path) -> Iterator[None]:
         path.chmod(before)
 
 
-# --- in processes of their own ----------------------------------------------------------------
+# --- in separate processes --------------------------------------------------------------------
 
 
 def _program(what: str, *arguments: Path) -> "subprocess.Popen[str]":
@@ -372,9 +371,9 @@ def _accept_without_privileges(file: Path) -> None:
 
 
 def _obey_permissions() -> None:
-    """Give up what lets root write where its permissions do not (CAP_DAC_OVERRIDE and _READ_SEARCH).
+    """Give up root's right to write against permissions (CAP_DAC_OVERRIDE and _READ_SEARCH).
 
-    To become somebody else would do, but that one may not read the program's own files.
+    Another user would do, but may not read the program's own files.
     """
     libc = ctypes.CDLL(None)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
@@ -428,10 +427,10 @@ if __name__ == "__main__":
     _PROGRAMS[sys.argv[1]](*map(Path, sys.argv[2:]))
 
 
-async def test_whoever_asked_is_answered_when_not_even_the_roll_back_works(
+async def test_caller_gets_an_answer_even_if_the_rollback_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that fails at the commit, at the roll-back and at the next opening leaves nobody waiting."""
+    """A disk that fails at the commit, at the rollback and at the next opening leaves nobody waiting."""
     is_broken = False
 
     class Breaking:

@@ -1,4 +1,4 @@
-"""Lists of messages on SQLite: how far a page looks, and that nothing is missed where it stops."""
+"""Lists of messages on SQLite: the reach of a page, and that nothing is missed where it stops."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ FILE = "post.db"
 
 @pytest.fixture
 async def backend(tmp_path: Path, clock: StoreClock) -> AsyncIterator[Backend]:
-    """A store in a file that can be looked into."""
+    """A store in a file, for direct queries."""
     async with open_sqlite(tmp_path / FILE, SqliteOptions(clock=clock)) as opened:
         await opened.tenants.define(tenants_named([ACME, BRASA]))
         yield opened
@@ -36,7 +36,7 @@ def clock() -> StoreClock:
 
 
 def _pages(folder: Path, *, limit: int = 2, **wanted: Any) -> list[list[MessageId]]:
-    """The ids of each page, of a list that looks no further than it must."""
+    """The ids of each page, of a list with the smallest reach."""
     pages: list[list[MessageId]] = []
     cursor: Cursor | None = None
     with closing(sqlite3.connect(folder / FILE)) as db:
@@ -60,9 +60,7 @@ def _flat(pages: list[list[MessageId]]) -> list[MessageId]:
     return [each for page in pages for each in page]
 
 
-async def test_a_walk_that_finds_nothing_ends_and_says_where_to_go_on(
-    backend: Backend, tmp_path: Path
-) -> None:
+async def test_walk_without_matches_ends_with_a_cursor(backend: Backend, tmp_path: Path) -> None:
     """A page may be short or empty; the pages after it bring the rest."""
     [old] = await accepted(backend.store, a_message(kind=TASK))
     await accepted(backend.store, *messages(20))
@@ -78,7 +76,7 @@ async def test_a_walk_that_finds_nothing_ends_and_says_where_to_go_on(
 async def test_attempts_are_found_in_a_long_queue(
     backend: Backend, clock: StoreClock, tmp_path: Path, tenant: TenantId | None
 ) -> None:
-    """Held, lost, and given back by whoever claimed it after that: without a look at the rest of the queue."""
+    """Held, lost, and released by a later claimer: without reading the rest of the queue."""
     ids = await accepted(backend.store, *messages(20))
     for job in await claimed(backend.store, limit=3):
         await declare(backend.store, job)
@@ -98,7 +96,7 @@ async def test_attempts_are_found_in_a_long_queue(
 async def test_every_state_is_found_in_a_long_queue(
     backend: Backend, tmp_path: Path, scope: dict[str, Any]
 ) -> None:
-    """Short pages add up to what is there."""
+    """Short pages add up to the whole list."""
     ids = await accepted(backend.store, *messages(20))
     first, second, *_ = await claimed(backend.store, limit=2)
     await settled(backend.store, first, sent())
@@ -119,7 +117,7 @@ async def test_every_state_is_found_in_a_long_queue(
 async def test_tags_of_many_tenants_come_in_one_order(
     backend: Backend, clock: StoreClock, tmp_path: Path
 ) -> None:
-    """Each tenant's are walked by themselves and put together."""
+    """Each tenant's are walked separately and merged."""
     ids = []
     for index in range(12):
         tenant = (ACME, BRASA)[index % 3 == 0]

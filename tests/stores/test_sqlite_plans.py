@@ -1,6 +1,6 @@
-"""How SQLite finds rows: every statement, with 100,000 rows in every table that grows.
+"""Query plans on SQLite: every statement, with 100,000 rows in every table that grows.
 
-A new statement is checked as soon as its file is there. Its first lines say what its lists hold.
+A new statement is checked as soon as its file is there. Its first lines name the items of its lists.
 """
 
 import json
@@ -89,7 +89,7 @@ def _steps(db: sqlite3.Connection, ask: Callable[[], object], *, each: int = 100
     db.set_progress_handler(count, each)
     try:
         ask()
-    except sqlite3.IntegrityError:  # it adds a row that there is already: adding needs no plan
+    except sqlite3.IntegrityError:  # it adds an existing row: adding needs no plan
         pass
     except sqlite3.OperationalError:
         if steps <= MOST_STEPS:
@@ -113,7 +113,7 @@ def _asked(operation: str) -> dict[str, object]:
 
 
 def _scanned(db: sqlite3.Connection, operation: str) -> set[str]:
-    """The tables that a statement, or one of several under its name, walks from end to end, by its plan."""
+    """The tables that a statement, or one of several under its name, scans sequentially, by its plan."""
     scanned = set()
     for statement in split(sql(operation)):
         names = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement)}
@@ -124,7 +124,7 @@ def _scanned(db: sqlite3.Connection, operation: str) -> set[str]:
 
 
 @pytest.mark.parametrize("operation", [each for each in operations() if each not in EXCEPTIONS])
-def test_no_statement_walks_a_table_that_grows(full: sqlite3.Connection, operation: str) -> None:
+def test_statement_never_scans_a_growing_table(full: sqlite3.Connection, operation: str) -> None:
     """Neither by its plan nor in the steps that it takes with a list of 1,000: no scan, no nested loop."""
     asked = _asked(operation)
 
@@ -136,8 +136,8 @@ def test_no_statement_walks_a_table_that_grows(full: sqlite3.Connection, operati
 
 
 @pytest.mark.parametrize("operation", sorted(EXCEPTIONS | STOP_EARLY))
-def test_an_exception_is_one(full: sqlite3.Connection, operation: str) -> None:
-    """The list names what is there, and only what needs it."""
+def test_every_exception_is_needed(full: sqlite3.Connection, operation: str) -> None:
+    """The list names existing statements that need it."""
     asked = _asked(operation)
 
     scanned = _scanned(full, operation) & GROWING
@@ -173,10 +173,10 @@ LISTS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("fields", FILTERS, ids=str)
 @pytest.mark.parametrize("has_queue", [True, False], ids=["queue", "ledger"])
-def test_a_list_of_messages_costs_the_same_whatever_others_have(
+def test_list_of_messages_costs_the_same_with_any_rows_of_others(
     full: sqlite3.Connection, quiet: sqlite3.Connection, fields: dict[str, Any], *, has_queue: bool
 ) -> None:
-    """Every page, with a cursor: nobody can measure how much other tenants send, nor to whom."""
+    """Every page, with a cursor: no tenant can measure the volume or the recipients of others."""
     wanted = MessageFilter(tenant=TINY, **fields)
 
     def pages(db: sqlite3.Connection) -> list[object]:
@@ -198,7 +198,7 @@ def test_a_list_of_messages_costs_the_same_whatever_others_have(
 
 
 @pytest.mark.parametrize("operation", sorted(LISTS))
-def test_a_list_costs_the_same_whatever_others_have(
+def test_other_lists_cost_the_same_with_any_rows_of_others(
     full: sqlite3.Connection, quiet: sqlite3.Connection, operation: str
 ) -> None:
     """Recipients, suppressions, dead letters, events and the inbox, as messages."""

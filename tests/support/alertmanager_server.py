@@ -1,4 +1,4 @@
-"""A real Alertmanager, run by the tests; it tells a webhook of theirs, or nobody."""
+"""A real Alertmanager, run by the tests; it calls a webhook of theirs, or none."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _PROGRAM = "prometheus-alertmanager"
 
 
 class AlertmanagerServer(Service):
-    """The server, and the alerts that it knows."""
+    """The server, and its alerts."""
 
     def __init__(self, folder: Path, *, webhook: str = "") -> None:
         super().__init__(folder)
@@ -22,11 +22,11 @@ class AlertmanagerServer(Service):
 
     @property
     def url(self) -> str:
-        """Where it is; its API is at `/api/v2`."""
+        """Its address; its API is at `/api/v2`."""
         return f"http://{HOST}:{self.port}"
 
     def command(self) -> list[str]:
-        """The server in the foreground, alone: it looks for no others."""
+        """The server in the foreground, without a cluster."""
         return [
             program(_PROGRAM),
             f"--config.file={self._file}",
@@ -36,14 +36,14 @@ class AlertmanagerServer(Service):
         ]
 
     def is_ready(self) -> bool:
-        """Whether it takes alerts."""
+        """True if it takes alerts."""
         try:
             return httpx.get(f"{self.url}/-/ready", trust_env=False).is_success
         except httpx.TransportError:
             return False
 
     def alerts(self) -> list[dict[str, Any]]:
-        """All that are active, as its API shows them."""
+        """All active alerts, as its API shows them."""
         answer = httpx.get(f"{self.url}/api/v2/alerts", trust_env=False).raise_for_status()
         found: list[dict[str, Any]] = answer.json()
         return found
@@ -63,7 +63,7 @@ def _settings(webhook: str) -> dict[str, Any]:
 
 @contextmanager
 def an_alertmanager(*, webhook: str = "") -> Iterator[AlertmanagerServer]:
-    """A running server; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running server; without the program the tests are skipped, in CI they fail."""
     program(_PROGRAM)
     with a_folder("alertmanager") as folder:
         server = AlertmanagerServer(folder, webhook=webhook)

@@ -13,7 +13,7 @@ ANSWERS = Path(__file__).parents[1] / "policy" / "answers"
 
 @value
 class Labelled:
-    """An answer, where it came, and what it means."""
+    """An answer, its source, and its meaning."""
 
     text: str
     label: str
@@ -22,7 +22,7 @@ class Labelled:
     provider: str
 
     def judged(self) -> Failure:
-        """What we make of it."""
+        """Our classification of it."""
         return judge_answer(self.text, provider=self.provider, stage=self.stage, mx=self.mx)
 
 

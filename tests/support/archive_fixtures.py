@@ -1,4 +1,4 @@
-"""Real servers, with a database, topics and a group of its own for each test."""
+"""Real servers, with a separate database, topics and group for each test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 @pytest.fixture(autouse=True)
 def no_sockets_left() -> Iterator[None]:
-    """Set up first, so that it is over last: when the loop of the test is closed, too."""
+    """Set up first, so that it ends last: after the loop of the test is closed."""
     yield
     forget_sockets()
 
@@ -35,7 +35,7 @@ def mongo() -> MongoServer:
 
 @pytest.fixture
 def own_mongo() -> Iterator[MongoServer]:
-    """One that may be killed."""
+    """A server that may be killed."""
     with a_mongo() as server:
         yield server
     forget_sockets()
@@ -43,7 +43,7 @@ def own_mongo() -> Iterator[MongoServer]:
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """For a test whose server is away."""
+    """For a test whose server is down."""
     yield
     forget_sockets()
 
@@ -89,7 +89,7 @@ async def archive(unprepared: MongoArchive) -> MongoArchive:
 
 @pytest.fixture
 def topics(kafka: Broker) -> dict[str, str]:
-    """Settings that name topics and a group which nobody else has."""
+    """Settings with topics and a group of their own."""
     return {
         "BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "TOPIC": kafka.new_topic(),

@@ -1,4 +1,4 @@
-"""What tests of the archive have in common."""
+"""Helpers for tests of the archive."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def tickets_settings(**given: str) -> TicketSettings:
 
 
 def clock_at(moment: datetime) -> Callable[[], datetime]:
-    """A clock that stands."""
+    """A clock that stands still."""
     return lambda: moment
 
 
@@ -29,7 +29,7 @@ def kept_in(mongo: MongoServer, database: str) -> list[dict[str, Any]]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for what another process or thread does."""
+    """Wait for another process or thread."""
     async with asyncio.timeout(60):
         while not await asyncio.to_thread(is_so):
             await asyncio.sleep(0.05)

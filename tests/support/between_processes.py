@@ -1,4 +1,4 @@
-"""One server for all processes of a run of tests: the first to need it starts it, and leaves last."""
+"""One server for all processes of a test run: the first to need it starts it, and leaves last."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from support.services import Service, is_listening
 
 @contextmanager
 def shared_port(name: str, opens: Callable[[], AbstractContextManager[Service]]) -> Iterator[int]:
-    """The port of a server that this run shares; where the run is one process, it is that of its own."""
+    """The port of a server that this run shares; in a run of one process, of its own server."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     with ExitStack() as stack:
         if run is None:
@@ -32,7 +32,7 @@ def _shared_by_way_of(
     with (place / "users").open("w") as users, ExitStack() as ours:
         with (place / "start").open("w") as start:
             fcntl.flock(start, fcntl.LOCK_EX)
-            fcntl.flock(users, fcntl.LOCK_SH)  # each holds it until it goes
+            fcntl.flock(users, fcntl.LOCK_SH)  # each holds it until it ends
             if not _is_known(place / "port"):
                 server = ours.enter_context(opens())
                 (place / "port").write_text(str(server.port), "utf-8")

@@ -1,4 +1,4 @@
-"""What tests are about, with every field that does not matter filled in."""
+"""Test data, with every field that does not matter filled in."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -39,7 +39,6 @@ def an_id() -> MessageId:
 
 
 def a_claim_id() -> ClaimId:
-    """A new claim id."""
     return ClaimId(f"01900000-0000-7000-9000-{next(_numbers):012x}")
 
 
@@ -74,7 +73,7 @@ def a_task(tenant: str = ACME, **changes: Any) -> NewMessage:
 
 
 def messages(number: int, tenant: str = ACME, **changes: Any) -> list[NewMessage]:
-    """So many messages of a tenant."""
+    """This many messages of a tenant."""
     return [a_message(tenant, **changes) for _ in range(number)]
 
 
@@ -89,7 +88,7 @@ def tenants_named(names: Sequence[str]) -> list[Tenant]:
 
 
 def a_failure(code: str = "421", **changes: Any) -> Failure:
-    """A failure that another attempt may cure; ``changes`` are fields of `Failure`."""
+    """A retryable failure; ``changes`` are fields of `Failure`."""
     fields: dict[str, Any] = {
         "category": Category.TRANSIENT_ERROR,
         "retryable": True,
@@ -102,16 +101,16 @@ def a_failure(code: str = "421", **changes: Any) -> Failure:
 
 
 def sent(provider_id: str = "provider-1") -> Sent:
-    """The verdict on a message that the sandbox took over."""
+    """The verdict on a message that the sandbox accepted."""
     return Sent("sandbox", provider_id)
 
 
 def retry(after: timedelta = ZERO, *, charged: bool = True) -> Retry:
-    """The verdict that another attempt is worth it."""
+    """The verdict of a retryable failure."""
     return Retry(after, charged=charged, failure=a_failure())
 
 
 def dead(reason: DeadReason = DeadReason.PERMANENT_ERROR, *, charged: bool = True) -> Dead:
-    """The verdict that no other attempt is worth it."""
+    """The verdict of a permanent failure."""
     failure = a_failure("550", retryable=False, category=Category.PERMANENT_ERROR)
     return Dead(reason, failure, charged=charged)

@@ -1,4 +1,4 @@
-"""Messages that end as dead letters, as tests of the desk need them."""
+"""Messages that end as dead letters."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,7 +41,7 @@ async def buried(
 
 
 async def found(backend: Backend, **wanted: Any) -> list[MessageId]:
-    """The ids of the dead letters that match; ``wanted`` are fields of a `DeadFilter`."""
+    """Ids of the dead letters that match; ``wanted`` are fields of a `DeadFilter`."""
     page = await backend.dead_letters.find(DeadFilter(**wanted))
     return [letter.id for letter in page.rows]
 

@@ -1,4 +1,4 @@
-"""A Helm chart without Helm: as much of its language as ours is written in; anything else is refused."""
+"""A Helm chart without Helm: the part of its language that our chart uses; anything else is refused."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ _INCLUDE = re.compile(r'include \(print \$\.Template\.BasePath "/([\w.]+)"\) \.'
 
 
 def rendered(chart: Path, **changes: Any) -> dict[tuple[str, str], dict[str, Any]]:
-    """What is made of a chart by kind and name, installed as ``tickets``; ``changes`` are values, ``__`` for a dot."""
+    """The rendered chart by kind and name, installed as ``tickets``; ``changes`` are values, ``__`` for a dot."""
     values = yaml.safe_load((chart / "values.yaml").read_text("utf-8"))
     for path, changed in changes.items():
         *folders, name = path.split("__")
@@ -30,7 +30,7 @@ def rendered(chart: Path, **changes: Any) -> dict[tuple[str, str], dict[str, Any
 
 
 class ChartRefused(Exception):
-    """The chart says that values make no sense."""
+    """The chart refuses these values."""
 
 
 class _Rendering:
@@ -89,7 +89,7 @@ def _opens(part: str) -> bool:
 
 
 def _block(parts: list[str]) -> tuple[list[str], list[str]]:
-    """What is inside of a block that was opened, and what comes behind it."""
+    """The content of an opened block, and the text behind it."""
     depth = 1
     for number, part in enumerate(parts):
         is_end = part.startswith("{{") and _said(part) == "end"
@@ -100,7 +100,7 @@ def _block(parts: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _rounds(said: str, names: dict[str, Any]) -> list[dict[str, Any]]:
-    """The names that are known inside of a block, each time that it is gone through."""
+    """The known names inside of a block, for each iteration."""
     if said.startswith("if "):
         return [names] if _worked_out(said.removeprefix("if "), names) else []
     looped = _RANGE.fullmatch(said)
@@ -118,7 +118,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _worked_out(said: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression: a name, or a function with its arguments, which may stand in brackets."""
+    """The value of an expression: a name, or a function with its arguments, which may be in brackets."""
     tokens = _TOKEN.findall(said)
     found = _applied(tokens, names)
     assert not tokens, f"not understood: {said}"

@@ -15,7 +15,7 @@ class StoreClock:
         self.now_ms = now_ms
 
     def __call__(self) -> int:
-        """The store's now."""
+        """The current time of the store."""
         return self.now_ms
 
     def advance(self, by: timedelta) -> None:
@@ -23,11 +23,11 @@ class StoreClock:
         self.now_ms += by // MILLISECOND
 
     def back(self, by: timedelta) -> None:
-        """Step back, as a clock does that was set wrong."""
+        """Step back, as after a correction of a wrong clock."""
         self.now_ms -= by // MILLISECOND
 
     def at(self, offset: timedelta = ZERO) -> datetime:
-        """The moment that lies ``offset`` from now, as people write it."""
+        """The time at ``offset`` from now, as a datetime."""
         return datetime.fromtimestamp(0, UTC) + self.now_ms * MILLISECOND + offset
 
 

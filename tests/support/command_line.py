@@ -1,4 +1,4 @@
-"""The command line in this process, on a store of its own."""
+"""The command line in this process, on a separate store."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from carteiro.config import load
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command printed, and how it ended."""
+    """Output and exit code of a command."""
 
     code: ExitCode
     out: str
@@ -24,20 +24,20 @@ class Ran:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The one JSON document that it printed."""
+        """The one JSON document of the output."""
         assert self.code == ExitCode.OK, self.err
         [document] = self.documents
         return document
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """The JSON documents that it printed, one a line."""
+        """The JSON documents of the output, one a line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Runs commands as somebody does whose store is in this folder."""
+    """Runs commands like a user whose store is in this folder."""
 
     folder: Path
 
@@ -47,23 +47,23 @@ class CommandLine:
         return self.folder / "carteiro.db"
 
     def __call__(self, *arguments: str, stdin: str | None = None, **settings: str) -> Ran:
-        """Run a command, with these settings in its environment; an error that is not ours is raised."""
+        """Run a command, with these settings in its environment; an unexpected error is raised."""
         environment = {"CARTEIRO_STORE": f"sqlite:///{self.file}"} | settings
         ran = CliRunner(env=environment).invoke(app, arguments, input=stdin, catch_exceptions=False)
         return Ran(ExitCode(ran.exit_code), ran.stdout, ran.stderr)
 
     def asked(self, *arguments: str, **settings: str) -> dict[str, Any]:
-        """The one JSON document that a command prints when all is well."""
+        """The one JSON document that a successful command prints."""
         return self(*arguments, "--json", **settings).document
 
     def listed(self, *arguments: str, **settings: str) -> list[dict[str, Any]]:
-        """The JSON documents that a list prints when all is well."""
+        """The JSON documents that a successful list prints."""
         ran = self(*arguments, "--json", **settings)
         assert ran.code == ExitCode.OK, ran.err
         return ran.documents
 
     def done(self, *arguments: str, **settings: str) -> str:
-        """What a command prints for people when all is well."""
+        """The text that a successful command prints."""
         ran = self(*arguments, **settings)
         assert ran.code == ExitCode.OK, ran.err
         return ran.out
@@ -74,12 +74,12 @@ class CommandLine:
         return name
 
     def sent(self, to: str = "ok@sandbox.test", *flags: str) -> str:
-        """The id of an e-mail that was handed in; a worker has yet to come."""
+        """The id of a submitted e-mail, before any worker has run."""
         given = ("--to", to, "--subject", "Bom dia", "--text", "Olá")
         return str(self.asked("send", *given, *flags)["outboxId"])
 
     def worked_off(self, **settings: str) -> None:
-        """Let a worker do what is due; not by command, which would change the log of this process."""
+        """Run a worker on the due messages; not by command, which would change the log of this process."""
         asyncio.run(self._worked_off({"CARTEIRO_STORE": f"sqlite:///{self.file}"} | settings))
 
     async def _worked_off(self, environ: dict[str, str]) -> None:

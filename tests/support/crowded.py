@@ -1,7 +1,7 @@
 """A SQLite database with 100,000 rows in every table that grows, and sample parameters for every statement.
 
-One tenant, ``big``, has nearly all rows, and half of them have one address, one external id and one tag: whatever walks
-further than it must, walks far. ``tiny`` has three messages under the same names.
+One tenant, ``big``, has nearly all rows, and half of them have one address, one external id and one tag:
+a statement that reads more than it must reads a lot. ``tiny`` has three messages under the same names.
 """
 
 import json
@@ -15,12 +15,12 @@ from carteiro.stores.sqlite.opening import migrate
 from carteiro.stores.statements import statements_of
 
 ROWS = 100_000
-ITEMS = 1_000  # of a list that is handed in
+ITEMS = 1_000  # of a submitted list
 TINY_ROWS = 3
 NOW = 1_800_000_000_000
 FAR = 1 << 62
 
-# How many rows these have depends on how much is sent, and to how many people.
+# Their number of rows depends on the number of messages and of recipients.
 GROWING = frozenset(
     {
         "contents",
@@ -113,7 +113,7 @@ def _id(n: int) -> str:
     return f"{n:06}"
 
 
-# By the names that the first lines of the statements give them; ``n`` is the number of a row.
+# By the names in the first lines of the statements; ``n`` is the number of a row.
 _BY_NAME: Mapping[str, _Sample] = {
     "id": _id,
     "message id": _id,

@@ -7,7 +7,7 @@ from typing import Any
 from carteiro.stores.statements import numbered, statements_of
 from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 
-# Not `leased`: it has a row for each message that is being sent.
+# Not `leased`: it has a row for each message in flight.
 GROWING = frozenset(
     {
         "contents",
@@ -98,7 +98,7 @@ DROP TABLE rows;
 
 
 async def crowd(connection: Any, rows: int = ROWS) -> None:
-    """Fill a database that has the schema and nothing else."""
+    """Fill a database that has only the schema."""
     values = {"$1": str(rows), "$2": str(TINY_ROWS), "$3": str(NOW)}
     fill = re.sub(r"\$[123]", lambda found: values[found[0]], _FILL)
     await connection.execute(f"SET synchronous_commit = off; SET work_mem = '64MB'; {fill}")
@@ -113,7 +113,7 @@ def operations() -> list[str]:
 
 _Sample = Callable[[int], object]
 
-# By what the first lines of the statements call them, the first that fits; then by their type.
+# By their names in the first lines of the statements, the first that fits; then by their type.
 _BY_WORD: list[tuple[str, _Sample]] = [
     (
         r"category|is.redriven|text, in|^text$|version|then|if it is not the server's",
@@ -166,7 +166,7 @@ def parameters(operation: str, types: list[str]) -> list[object]:
 
 
 def _named(name: str, head: str) -> str:
-    """What a named parameter is: the name, or of a list what the first lines say is in it (``:ids = [id, …]``)."""
+    """The name of a parameter, or the shape of its items as in the first lines (``:ids = [id, …]``)."""
     if listed := re.search(rf":{name} = \[([^\[\]]*), …\]", head):
         return listed[1]
     rows, _, column = name.rpartition("_")

@@ -1,4 +1,4 @@
-"""Stands between clients and a server, and loses their connections as a test tells it."""
+"""A proxy between clients and a server that loses their connections on demand."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from typing import Any
 from support.services import HOST, free_port
 
 _CHUNK = 1 << 16
-_RESET = struct.pack("ii", 1, 0)  # closing answers with a reset, as a peer does that knows nothing
+_RESET = struct.pack("ii", 1, 0)  # closing answers with a reset, as an unaware peer does
 
 
 @dataclass(eq=False)
@@ -20,12 +20,12 @@ class _Link:
     """A client and, once it is connected, the server."""
 
     writers: list[asyncio.StreamWriter]
-    bytes_left: int | None  # until it is cut; without a number it holds
+    bytes_left: int | None  # bytes until it is cut; None: it holds
     is_cut: bool = False
     is_frozen: bool = False
 
     def allowed(self, data: bytes) -> bytes:
-        """So much of it as may still pass."""
+        """The part of it that may still pass."""
         if self.bytes_left is None:
             return data
         passing = data[: self.bytes_left]
@@ -48,21 +48,21 @@ class _Link:
 
 
 class CutProxy:
-    """Hands everything on, until it is told otherwise; clients connect to `port`.
+    """Forwards everything, until a test says otherwise; clients connect to `port`.
 
-    ``cut``           every connection there is ends at once, in the middle of whatever was said
-    ``cut_at_random`` each new connection ends after a number of bytes by chance, either way; see `mend`
-    ``stop``          cut, and nobody is taken in until `resume`
-    ``stall``         connections stay, and nothing gets through until `flow`
-    ``freeze``        connections that there are stay, and nothing ever gets through; new ones are as usual
+    ``cut``           every open connection ends at once, in the middle of any data
+    ``cut_at_random`` each new connection ends after a random number of bytes, either way; see `mend`
+    ``stop``          cut, and refuse connections until `resume`
+    ``stall``         connections stay open, and nothing gets through until `flow`
+    ``freeze``        open connections stay, and nothing ever gets through; new ones work as usual
     """
 
     def __init__(self, server_port: int) -> None:
         self.port = free_port()
-        self.connections = 0  # ever taken in
+        self.connections = 0  # accepted so far
         self.cuts = 0
         self.bytes_handed_on = 0
-        self.held_back = asyncio.Event()  # set when a stall has caught something
+        self.held_back = asyncio.Event()  # set when a stall has held something back
         self._server_port = server_port
         self._listener: asyncio.Server | None = None
         self._flowing = asyncio.Event()
@@ -74,12 +74,12 @@ class CutProxy:
         self._mean_bytes = 0
 
     def cut(self) -> None:
-        """End every connection there is."""
+        """End every open connection."""
         for link in [*self._links]:
             self._cut(link)
 
     def cut_at_random(self, seed: int, *, mean_bytes: int) -> None:
-        """From now on end each new connection after so many bytes on average; a seed repeats itself."""
+        """From now on end each new connection after this many bytes on average; a seed repeats itself."""
         self._chance, self._mean_bytes = random.Random(seed), mean_bytes
 
     def mend(self) -> None:
@@ -89,28 +89,28 @@ class CutProxy:
             link.bytes_left = None
 
     def stop(self) -> None:
-        """End every connection, and take nobody in."""
+        """End every connection, and refuse new ones."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         self.cut()
 
     async def resume(self) -> None:
-        """Take clients in again, at the same port."""
+        """Accept clients again, at the same port."""
         if self._listener is None:
             self._listener = await asyncio.start_server(self._take_in, HOST, self.port)
 
     def stall(self) -> None:
-        """Hold back whatever is said from now on."""
+        """Hold back all data from now on."""
         self._flowing.clear()
 
     def flow(self) -> None:
-        """Hand on what was held back, and all that follows."""
+        """Forward the held data, and all that follows."""
         self._flowing.set()
         self.held_back.clear()
 
     def freeze(self) -> None:
-        """Forget the connections that there are, as a firewall does: nobody is told."""
+        """Drop the open connections silently, as a firewall does."""
         for link in self._links:
             link.is_frozen = True
 
@@ -153,7 +153,7 @@ class CutProxy:
     async def _hand_on(
         self, link: _Link, source: asyncio.StreamReader, target: asyncio.StreamWriter
     ) -> None:
-        """Until one of them has enough; then the other one is told so."""
+        """Until one of them closes; then close the other one."""
         try:
             while data := await source.read(_CHUNK):
                 if not self._flowing.is_set():
@@ -166,7 +166,7 @@ class CutProxy:
                 self._write(link, data, target)
                 await target.drain()
         except ConnectionError:
-            pass  # and the other one is told
+            pass  # and the other one is closed
         finally:
             target.close()
 
@@ -190,7 +190,7 @@ class CutProxy:
 
 @asynccontextmanager
 async def a_cut_proxy(server_port: int) -> AsyncIterator[CutProxy]:
-    """A proxy before whatever listens there, on the loop of the test."""
+    """A proxy before a server, on the loop of the test."""
     proxy = CutProxy(server_port)
     await proxy.resume()
     try:

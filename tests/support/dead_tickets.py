@@ -35,7 +35,7 @@ def a_letter(
     redrives: int = 0,
     died_ms: int = DIED_MS,
 ) -> Envelope:
-    """What a worker writes about a ticket that it gave up; ``at`` is where the ticket was on its topic."""
+    """The dead letter of a ticket; ``at`` is the position of the ticket in its topic."""
     body = ticket if isinstance(ticket, bytes) else orjson.dumps(ticket or a_ticket())
     headers = ((REDRIVES, str(redrives).encode()),) if redrives else ()
     record = Record(TOPIC, 0, at, None, body, (*headers, ("trace", b"abc")), died_ms)
@@ -44,7 +44,7 @@ def a_letter(
 
 
 def an_oversized_ticket(body: bytes, *, topic: str = TOPIC, at: int = 0) -> DeadTicket:
-    """One whose dead letter has only the place where the ticket is."""
+    """A ticket whose dead letter has only the position of the ticket."""
     ticket = read(Record(topic, 0, at, None, body, (), DIED_MS))
     death = Death(ticket, "max_retries_exceeded", "ConnectionError", "away", 3, DIED_MS)
     letter = envelope(death, published_at_ms=DIED_MS, group="worker-agents", limit=0)

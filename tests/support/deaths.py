@@ -1,4 +1,4 @@
-"""Tickets that died, and the settings of the lane that buries them."""
+"""Dead tickets, and the settings of their lane."""
 
 import base64
 import random
@@ -15,13 +15,13 @@ NOW_MS = 1_800_000_000_000
 
 
 def settings_of(**changed: object) -> TicketSettings:
-    """The settings of the lane, but for these."""
+    """The settings of the lane, except for these."""
     overrides = {f"tickets.{name}": each for name, each in changed.items()}
     return load(environ={}, overrides=overrides).tickets
 
 
 def a_record(body: bytes | None = None, **changed: Any) -> Record:
-    """A record of the tickets' topic; without a body it has a ticket in it."""
+    """A record of the tickets' topic; without a body it contains a ticket."""
     known: dict[str, Any] = {
         "topic": "execution.tickets",
         "partition": 2,
@@ -38,7 +38,7 @@ def a_ticket_record(**fields: Any) -> Record:
 
 
 def a_death(record: Record | None = None, **changed: Any) -> Death:
-    """The end of the ticket in a record, after three failures."""
+    """The death of the ticket in a record, after three failures."""
     known: dict[str, Any] = {"ticket": read(record or a_ticket_record()), "error": "no such host"}
     known |= {"reason": "max_retries_exceeded"}
     known |= {"error_type": "BuildFailed", "failures": 3, "failed_at_ms": NOW_MS}
@@ -61,7 +61,7 @@ def random_text(count: int) -> str:
 
 
 def envelope(death: Death, *, published_at_ms: int, group: str, limit: int = LIMIT) -> Envelope:
-    """The fullest form of not more than ``limit`` bytes; the last form is made whatever the limit."""
+    """The fullest form of at most ``limit`` bytes; the last form is used for any limit."""
     for made in forms(death, published_at_ms=published_at_ms, group=group):
         if size(made) <= limit:
             break

@@ -1,4 +1,4 @@
-"""What providers under test delivered."""
+"""Mails delivered by providers under test."""
 
 import builtins
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from carteiro.model import InboxMail
 
 
 class Delivered:
-    """Where what a provider delivers is seen at once; the sandbox keeps its mails here, too."""
+    """An inbox that shows deliveries at once; the sandbox keeps its mails here, too."""
 
     def __init__(self) -> None:
         self.mails: list[InboxMail] = []
 
     async def keep(self, mails: Sequence[InboxMail]) -> None:
-        """Take the mails over."""
+        """Store the mails."""
         self.mails.extend(mails)
 
     async def list(self, **_filters: Any) -> builtins.list[InboxMail]:

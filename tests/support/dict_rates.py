@@ -1,4 +1,4 @@
-"""The pace of providers in a plain dict, for tests in which time jumps: they cannot wait for a disk."""
+"""The rate limits of providers in a plain dict, for tests in which time jumps: they cannot wait for a disk."""
 
 from collections.abc import Callable
 

@@ -1,17 +1,17 @@
-"""What providers tell, with every field that does not matter filled in."""
+"""Feedback of providers, with every field that does not matter filled in."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from carteiro.model import BounceKind, EventType, Feedback, MessageId
 
-AT = datetime.fromtimestamp(1_800_000_000, UTC)  # where the clock of a store under test begins
+AT = datetime.fromtimestamp(1_800_000_000, UTC)  # the start of the clock of a store under test
 
 
 def a_feedback(
     message: MessageId, type: EventType = EventType.DELIVERED, **changes: Any
 ) -> Feedback:
-    """A feedback on a message; ``changes`` are fields of `Feedback`."""
+    """Feedback on a message; ``changes`` are fields of `Feedback`."""
     fields: dict[str, Any] = {
         "at": AT,
         "provider": "sandbox",  # as attempts under test are declared with

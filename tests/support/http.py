@@ -1,4 +1,4 @@
-"""Clients of the HTTP API, and what tests look at in its answers."""
+"""Clients of the HTTP API, and checks of its answers."""
 
 import re
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ IN_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 @asynccontextmanager
 async def opened(url: str, **settings: Any) -> AsyncIterator[Carteiro]:
-    """A post office on this store that knows ACME, BRASA and an administrator by their keys."""
+    """An app on this store that knows ACME, BRASA and an administrator by their keys."""
     async with Carteiro.open(url, **settings) as office:
         await office.backend.tenants.ensure([ACME, BRASA])
         await let_in(office, ACME, KEY_OF_ACME)
@@ -34,7 +34,7 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[Carteiro]:
 
 
 async def let_in(post: Carteiro, tenant: TenantId | None, key: str, **options: Any) -> Key:
-    """Let a key speak for a tenant, or for an administrator."""
+    """Add a key for a tenant, or for an administrator."""
     made = await post.backend.keys.add(tenant, key_hash=hash_key(key), hint=key[:5], **options)
     assert isinstance(made, Key)
     return made
@@ -44,7 +44,7 @@ async def let_in(post: Carteiro, tenant: TenantId | None, key: str, **options: A
 async def a_client(
     post: Office, *, key: str | None = KEY_OF_ACME, address: str = "127.0.0.1"
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a post office's API, with its key and its address."""
+    """A client of an app's API, with its key and its address."""
     async with a_client_of(create_api(post), key=key, address=address) as client:
         yield client
 
@@ -76,7 +76,7 @@ async def sent(
 
 
 async def stored(post: Carteiro) -> int:
-    """How many messages there are."""
+    """Number of stored messages."""
     return sum((await post.backend.reading.states()).values())
 
 

@@ -1,4 +1,4 @@
-"""A real Kafka broker, run by the tests: one node, as durable as Kafka is when its process is killed."""
+"""A real Kafka broker, run by the tests: one node, durable when its process is killed."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -20,29 +20,30 @@ from support.pages import REPOSITORY
 from support.services import HOST, PATIENCE, Service, a_folder, free_port, is_listening, made
 
 _COMMAND = REPOSITORY / "tools/kafka/broker"
-_LOG = logging.getLogger(__name__)  # or a client would complain on stderr while the broker is down
+_LOG = logging.getLogger(__name__)  # or a client would log to stderr while the broker is down
 
 
 class Broker:
-    """A broker that listens on a port, whoever started it."""
+    """A broker that listens on a port, started by this or another process."""
 
     def __init__(self, port: int) -> None:
         self.port = port
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where it is, as clients are told."""
+        """Its address for clients."""
         return f"{HOST}:{self.port}"
 
     def admin(self) -> AdminClient:
-        """A client that may do everything; it goes when nobody holds it."""
+        """A client that may do everything; it ends with its last user."""
         return AdminClient({"bootstrap.servers": self.bootstrap_servers}, logger=_LOG)
 
     def is_ready(self) -> bool:
-        """Whether groups can begin: a client that asks too early looks again only after seconds."""
+        """True if groups can start: a client that asks too early retries only after seconds."""
         if not is_listening(self.port):
             return False
-        # Not by an AdminClient: librdkafka 2.16 crashes when it asks for offsets that are not loaded yet.
+        # Not by an AdminClient: librdkafka 2.16 crashes when it asks for offsets that are
+        # not loaded yet.
         nobody = Consumer(
             {"bootstrap.servers": self.bootstrap_servers, "group.id": "nobody"}, logger=_LOG
         )
@@ -57,14 +58,14 @@ class Broker:
     def create_topic(
         self, name: str, *, partitions: int = 1, settings: Mapping[str, str] | None = None
     ) -> None:
-        """Make a topic; where there is one of this name already, it is refused."""
+        """Create a topic; an existing name is refused."""
         admin = self.admin()  # held until the topic is there
         topic = NewTopic(name, partitions, config=dict(settings or {}))
         [created] = admin.create_topics([topic]).values()
         created.result(PATIENCE)
 
     def change_topic(self, name: str, settings: Mapping[str, str]) -> None:
-        """Give a topic other settings."""
+        """Change the settings of a topic."""
         admin = self.admin()
         entries = [
             ConfigEntry(each, said, incremental_operation=AlterConfigOpType.SET)
@@ -75,7 +76,7 @@ class Broker:
         changed.result(PATIENCE)
 
     def new_topic(self, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
-        """The name of a new topic that nobody else has: tests share a broker, so its groups need such names, too."""
+        """A unique name for a topic: tests share a broker, so its groups need such names, too."""
         name = f"topic-{uuid4().hex}"
         self.create_topic(name, partitions=partitions, settings=settings)
         return name
@@ -93,13 +94,13 @@ class KafkaServer(Service, Broker):
         return [str(_COMMAND), str(self.folder), str(self.port), str(self._controller_port)]
 
     def is_ready(self) -> bool:
-        """Whether it takes records."""
+        """True if it takes records."""
         return Broker.is_ready(self)
 
 
 @contextmanager
 def a_kafka() -> Iterator[KafkaServer]:
-    """A running broker; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running broker; without the program the tests are skipped, in CI they fail."""
     made("kafka/made_from")
     with a_folder("kafka", ours=True) as folder:
         server = KafkaServer(folder)

@@ -1,4 +1,4 @@
-"""The ticket lane as processes: a worker and an archive in a folder, with topics, group and database of their own."""
+"""The ticket lane as processes: a worker and an archiver in a folder, with separate topics, group and database."""
 
 import logging
 import re
@@ -43,7 +43,7 @@ commit_every_ms = 20
 
 
 class Lane:
-    """What a test does with it; ``folder`` has its settings, its handlers and the logs of its processes."""
+    """The lane of a test; ``folder`` has its settings, its handlers and the logs of its processes."""
 
     def __init__(self, folder: Path, kafka: Broker, topic: str) -> None:
         self.folder = folder
@@ -54,17 +54,17 @@ class Lane:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """What the docs call servers and topics, and what they are here."""
+        """Names of servers and topics in the docs, and in this test."""
         pages = {page: self.page_of(name) for name, page in PAGES.items()}
         here = self._kafka.bootstrap_servers
         return pages | {"127.0.0.1:9092": here, "execution.tickets": self.topic}
 
     def page_of(self, name: str) -> str:
-        """Where the figures of a process are."""
+        """The metrics page of a process."""
         return f"http://{HOST}:{self._ports[name]}"
 
     def put(self, *tickets: Mapping[str, Any] | bytes) -> None:
-        """Write tickets, or whatever the bytes are, to the topic."""
+        """Write tickets, or any bytes, to the topic."""
         for each in tickets:
             body = each if isinstance(each, bytes) else orjson.dumps(each)
             self._producer.produce(self.topic, body)
@@ -78,7 +78,7 @@ class Lane:
 
     @contextmanager
     def archive(self) -> Iterator[None]:
-        """An archive, with its log in `archive.log`."""
+        """An archiver, with its log in `archive.log`."""
         with self._running("archive", "archive"):
             yield
 
@@ -113,7 +113,7 @@ class Lane:
             self._until_committed(topic, group)
 
     def until_said(self, name: str, pattern: str) -> None:
-        """Wait until something stands on the page of a process."""
+        """Wait until the page of a process has this text."""
         until = monotonic() + PATIENCE_S
         while not re.search(pattern, self._figures(name)):
             assert monotonic() < until, self._figures(name)
@@ -140,7 +140,7 @@ class Lane:
 def _has_committed_all(consumer: Consumer, topic: str) -> bool:
     try:
         return _is_committed(consumer, topic)
-    except KafkaException:  # a topic that was just made has no leader yet
+    except KafkaException:  # a new topic has no leader yet
         return False
 
 
@@ -160,7 +160,7 @@ def _is_committed(consumer: Consumer, topic: str) -> bool:
 
 @contextmanager
 def a_lane(folder: Path, *, dlq_settings: Mapping[str, str] | None = None) -> Iterator[Lane]:
-    """A lane with nothing in it, whose settings are in this folder; with ``dlq_settings`` the DLQ topic is there."""
+    """An empty lane with its settings in this folder; ``dlq_settings`` creates the DLQ topic."""
     kafka, mongo = shared_kafka(), shared_mongo()
     topic = f"tickets-{uuid4().hex}"
     kafka.create_topic(topic, partitions=2)

@@ -1,4 +1,4 @@
-"""A ticket lane in memory: a log, a counter and dead letters, and handlers that do as their tickets say."""
+"""A ticket lane in memory: a log, a counter, dead letters, and handlers that follow their tickets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,13 +14,13 @@ from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
 from support.ticket_log import MemoryCounter, MemoryDeadLetters, MemoryLog
 
-TICKETS = 10  # different ones, that cannot reach something: then their type pauses
+TICKETS = 10  # different ones, whose target is unreachable: then their type pauses
 AT_ONCE = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=1), jitter=0)
 NEVER_AGAIN = RetryPolicy(max_attempts=3, base=timedelta(hours=1), jitter=0)
 
 
 class MemoryLane:
-    """A lane with all its parts, and handlers that are told what to do by the ticket."""
+    """A lane with all its parts; the ticket tells the handler what to do."""
 
     def __init__(
         self, partitions: int = 1, *, retry: RetryPolicy = AT_ONCE, **settings: object
@@ -39,7 +39,7 @@ class MemoryLane:
         self.error: Exception = ConnectionError("away")
         self.metrics = TicketMetrics(["BUILD"])
         self.function: Function = self.handle
-        self.news = 0  # how often there was more or less to alert of
+        self.news = 0  # number of changes to the alerts
         self.watch = Watch(self.metrics, self._count_news)
 
     def _count_news(self) -> None:

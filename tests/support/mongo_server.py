@@ -23,7 +23,7 @@ class MongoServer(Service):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"mongodb://{HOST}:{self.port}/"
 
     def command(self) -> list[str]:
@@ -31,7 +31,7 @@ class MongoServer(Service):
         return [str(made("mongo/mongo")), f"{HOST}:{self.port}", str(self.folder)]
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """True if it answers."""
         if not is_listening(self.port):
             return False
         try:
@@ -42,12 +42,12 @@ class MongoServer(Service):
         return True
 
     def client(self) -> MongoClient[dict[str, Any]]:
-        """Whoever asks for one closes it."""
+        """A client; the caller closes it."""
         return MongoClient(self.url, serverSelectionTimeoutMS=1000, tz_aware=True)
 
     @contextmanager
     def a_database(self) -> Iterator[str]:
-        """The name of a database that nobody else has; it is dropped afterwards."""
+        """A unique database name; the database is dropped afterwards."""
         name = f"test_{uuid4().hex}"
         try:
             yield name
@@ -58,7 +58,7 @@ class MongoServer(Service):
 
 @contextmanager
 def a_mongo() -> Iterator[MongoServer]:
-    """A running server; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running server; without the program the tests are skipped, in CI they fail."""
     made("mongo/made_from")
     with a_folder("mongo", ours=True) as folder:
         server = MongoServer(folder)
@@ -70,7 +70,7 @@ def a_mongo() -> Iterator[MongoServer]:
 
 
 def forget_sockets() -> None:
-    """The driver forgets a socket when it is closed while it connects: found here, not in some other test later."""
+    """The driver forgets a socket that is closed while it connects: found here, not in some other test later."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()

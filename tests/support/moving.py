@@ -1,4 +1,4 @@
-"""A store with something of everything in it, and all that can be read of a store."""
+"""A store with one of everything in it, and a snapshot of a store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -60,7 +60,7 @@ KEY = IdempotencyKey("order-1", "digest-1")
 
 
 async def fill(backend: Backend, clock: StoreClock) -> None:
-    """Put something of everything in, in every state that a message can rest in."""
+    """Store one of everything, in every state that a message can rest in."""
     await _people(backend)
     await _ended(backend, clock)
     await _under_way(backend, clock)
@@ -123,7 +123,7 @@ async def _ended(backend: Backend, clock: StoreClock) -> None:
 
 
 async def _under_way(backend: Backend, clock: StoreClock) -> None:
-    """Attempts whose worker is gone: in doubt, cancelled meanwhile, late with a success, given back."""
+    """Attempts whose worker is gone: in doubt, cancelled meanwhile, late with a success, released."""
     store = backend.store
     await accepted(store, a_message(LOUD))
     slow = await claimed_and_declared(store)
@@ -163,7 +163,7 @@ async def _waiting(backend: Backend, clock: StoreClock) -> None:
 
 
 async def read(backend: Backend) -> dict[str, Any]:
-    """All that the ports tell of a store."""
+    """Everything that the ports return of a store."""
     reading, tenants = backend.reading, [each.id for each in (await backend.tenants.list()).rows]
     found = (await reading.messages(MessageFilter(), limit=1000)).rows
     ids = [each.id for each in found]
@@ -194,7 +194,7 @@ async def read(backend: Backend) -> dict[str, Any]:
 
 
 async def _standings(backend: Backend, kind: KindName) -> list[Standing]:
-    """But for the rounds without a turn: they are told by how many are in the ring, and a claim finds that out."""
+    """Without the rounds since the last turn: they depend on the size of the ring, which a claim finds out."""
     found = await backend.tenants.standings(kind)
     return [replace(each, rounds_without_processing=0, current_priority=0) for each in found]
 
@@ -205,7 +205,7 @@ async def _ids(backend: Backend, **wanted: Any) -> list[MessageId]:
 
 
 async def claim_order(backend: Backend, clock: StoreClock) -> list[tuple[object, ...]]:
-    """What workers get from here on, turn by turn, until a day later: which, how often tried, in doubt or not."""
+    """The jobs that workers get from here on, turn by turn, until a day later: id, attempts, doubt."""
     order: list[tuple[object, ...]] = []
     for wait in (ZERO, timedelta(minutes=1), timedelta(hours=4)):
         clock.advance(wait)

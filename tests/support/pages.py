@@ -1,4 +1,4 @@
-"""The pages that people read, and the blocks of code in them."""
+"""The pages of the docs, and the blocks of code in them."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A fenced block; ``line`` is where its code starts, ``follows`` whether it stands right behind the one before."""
+    """A fenced block; ``line`` is where its code starts, ``follows`` if it is right behind the one before."""
 
     language: str
     code: str
@@ -28,7 +28,7 @@ def pages() -> list[str]:
 
 
 def text_of(page: str) -> str:
-    """What stands on a page."""
+    """The text of a page."""
     return (REPOSITORY / page).read_text("utf-8")
 
 
@@ -44,7 +44,7 @@ def blocks_of(page: str) -> Iterator[Block]:
 
 
 def runnable(page: str, *languages: str) -> Iterator[tuple[Block, str | None]]:
-    """The blocks of a page in these languages, each with the text block right behind it: what it prints."""
+    """The blocks of a page in these languages, each with its output: the text block right behind it."""
     blocks = list(blocks_of(page))
     for block, after in zip_longest(blocks, blocks[1:]):
         if block.language in languages:

@@ -27,7 +27,7 @@ max_client_conn = 200
 
 
 class PgBouncer(Service):
-    """The pooler; all users of the server that it is to know are named."""
+    """The pooler; all users of the server that it may know are named."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PgBouncer(Service):
         (folder / "users").write_text("".join(f'"{user}" ""\n' for user in users), "utf-8")
 
     def url(self, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
-        """Where a database of the server is, for a client that goes through the pooler."""
+        """The address of a database, for a client that goes through the pooler."""
         return f"postgresql://{user}@{HOST}:{self.port}/{database}"
 
     def command(self) -> list[str]:
@@ -58,7 +58,7 @@ class PgBouncer(Service):
         return [program("pgbouncer"), "--quiet", str(self._file)]
 
     def is_ready(self) -> bool:
-        """Whether it answers itself, be the server there or not."""
+        """True if it answers itself, with or without the server."""
         try:
             psycopg.connect(self.url("pgbouncer"), autocommit=True).close()
         except psycopg.OperationalError:
@@ -74,7 +74,7 @@ class PgBouncer(Service):
 def a_pgbouncer(
     server: PostgresServer, *, pool_size: int = 10, users: Sequence[str] = (SUPERUSER,)
 ) -> Iterator[PgBouncer]:
-    """A running pooler before a server without passwords; where there is none to run, as for the server."""
+    """A running pooler before a server without passwords; a missing program is handled as for the server."""
     program("pgbouncer")
     with a_folder("pgbouncer") as folder:
         pooler = PgBouncer(folder, server, pool_size=pool_size, users=users)

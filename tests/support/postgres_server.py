@@ -34,19 +34,20 @@ _SETTINGS = {
     "max_prepared_transactions": "10",  # some set-ups allow them
     "shared_buffers": "64MB",  # a template and its newest copies
     "max_wal_size": "256MB",
-    # On, as it should be, but it never comes: while it looks into a template, nobody can copy it.
+    # On, as it should be, but it never runs: while it reads a template, no process can copy
+    # it.
     "autovacuum_naptime": "1d",
 }
 
 
 class SqlRefused(Exception):
-    """The server or psql did not like it; the text is theirs."""
+    """The server or psql refused it; the text is theirs."""
 
 
 class PostgresServer(Service):
     """The server, its superuser and its databases."""
 
-    ended_by = signal.SIGINT  # SIGTERM would wait until all clients have gone
+    ended_by = signal.SIGINT  # SIGTERM would wait until all clients have disconnected
 
     def __init__(
         self, folder: Path, *, password: str = "", settings: Mapping[str, str] | None = None
@@ -58,17 +59,18 @@ class PostgresServer(Service):
         self._kept: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def url(self, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
-        """Where a database is, for a client who is this user."""
+        """The address of a database, for a client who is this user."""
         password = f":{self._password}" if self._password else ""
         return f"postgresql://{user}{password}@{HOST}:{self.port}/{database}"
 
     # --- the server
 
     def initialize(self) -> None:
-        """Make the folder that it keeps everything in."""
+        """Create its data folder."""
         command = [_program("initdb"), f"--pgdata={self._data}", f"--username={SUPERUSER}"]
         command += ["--no-sync", "--encoding=UTF8", "--locale=C", *self._authentication()]
-        # Most servers sort as people do: what leans on the order of bytes must say so in its SQL.
+        # Most servers sort as people do: SQL that depends on the order of bytes must say
+        # so.
         command += ["--locale-provider=icu", "--icu-locale=en-US"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **as_owner(self.folder))
 
@@ -78,7 +80,7 @@ class PostgresServer(Service):
         return [_program("postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
 
     def is_ready(self) -> bool:
-        """Whether it takes queries: after a kill it reads its log first."""
+        """True if it takes queries: after a kill it reads its log first."""
         try:
             psycopg.connect(self.url()).close()
         except psycopg.OperationalError:
@@ -86,7 +88,7 @@ class PostgresServer(Service):
         return True
 
     def stop(self) -> None:
-        """End it in good order, whoever is connected."""
+        """Stop it in good order, with clients connected."""
         self._forget()
         super().stop()
 
@@ -94,7 +96,7 @@ class PostgresServer(Service):
         """Kill all of its processes at once: none of them can write anything more."""
         self._forget()
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED)  # it makes no more children, and buries none
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)  # it makes no more children, and reaps none
         _kill(_children(self.pid))
         super().kill()
 
@@ -103,14 +105,14 @@ class PostgresServer(Service):
     def create_database(
         self, name: str, *, template: str = "template1", owner: str = SUPERUSER
     ) -> None:
-        """Make a database, as a copy of another.
+        """Create a database, as a copy of another.
 
-        By way of the log, as is usual: a copy of files takes as long in memory, twice as long on disk.
+        Through the log, as is usual: a copy of files takes as long in memory, twice as long on disk.
         """
         self._execute("CREATE DATABASE {} TEMPLATE {} OWNER {}", name, template, owner)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database, whoever is connected to it; if there is none, nothing happens."""
+        """Drop a database, with clients connected; a missing one is ignored."""
         # DROP looks whether they have gone, and if not, again after a tenth of a second.
         for _ in range(int(PATIENCE / 0.002)):
             if not self._disconnect_all(name):
@@ -119,7 +121,7 @@ class PostgresServer(Service):
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     def template(self, migrate: Migrate, *, owner: str = SUPERUSER) -> str:
-        """The database that this has migrated, to make others from; it is made when it is first asked for."""
+        """The database that this has migrated, as a template for others; created on first use."""
         if (migrate, owner) not in self._templates:
             name = f"template_{uuid4().hex}"
             self._make_role(owner)
@@ -134,7 +136,7 @@ class PostgresServer(Service):
     def a_database(
         self, migrate: Migrate | None = None, *, owner: str = SUPERUSER
     ) -> Iterator[str]:
-        """The URL of an empty database of its own, for its owner, migrated by this; it is dropped afterwards."""
+        """The URL of a separate, empty database for its owner, migrated by this; it is dropped afterwards."""
         name = f"test_{uuid4().hex}"
         template = self.template(migrate, owner=owner) if migrate else "template1"
         self.create_database(name, template=template, owner=owner)
@@ -149,7 +151,7 @@ class PostgresServer(Service):
             self._execute("CREATE ROLE {} LOGIN CREATEROLE", name)
 
     def psql(self, sql: str, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
-        """What psql prints, without decoration; what is refused ends it and raises `SqlRefused`."""
+        """The output of psql, without decoration; a refusal ends it and raises `SqlRefused`."""
         command = [_program("psql"), "--no-psqlrc", "--quiet", "--no-align", "--tuples-only"]
         command += ["--set=ON_ERROR_STOP=1", "--dbname", self.url(database, user=user)]
         ran = subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
@@ -181,7 +183,7 @@ class PostgresServer(Service):
         return ended.rowcount
 
     def _superuser(self) -> "psycopg.Connection[tuple[Any, ...]]":
-        """A connection that is kept: to make one costs a fifth of making a database."""
+        """A connection that is kept: a new one costs a fifth of a new database."""
         if self._kept is None or self._kept.closed:
             self._kept = psycopg.connect(self.url(), autocommit=True)
         return self._kept
@@ -196,7 +198,7 @@ class PostgresServer(Service):
 def a_postgres(
     *, password: str = "", settings: Mapping[str, str] | None = None
 ) -> Iterator[PostgresServer]:
-    """A running server; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running server; without the program the tests are skipped, in CI they fail."""
     _program("postgres")
     with a_folder("postgres") as folder:
         server = PostgresServer(folder, password=password, settings=settings)
@@ -220,7 +222,7 @@ def _program(name: str) -> str:
 
 @cache
 def _programs() -> Path:
-    """The folder of the newest PostgreSQL: Debian keeps several beside each other, none of them on PATH."""
+    """The folder of the newest PostgreSQL: Debian installs several in parallel, none of them on PATH."""
     folders = [*Path("/usr/lib/postgresql").glob("*/bin")]
     folders += [Path(found).parent for found in [shutil.which("postgres")] if found]
     newest = max(folders, key=_version, default=None)
@@ -243,7 +245,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _kill(pids: list[int]) -> None:
-    """Return when they are dead; their pids may last longer, as long as nobody asks how they ended."""
+    """Return when they are dead; their pids may last longer, until their parent reaps them."""
     descriptors = [os.pidfd_open(pid) for pid in pids]
     for descriptor in descriptors:
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)

@@ -7,16 +7,16 @@ from support.services import program
 
 
 class RulesRefused(Exception):
-    """Rules that Prometheus would not load, or that do not do what their test says; the text is promtool's."""
+    """Rules that Prometheus would not load, or that fail their unit test; the text is promtool's."""
 
 
 def check_rules(*files: Path) -> str:
-    """Have rules read; what promtool says."""
+    """Check rules; the output of promtool."""
     return _run("check", "rules", *files)
 
 
 def run_rule_tests(*files: Path) -> str:
-    """Run unit tests of rules; what promtool says."""
+    """Run unit tests of rules; the output of promtool."""
     return _run("test", "rules", *files)
 
 

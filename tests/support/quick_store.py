@@ -1,4 +1,4 @@
-"""A SQLite store for tests: the schema is made once a process, and nothing waits for the disk."""
+"""A SQLite store for tests: the schema is created once a process, and nothing waits for the disk."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing

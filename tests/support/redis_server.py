@@ -1,4 +1,4 @@
-"""A real Redis server, run by the tests: as durable as one in production that is used as a queue."""
+"""A real Redis server, run by the tests: as durable as a queue in production."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ _SETTINGS = {
 
 
 class RedisServer(Service):
-    """The server, and copies of what it keeps."""
+    """The server, and copies of its data."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(folder)
@@ -29,7 +29,7 @@ class RedisServer(Service):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"redis://{HOST}:{self.port}/0"
 
     def command(self) -> list[str]:
@@ -39,7 +39,7 @@ class RedisServer(Service):
         return [program("redis-server"), *options]
 
     def is_ready(self) -> bool:
-        """Whether it answers: first it reads what it kept."""
+        """True if it answers: first it reads its data."""
         try:
             with redis.Redis.from_url(self.url) as client:
                 return bool(client.ping())
@@ -47,24 +47,24 @@ class RedisServer(Service):
             return False
 
     def start(self, *, empty: bool = False) -> None:
-        """Have it answer, with what it kept, or without."""
+        """Start it, with its data or empty."""
         if empty:
             shutil.rmtree(self._kept)
         super().start()
 
     def back_up(self) -> Path:
-        """Copy what it has kept so far."""
+        """Copy its current data."""
         copy = self.folder / f"backup-{uuid4().hex}"
         self._copy(self._kept, copy)
         return copy
 
     def restore(self, copy: Path) -> None:
-        """Put a copy in the place of what it kept; it must not be running."""
+        """Replace its data by a copy; it must not be running."""
         shutil.rmtree(self._kept)
         self._copy(copy, self._kept)
 
     def flush(self) -> None:
-        """Take everything from it."""
+        """Delete all its data."""
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
 
@@ -73,13 +73,13 @@ class RedisServer(Service):
         return self.folder / "appendonlydir"
 
     def _copy(self, source: Path, target: Path) -> None:
-        # Not by shutil: the copy is to be the server's own.
+        # Not by shutil: the copy must belong to the server.
         subprocess.run(["cp", "-R", source, target], check=True, **as_owner(self.folder))
 
 
 @contextmanager
 def a_redis(*, settings: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
-    """A running server; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running server; without the program the tests are skipped, in CI they fail."""
     program("redis-server")
     with a_folder("redis") as folder:
         server = RedisServer(folder, settings=settings)

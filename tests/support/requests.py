@@ -1,4 +1,4 @@
-"""Changes that were requested by SQL, as a process applies them."""
+"""Changes requested by SQL, as a process applies them."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -16,12 +16,12 @@ def requests_of(backend: Backend) -> TableQueue:
 
 
 def a_minute(failed: int, max_retries: int) -> timedelta | None:
-    """The wait after each failure but the last."""
+    """The delay after each failure but the last."""
     return None if failed > max_retries else RETRY
 
 
 async def applied(backend: Backend, *, limit: int = 100) -> int:
-    """How many changes one round applied or dropped."""
+    """The number of changes that one round applied or dropped."""
     return (await requests_of(backend).apply(a_minute, limit=limit)).count
 
 
@@ -32,7 +32,7 @@ async def apply_everything(backend: Backend) -> None:
 
 
 async def row_of(backend: Backend, identity: UUID) -> StoredMessage:
-    """What the ledger has of a row."""
+    """The ledger row of a table queue row."""
     row = await backend.reading.message(MessageId(str(identity)))
     assert row is not None
     return row

@@ -1,4 +1,4 @@
-"""The twin of Resend as a process of its own: it outlives those who call it, however they end."""
+"""The twin of Resend as a separate process: it outlives its callers, however they end."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ _PATIENCE_S = 30.0
 
 @contextmanager
 def running_twin() -> Iterator[tuple[str, str]]:
-    """Where it listens, and the key that it knows."""
+    """Its address, and its valid key."""
     key = f"re_{uuid4().hex}"
     started = subprocess.Popen(
         [sys.executable, str(Path(resend_twin.__file__))],
@@ -37,6 +37,6 @@ def running_twin() -> Iterator[tuple[str, str]]:
 
 
 def delivered_by(url: str) -> list[Delivery]:
-    """What the twin delivered so far."""
+    """Deliveries of the twin so far."""
     answer = httpx.get(f"{url}/twin/deliveries", timeout=_PATIENCE_S)
     return [Delivery(**each) for each in answer.json()]

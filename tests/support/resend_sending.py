@@ -1,4 +1,4 @@
-"""What tests send through the resend provider, and how they reach the twin that plays it."""
+"""Mails for the resend provider, and access to the twin of Resend."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ async def a_provider(twin: ResendTwin, **changes: Any) -> AsyncIterator[ResendPr
 async def an_account(
     *acts: Act | None, options: dict[str, Any] | None = None, **facts: Any
 ) -> AsyncIterator[tuple[ResendTwin, ResendProvider]]:
-    """A twin that plays ``acts``, one a mail, and the provider that talks to it."""
+    """A twin that plays ``acts``, one a mail, and the provider that calls it."""
     async with serving(ResendTwin(**facts)) as twin, a_provider(twin, **options or {}) as provider:
         twin.acts.extend(acts)
         yield twin, provider
@@ -40,5 +40,5 @@ def again(parcel: Parcel, **changes: Any) -> Parcel:
 
 
 def key_of(message: MessageId, revision: int = 1) -> str:
-    """The key that Resend knows a message by."""
+    """The idempotency key of a message at Resend."""
     return f"{message}:{revision}"

@@ -1,9 +1,9 @@
-"""Resend's REST API on loopback: what it checks, answers and remembers, and how it can misbehave.
+"""Resend's REST API on loopback: its checks, answers and memory, and its possible failures.
 
 Written from its documentation: the errors by name and status, idempotency keys that are kept for a day
-and compared with what was asked, limits told in headers. Run as a program it prints its port, takes the
-key from its environment (``RESEND_API_KEY``), and ends with its input; ``GET /twin/deliveries`` tells what
-it delivered.
+and compared with the request, limits in headers. Run as a program it prints its port, takes the
+key from its environment (``RESEND_API_KEY``), and ends with its input; ``GET /twin/deliveries`` lists its
+deliveries.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"(?:[^<>]*<)?[^@\s<>]+@([^@\s<>]+\.[^@\s<>]+)>?")
 _TAG = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
 _REASONS = {200: "OK", 400: "Bad Request", 429: "Too Many Requests", 500: "Internal Server Error"}
 
-# Every error that is documented: its status, and words like those that go with it.
+# Every documented error: its status, and a text like the one that goes with it.
 ERRORS: Mapping[str, tuple[int, str]] = {
     "invalid_idempotency_key": (400, "The key must be between 1-256 chars."),
     "validation_error": (400, "We found an error with one or more fields in the request."),
@@ -56,11 +56,11 @@ ERRORS: Mapping[str, tuple[int, str]] = {
 }
 
 
-# --- how it can misbehave -----------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------
 
 
 class Say(NamedTuple):
-    """Answer this error; ``accepts``: although the mail was taken."""
+    """Answer this error; ``accepts``: although the mail was accepted."""
 
     name: str
     accepts: bool = False
@@ -77,17 +77,17 @@ class SayRaw(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """Close the connection without an answer; ``accepts``: after the mail was taken."""
+    """Close the connection without an answer; ``accepts``: after the mail was accepted."""
 
     accepts: bool = False
 
 
 class DropUnread(NamedTuple):
-    """Close the connection when the headers have come, without a look at the body."""
+    """Close the connection after the headers, before the body is read."""
 
 
 class Stall(NamedTuple):
-    """Never answer; ``accepts``: although the mail was taken. Until it is given up the key is in progress."""
+    """Never answer; ``accepts``: although the mail was accepted. Until the client gives up the key is in progress."""
 
     accepts: bool = False
 
@@ -105,7 +105,7 @@ class Request(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A mail that was taken."""
+    """An accepted mail."""
 
     id: str
     key: str
@@ -122,12 +122,12 @@ class _Refusal(Exception):
         super().__init__(name)
 
 
-# --- what it knows ------------------------------------------------------------------------------
+# --- state --------------------------------------------------------------------------------------
 
 
 @dataclass
 class ResendTwin:
-    """An account: its key, the domains that it may send from, its limits, and what it delivered."""
+    """An account: its key, its domains, its limits, and its deliveries."""
 
     api_key: str = field(default_factory=lambda: f"re_{uuid4().hex}")
     domains: frozenset[str] = frozenset({"example.com"})
@@ -150,20 +150,20 @@ class ResendTwin:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def per_key(self) -> Counter[str]:
-        """How often each key was delivered."""
+        """Number of deliveries of each key."""
         return Counter(each.key for each in self.deliveries)
 
     def act(self) -> Act | None:
-        """How to misbehave over the next mail, if at all."""
+        """The failure to play at the next mail, if any."""
         return self.acts.popleft() if self.acts else None
 
     async def heard(self, count: int) -> None:
-        """Wait until so many requests have come whole."""
+        """Wait until this many whole requests have come."""
         async with self._heard:
             await self._heard.wait_for(lambda: len(self.requests) >= count)
 
@@ -174,10 +174,10 @@ class ResendTwin:
                 self.requests.append(request)
                 self._heard.notify_all()
 
-    # --- what it checks
+    # --- checks
 
     def check_caller(self, request: Request) -> None:
-        """Whether it is one of the account's, and not too often."""
+        """Check the key and the rate limit."""
         given = request.headers.get("authorization", "")
         if not given.startswith("Bearer "):
             raise _Refusal("missing_api_key")
@@ -185,7 +185,7 @@ class ResendTwin:
             raise _Refusal("invalid_api_key")
 
     def limit_headers(self) -> list[tuple[str, str]]:
-        """Count a request against the limit of a second, and tell what is left."""
+        """Count a request against the limit of a second, and return what is left."""
         if self.per_second is None:
             return []
         now = self.clock()
@@ -222,7 +222,7 @@ class ResendTwin:
         return identity
 
     def judged(self, body: bytes) -> dict[str, Any]:
-        """The mail, if there is nothing against it."""
+        """The mail, if it is valid."""
         letter = _object(body)
         for name in ("from", "to", "subject"):
             if not letter.get(name):
@@ -255,7 +255,7 @@ class ResendTwin:
         self._in_progress.add(key)
 
     def end(self, key: str) -> None:
-        """It is no longer."""
+        """The call of this key has ended."""
         self._in_progress.discard(key)
 
 
@@ -293,13 +293,13 @@ def _check_attachments(files: Iterable[Mapping[str, str]]) -> None:
             raise _Refusal("invalid_attachment") from None
 
 
-# --- what it says -------------------------------------------------------------------------------
+# --- answers ------------------------------------------------------------------------------------
 
 
 async def _served(
     twin: ResendTwin, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Answer what comes over one connection, until either side is done with it."""
+    """Answer the requests of one connection, until either side closes."""
     while request := await _read(twin, reader):
         await twin.note(request)
         answer = await _answer(twin, request, reader)
@@ -326,7 +326,7 @@ async def _read(twin: ResendTwin, reader: asyncio.StreamReader) -> Request | Non
 
 
 async def _answer(twin: ResendTwin, request: Request, reader: asyncio.StreamReader) -> bytes | None:
-    """What is said to a request; None: nothing, and the connection is closed."""
+    """The answer to a request; None: nothing, and the connection is closed."""
     if not request.headers.get("user-agent"):
         return _written(403, b"error code: 1010")
     if request.path == "/twin/deliveries":
@@ -415,7 +415,7 @@ def _written(status: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) 
 
 @asynccontextmanager
 async def serving(twin: ResendTwin) -> AsyncIterator[ResendTwin]:
-    """The twin, listening; what is still under way at the end is cut off."""
+    """The twin, listening; open requests are cut off at the end."""
     talking: set[asyncio.Task[None]] = set()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -443,7 +443,7 @@ async def serving(twin: ResendTwin) -> AsyncIterator[ResendTwin]:
 
 
 async def _main() -> None:
-    # It is kept busy: what it was asked is not remembered, only what it delivered.
+    # It is kept busy: requests are not remembered, only deliveries.
     twin = ResendTwin(api_key=os.environ["RESEND_API_KEY"], remembers_requests=False)
     async with serving(twin):
         os.write(1, f"{twin.port}\n".encode())

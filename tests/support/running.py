@@ -1,4 +1,4 @@
-"""A command as a real process: what it announces, its log, its end."""
+"""A command as a real process: its announcement, its log, its end."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ UNFINISHED = {State.ENQUEUED, State.RECEIVED, State.SENT_ATTEMPT, State.RETRY_SC
 
 @dataclass
 class Running:
-    """A process of ours, and what it announced."""
+    """A process of ours, and its announcement."""
 
     process: Process
     announced: str = ""
@@ -33,17 +33,17 @@ class Running:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address that it listens on."""
         return self._found(r"listens on (\S+)")
 
     @property
     def key(self) -> str:
-        """The API key that it showed."""
+        """The API key that it printed."""
         return self._found(r"^\s+(ck_\S+)$")
 
     @property
     def keys(self) -> list[str]:
-        """All that it showed: the API key, then the admin token."""
+        """All printed keys: the API key, then the admin token."""
         return re.findall(r"^\s+(c[ak]_\S+)$", self.announced, re.MULTILINE)
 
     @property
@@ -52,7 +52,7 @@ class Running:
         return shlex.split(self._found(r"^\s+(curl .*)$"))
 
     def client(self) -> httpx.AsyncClient:
-        """A client with the key that it showed."""
+        """A client with the printed key."""
         return httpx.AsyncClient(base_url=self.address, headers={"X-API-Key": self.key})
 
     async def logged(self, event: str) -> None:
@@ -76,7 +76,7 @@ class Running:
 
 @asynccontextmanager
 async def started(folder: Path, *arguments: str, **settings: str) -> AsyncIterator[Running]:
-    """A command in this folder, with these settings; killed if it is still there at the end."""
+    """A command in this folder, with these settings; killed if it is still running at the end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "carteiro.cli", *arguments),
         cwd=folder,
@@ -100,7 +100,7 @@ async def started(folder: Path, *arguments: str, **settings: str) -> AsyncIterat
 async def up(
     folder: Path, *flags: str, command: str = "up", **settings: str
 ) -> AsyncIterator[Running]:
-    """``carteiro up`` on a file in this folder and a free port, when it has said where."""
+    """``carteiro up`` on a file in this folder and a free port, once it has printed its address."""
     async with started(folder, command, "--port", "0", *flags, **settings) as running:
         running.announced = await asyncio.wait_for(_announcement(running.process), PATIENCE_S)
         yield running
@@ -126,12 +126,12 @@ async def _follow_log(running: Running) -> None:
 
 
 async def status_of(client: httpx.AsyncClient, message: str) -> str:
-    """Where the API says that the message is."""
+    """The status of the message in the API."""
     return str((await client.get(f"/v1/emails/{message}")).json()["status"])
 
 
 async def final_status_of(client: httpx.AsyncClient, message: str) -> str:
-    """Where the message rests, once it is finished."""
+    """The final status of the message."""
     async with asyncio.timeout(PATIENCE_S):
         while (status := await status_of(client, message)) in UNFINISHED:
             await asyncio.sleep(0.01)

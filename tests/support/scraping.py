@@ -30,5 +30,5 @@ class Page:
 
 
 async def scraped(metrics: Metrics) -> Page:
-    """What a scrape finds."""
+    """The page of a scrape."""
     return Page((await metrics.exposition()).decode())

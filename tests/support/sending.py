@@ -1,4 +1,4 @@
-"""What tests send through a provider, and what becomes of it on its way along the path."""
+"""Mails for a provider, and their outcomes."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ async def sent(
     limit: timedelta = LONG,
     handover: Handover | None = None,
 ) -> Outcome:
-    """What becomes of a parcel on its way along the path, within the limit of a call."""
+    """The outcome of a parcel, within the timeout of a call."""
     kind = Kind(
         name=EMAIL,
         provider=provider.name,
@@ -48,12 +48,12 @@ async def sent(
 
 
 def failure_of(outcome: Outcome) -> Failure:
-    """What went wrong."""
+    """The failure of an outcome."""
     assert isinstance(outcome, Rejected | Deferred | NotMade | Unknown), outcome
     return outcome.failure
 
 
 def id_of(outcome: Outcome) -> str:
-    """The provider's id of a mail that it took."""
+    """The provider's id of an accepted mail."""
     assert isinstance(outcome, Taken), outcome
     return outcome.provider_id

@@ -1,4 +1,4 @@
-"""What the servers have in common that tests start: a free port of loopback, a folder, no rights, and a sure end."""
+"""Common parts of the test servers: a free loopback port, a folder, no rights, and a certain end."""
 
 import os
 import pwd
@@ -26,7 +26,7 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 1 << 30  # bytes that must be free in memory before a server is kept there
 _PORTS = range(20_000, 32_768)  # below those that the system gives to clients
 
-# Reads from us, and nothing ever comes: it wakes up when we are gone, or is ended by us before.
+# Reads from us, and nothing ever comes: it wakes up when we are gone, or we end it before.
 _WATCHMAN = """
 read -r _
 kill -s "$2" "$1"
@@ -39,7 +39,7 @@ rm -rf "$3"
 
 
 class Service(ABC):
-    """A server of the tests' own; ``start``, ``stop`` and ``kill`` as often as needed, its port and folder stay.
+    """A test server; ``start``, ``stop`` and ``kill`` as often as needed, its port and folder stay.
 
     When the tests themselves are killed, a watchman ends it and removes its folder.
     """
@@ -54,11 +54,11 @@ class Service(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What is run, in the foreground."""
+        """The command to run, in the foreground."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """True if it answers."""
 
     @property
     def pid(self) -> int:
@@ -67,7 +67,7 @@ class Service(ABC):
         return self._process.pid
 
     def start(self) -> None:
-        """Have it answer."""
+        """Start it, and wait until it answers."""
         assert self._process is None, "it is running"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -86,7 +86,7 @@ class Service(ABC):
         self._wait_for_answer(self._process)
 
     def stop(self) -> None:
-        """End it in good order, whoever is connected."""
+        """Stop it in good order, with clients connected."""
         self._end(self.ended_by)
 
     def kill(self) -> None:
@@ -120,7 +120,7 @@ class Service(ABC):
 
 
 def program(name: str) -> str:
-    """Where a program is; where it is missing the test is skipped, in CI it fails."""
+    """The path of a program; if it is missing the test is skipped, in CI it fails."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     return missing(name) if _WITHOUT_SERVERS or not found else found
 
@@ -134,7 +134,7 @@ def missing(what: str) -> NoReturn:
 
 
 def made(path: str) -> Path:
-    """Where something is that ``tools/services`` made; where it is missing, as for a program."""
+    """The path of something that ``tools/services`` made; if it is missing, as for a program."""
     found = _MADE / path
     return missing(path) if _WITHOUT_SERVERS or not found.exists() else found
 
@@ -143,7 +143,7 @@ def made(path: str) -> Path:
 def a_folder(name: str, *, ours: bool = False) -> Iterator[Path]:
     """A folder for a server, in memory where there is room: a busy disk makes every fsync a long one.
 
-    A server that lies in this repository needs one that is ``ours``: nobody else may be allowed to read it there.
+    A server inside this repository needs one that is ``ours``: no other user may be allowed to read it there.
     """
     is_roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
     place = _MEMORY if is_roomy else None
@@ -155,7 +155,7 @@ def a_folder(name: str, *, ours: bool = False) -> Iterator[Path]:
 
 
 def as_owner(folder: Path) -> dict[str, Any]:
-    """How `subprocess` is told to run something in this folder, as the one whose it is."""
+    """Options for `subprocess` to run something in this folder, as its owner."""
     if os.getuid() != 0:
         return {"cwd": folder}
     owner = folder.stat()
@@ -163,7 +163,7 @@ def as_owner(folder: Path) -> dict[str, Any]:
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody takes connections there."""
+    """True if the port takes connections."""
     try:
         with closing(socket.create_connection((HOST, port), PATIENCE)):
             return True
@@ -172,8 +172,8 @@ def is_listening(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no client is given while its server is down."""
-    chance = random.SystemRandom()  # tests that run beside each other are seeded alike
+    """A free port that the system gives to no client while its server is down."""
+    chance = random.SystemRandom()  # parallel tests have the same seed
     for port in chance.sample(_PORTS, 100):
         try:
             with closing(socket.create_server((HOST, port))):

@@ -13,7 +13,7 @@ from carteiro.cli.server import http_server
 
 @asynccontextmanager
 async def served(post: Carteiro) -> AsyncIterator[int]:
-    """The API of a post office on a real socket, as the command line serves it; its port."""
+    """The API of an app on a real socket, as the command line serves it; its port."""
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
         part = http_server(
             create_api(post),

@@ -1,4 +1,4 @@
-"""How tests reach the twin of SES through the provider."""
+"""Access to the twin of SES through the provider."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from support.ses_twin import ACCOUNT, KEY_ID, REGION, SECRET, Act, Answer, SesTw
 
 
 def options_for(url: str, **changes: Any) -> SesOptions:
-    """How the twin there is reached; ``changes`` are fields of `SesOptions`."""
+    """The options for this twin; ``changes`` are fields of `SesOptions`."""
     fields: dict[str, Any] = {
         "region": REGION,
         "endpoint_url": url,
@@ -24,7 +24,7 @@ def options_for(url: str, **changes: Any) -> SesOptions:
 
 @asynccontextmanager
 async def a_provider(url: str, **changes: Any) -> AsyncIterator[SesProvider]:
-    """The provider for the twin there; ``changes`` are fields of `SesOptions`."""
+    """The provider for this twin; ``changes`` are fields of `SesOptions`."""
     provider = SesProvider(options_for(url, **changes))
     try:
         yield provider

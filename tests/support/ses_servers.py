@@ -1,4 +1,4 @@
-"""SES as a process of its own: our twin, and moto's, which nobody here has written."""
+"""SES as a separate process: our twin, and moto's, which is independent of us."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ _TAKEN = "taken.jsonl"
 
 
 def taken_by_ses(folder: Path) -> list[tuple[str, int]]:
-    """What a twin took that keeps it in this folder: each message, and when (milliseconds)."""
+    """The messages accepted by a twin with this folder, each with its time (milliseconds)."""
     file = folder / _TAKEN
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     taken = [json.loads(line) for line in lines]
@@ -33,11 +33,11 @@ def secret_file(folder: Path) -> Path:
 class _HttpService(Service):
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"http://{HOST}:{self.port}"
 
     def is_ready(self) -> bool:
-        """Whether it takes connections."""
+        """True if it takes connections."""
         try:
             socket.create_connection((HOST, self.port), 1).close()
         except OSError:
@@ -46,7 +46,7 @@ class _HttpService(Service):
 
 
 class TwinProcess(_HttpService):
-    """The twin; what it takes is told by `taken_by_ses`."""
+    """The twin; `taken_by_ses` has its accepted messages."""
 
     def command(self) -> list[str]:
         """The twin in the foreground."""

@@ -1,8 +1,8 @@
-"""SES on a real socket, as far as it is used here: REST and JSON as its API version 2 speaks them.
+"""SES on a real socket, as far as it is used here: REST and JSON of its API version 2.
 
-It does what is right, or what a test tells it: refuse, throttle, stall, break off, answer 500 to what
-it took. Run by itself it says its port and ends with its input, or has a port given to it and ends
-when it is told to; what it takes it may append to a file.
+It works, or fails as a test says: refuse, throttle, stall, break off, answer 500 to an accepted
+mail. Run by itself it prints its port and ends with its input, or gets a port and ends
+by a signal; it may append accepted mails to a file.
 """
 
 import argparse
@@ -44,14 +44,14 @@ ACCOUNT: Mapping[str, Any] = {
     "SendingEnabled": True,
 }
 
-# --- what it may do instead of what is right --------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------
 
 Stage: TypeAlias = Literal["head", "body"]  # its head has come, or the whole request
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer with this error; ``accepts``: although the mail was taken."""
+    """Answer with this error; ``accepts``: although the mail was accepted."""
 
     name: str
     status: int = 400
@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Say:
-    """Answer just these bytes, and close the connection; a whole request was taken by then."""
+    """Answer just these bytes, and close the connection; a whole request was accepted by then."""
 
     text: bytes
     at: Stage = "body"
@@ -70,14 +70,14 @@ class Say:
 
 @dataclass(frozen=True)
 class Drop:
-    """Close the connection at this stage; a whole request was taken by then."""
+    """Close the connection at this stage; a whole request was accepted by then."""
 
     at: Stage
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Say nothing more, and read nothing more, until the client gives up; a whole request was taken by then."""
+    """Write and read nothing more, until the client gives up; a whole request was accepted by then."""
 
     at: Stage
 
@@ -87,7 +87,7 @@ Act: TypeAlias = Answer | Say | Drop | Stall
 
 @dataclass(frozen=True)
 class Mail:
-    """What was taken, and for whom."""
+    """An accepted mail, and its recipients."""
 
     id: str
     sender: str
@@ -114,7 +114,7 @@ class _Request:
 
 
 class SesTwin:
-    """Counts its connections and calls, and keeps what it took; ``plays`` are for the calls to come, one each."""
+    """Counts its connections and calls, and keeps accepted mails; ``plays`` are for the next calls, one each."""
 
     def __init__(self, *plays: Act, account: Mapping[str, Any] | Answer = ACCOUNT) -> None:
         self.plays = list(plays)
@@ -122,7 +122,7 @@ class SesTwin:
         self.configuration_sets: set[str] = set()
         self.paused: set[str] = set()  # of them
         self.identities = {"example.com"}
-        self.forbidden: set[str] = set()  # kinds of things that may not be looked at
+        self.forbidden: set[str] = set()  # kinds of things without permission to read
         self.unverified: set[str] = set()  # senders
         self.port = 0
         self.connections = 0
@@ -136,29 +136,29 @@ class SesTwin:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"http://{HOST}:{self.port}"
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something is so; whatever the twin does, it looks again."""
+        """Wait until a condition holds; it is checked after each action of the twin."""
         async with asyncio.timeout(10):
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
 
     async def hang_up(self) -> None:
-        """End every connection from this side, and wait until the clients have, too."""
+        """Close every connection from this side, and wait until the clients have, too."""
         for writer in self._writers:
             writer.write_eof()
         await self.until(lambda: self.closed == self.connections)
 
     async def end(self) -> None:
-        """Wait until all clients have closed; those that were kept waiting are let go."""
+        """Wait until all clients have closed; stalled ones are released."""
         self._over.set()
         await self.until(lambda: self.closed == self.connections)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one client's requests, until either has enough."""
+        """Answer one client's requests, until either side closes."""
         self.connections += 1
         self._writers.add(writer)
         try:
@@ -196,7 +196,7 @@ class SesTwin:
         await writer.drain()
 
     def _looked_up(self, request: _Request) -> bytes:
-        """A configuration set or an identity, if it is there."""
+        """A configuration set or an identity, if it exists."""
         kind, _, name = unquote(request.path).removeprefix(_KEPT).partition("/")
         known = {"configuration-sets": self.configuration_sets, "identities": self.identities}
         if request.method != "GET" or kind not in known:
@@ -243,13 +243,13 @@ class SesTwin:
         elif isinstance(act, Drop):
             writer.transport.abort()
         elif act.at == "head":
-            await self._over.wait()  # without a look at what comes
+            await self._over.wait()  # without reading the body
         else:
             await reader.read()  # until the client closes
         raise _Hangs
 
     def _judged(self, body: bytes) -> Mail | Answer:
-        """The mail, or why SES would not take it."""
+        """The mail, or the reason of the refusal."""
         try:
             asked = json.loads(body)
             raw = base64.b64decode(asked["Content"]["Raw"]["Data"], validate=True)
@@ -279,7 +279,7 @@ def _head(text: bytes) -> _Request:
 
 
 def _unsigned(request: _Request) -> Answer | None:
-    """What is wrong with the signature's form, if anything."""
+    """The fault in the form of the signature, if any."""
     given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     if given is None or "x-amz-date" not in given["signed"].split(";"):
         return Answer("MissingAuthenticationTokenException", 403, "Missing Authentication Token")

@@ -1,4 +1,4 @@
-"""A store set-up under test: how it is opened, and what it can do beyond the ports."""
+"""A store set-up under test: its opening, and its abilities beyond the ports."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -33,10 +33,10 @@ from support.shared_servers import redis_databases, shared_postgres, shared_redi
 
 _made: set[str] = set()  # databases
 _numbers: dict[Path, int] = {}  # of databases in Redis, by the folder that they belong to
-_PATIENCE = timedelta(seconds=20)  # a busy machine is no server that went away
+_PATIENCE = timedelta(seconds=20)  # a busy machine is not a failed server
 DEAD_LETTER_TTL = timedelta(days=7)
 
-# What a set-up opens costs milliseconds: enough examples to find things, few enough to run often.
+# Opening a set-up costs milliseconds: enough examples to find bugs, few enough to run often.
 PROPERTY = settings(max_examples=20, deadline=None)
 
 Opened: TypeAlias = AbstractAsyncContextManager[Backend]
@@ -48,8 +48,8 @@ class SetUp:
 
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
-    in_files: bool = False  # whether all of it is in the folder: it can be copied, and shrinks
-    drops: Callable[[Path], None] = lambda _: None  # what is not in the folder
+    in_files: bool = False  # True if all of it is in the folder: it can be copied, and shrinks
+    drops: Callable[[Path], None] = lambda _: None  # removes what is not in the folder
 
     @asynccontextmanager
     async def opened(
@@ -66,19 +66,19 @@ class SetUp:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a set-up keeps its store: it can be opened again, and twice at once."""
+    """The location of a set-up's store: it can be opened again, and twice at once."""
 
     set_up: SetUp
     folder: Path
     clock: StoreClock
 
     def opened(self) -> Opened:
-        """The store that is kept here."""
+        """The store at this location."""
         return self.set_up.opens(self.folder, self.clock, Fairness())
 
 
 def on_model(_folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
-    """The model that every store is compared with: only the ports of the path, and what reads it."""
+    """The model that every store is compared with: only the ports of the path, and their readers."""
     return open_model(clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL)
 
 
@@ -97,14 +97,14 @@ def _sqlite_options(clock: StoreClock, fairness: Fairness) -> SqliteOptions:
 async def on_postgres(
     folder: Path, clock: StoreClock, fairness: Fairness
 ) -> AsyncIterator[Backend]:
-    """A store in a database of its own, named after the folder."""
+    """A store in a separate database, named after the folder."""
     options = _postgres_options(clock, fairness)
     async with open_postgres(postgres_url(folder), options) as backend:
         yield backend
 
 
 def postgres_url(folder: Path) -> str:
-    """The database that belongs to the folder, made when it is first asked for."""
+    """The database that belongs to the folder, created on first use."""
     server, name = shared_postgres(), _database(folder)
     if name not in _made:
         server.create_database(name, template=server.template(migrate))
@@ -120,7 +120,7 @@ def _postgres_options(clock: StoreClock, fairness: Fairness) -> PostgresOptions:
 
 
 def drop_postgres(folder: Path) -> None:
-    """Remove what `on_postgres` made."""
+    """Drop the database of `on_postgres`."""
     shared_postgres().drop_database(_database(folder))
 
 
@@ -128,7 +128,7 @@ def drop_postgres(folder: Path) -> None:
 async def on_redis_and_sqlite(
     folder: Path, clock: StoreClock, fairness: Fairness
 ) -> AsyncIterator[Backend]:
-    """A ledger in one file, and a queue in a database of its own."""
+    """A ledger in one file, and a queue in a separate database."""
     ledger = open_sqlite_ledger(sqlite_file(folder), _sqlite_options(clock, fairness))
     async with _paired(ledger, _redis(folder, clock, fairness)) as backend:
         yield backend
@@ -138,14 +138,14 @@ async def on_redis_and_sqlite(
 async def on_redis_and_postgres(
     folder: Path, clock: StoreClock, fairness: Fairness
 ) -> AsyncIterator[Backend]:
-    """A ledger in a database of its own, and a queue in another server's."""
+    """A ledger in a separate database, and a queue in another server's."""
     ledger = open_postgres_ledger(postgres_url(folder), _postgres_options(clock, fairness))
     async with _paired(ledger, _redis(folder, clock, fairness)) as backend:
         yield backend
 
 
 def drop_redis_and_postgres(folder: Path) -> None:
-    """Remove what `on_redis_and_postgres` made."""
+    """Drop the databases of `on_redis_and_postgres`."""
     drop_redis(folder)
     drop_postgres(folder)
 
@@ -156,7 +156,7 @@ async def _paired(
 ) -> AsyncIterator[Backend]:
     async with open_paired(ledger, queue) as pair:
         relay = Relay(pair.ledger, pair.queue, pair.found, term=timedelta(0))
-        await relay.put_all()  # as whoever leads begins
+        await relay.put_all()  # as a new leader does
         yield pair.backend
 
 

@@ -1,4 +1,4 @@
-"""One server of each kind for all tests of a process, started when it is first asked for.
+"""One server of each kind for all tests of a process, started on first use.
 
 A broker is for all processes of a run: it is the only one that takes seconds and much memory.
 """
@@ -14,7 +14,7 @@ from support.mongo_server import MongoServer, a_mongo
 from support.postgres_server import PostgresServer, a_postgres
 from support.redis_server import RedisServer, a_redis
 
-redis_databases = list(range(1, 1000))  # that nobody uses; whoever takes one puts it back, empty
+redis_databases = list(range(1, 1000))  # unused ones; a test that takes one puts it back, empty
 
 _running = ExitStack()
 atexit.register(_running.close)
@@ -22,29 +22,29 @@ atexit.register(_running.close)
 
 @cache
 def shared_postgres() -> PostgresServer:
-    """The server that tests make databases of their own in."""
+    """The server in which each test has its own database."""
     return _running.enter_context(a_postgres())
 
 
 @cache
 def shared_redis() -> RedisServer:
-    """The server that tests have databases of their own in."""
+    """The server in which each test has its own database."""
     return _running.enter_context(a_redis(settings={"databases": "1000"}))
 
 
 @cache
 def shared_kafka() -> Broker:
-    """The broker that tests have topics and groups of their own in; a test that stops one starts its own."""
+    """The broker in which each test has its own topics and groups; a test that stops one starts its own."""
     return Broker(_running.enter_context(shared_port("kafka", a_kafka)))
 
 
 @cache
 def shared_mongo() -> MongoServer:
-    """The server that tests have databases of their own in."""
+    """The server in which each test has its own database."""
     return _running.enter_context(a_mongo())
 
 
 @cache
 def shared_alertmanager() -> AlertmanagerServer:
-    """The server that tests send alerts to that no other test sends."""
+    """The server to which each test sends its own alerts."""
     return _running.enter_context(an_alertmanager())

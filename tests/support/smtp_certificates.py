@@ -1,4 +1,4 @@
-"""Certificates that are made when a test needs them, by an authority that nobody else knows."""
+"""Certificates made on demand by a private authority."""
 
 import ssl
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import trustme
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates; whoever trusts ``ca_file`` trusts them."""
+    """Signs certificates; a client that trusts ``ca_file`` trusts them."""
 
     ca: trustme.CA
     ca_file: str
 
     def context(self, name: str = "127.0.0.1") -> ssl.SSLContext:
-        """What a server needs that wants to be known by this name."""
+        """The TLS context of a server with this name."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.ca.issue_cert(name).configure_cert(context)
         return context

@@ -1,4 +1,4 @@
-"""A real mail server, Exim, run by the tests: on ports of loopback, in a folder of its own, without any rights."""
+"""A real mail server, Exim, run by the tests: on loopback ports, in a separate folder, without any rights."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ plain:
 
 
 class Mta(Service):
-    """The server, with a port for those who ask for encryption and one for those who begin with it."""
+    """The server, with a port for STARTTLS and one for implicit TLS."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -100,7 +100,7 @@ class Mta(Service):
         return [program("exim4"), "-C", str(self._file), "-bdf"]
 
     def is_ready(self) -> bool:
-        """Whether it greets."""
+        """True if it sends its greeting."""
         try:
             with closing(socket.create_connection((HOST, self.port), timeout=_PATIENCE)) as caller:
                 return caller.recv(3) == b"220"
@@ -108,19 +108,19 @@ class Mta(Service):
             return False
 
     async def mails(self, message: MessageId, *, count: int = 1) -> list[bytes]:
-        """What was delivered of a message, once so many are there: mail is taken first and delivered then."""
+        """The delivered mails of a message, once there are this many: mail is accepted first and delivered later."""
         async with asyncio.timeout(_PATIENCE):
             while len(found := self.delivered(message)) < count:
                 await asyncio.sleep(0.02)
         return found
 
     def delivered(self, message: MessageId) -> list[bytes]:
-        """What was delivered of a message so far, a mail for each recipient."""
+        """The delivered mails of a message so far, one for each recipient."""
         mails = [path.read_bytes() for path in (self.folder / "mail").glob("new/*")]
         return [mail for mail in mails if f"\nMessage-ID: <{message}.".encode() in mail]
 
     def log(self) -> str:
-        """What it wrote down of all this."""
+        """Its log."""
         return (self.folder / "mainlog").read_text("utf-8")
 
     @property
@@ -130,7 +130,7 @@ class Mta(Service):
 
 @contextmanager
 def an_mta() -> Iterator[Mta]:
-    """A running mail server; where there is none to run, the tests are skipped, in CI they fail."""
+    """A running mail server; without the program the tests are skipped, in CI they fail."""
     program("exim4")
     with a_folder("mta") as folder:
         mta = Mta(folder)

@@ -1,4 +1,4 @@
-"""What tests send through the smtp provider, and how they reach the server that plays."""
+"""Mails for the smtp provider, and access to the server that plays."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from support.working import a_parcel
 
 
 def options_for(server: SmtpServer, **changes: Any) -> SmtpOptions:
-    """How this server is reached, without encryption; ``changes`` are fields of `SmtpOptions`."""
+    """Options for this server, without encryption; ``changes`` are fields of `SmtpOptions`."""
     fields: dict[str, Any] = {"tls": Tls.NONE, "default_from": SENDER, "hello_name": "here.test"}
     return SmtpOptions(HOST, server.port, **(fields | changes))
 
@@ -39,13 +39,13 @@ async def a_relay(
     implicit: SSLContext | None = None,
     **options: Any,
 ) -> AsyncIterator[tuple[SmtpServer, SmtpProvider]]:
-    """A server that plays, and the provider that talks to it; ``options`` are fields of `SmtpOptions`."""
+    """A server that plays, and the provider that calls it; ``options`` are fields of `SmtpOptions`."""
     played = an_smtp_server(plays, extensions=extensions, starttls=starttls, implicit=implicit)
     async with played as server, a_provider(server, **options) as provider:
         yield server, provider
 
 
 def a_large_mail() -> Parcel:
-    """A mail of more bytes than sockets hold on their way."""
+    """A mail of more bytes than the socket buffers hold."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     return a_parcel(email.model_copy(update={"text": "0123456789abcde\n" * 1_000_000}))

@@ -1,4 +1,4 @@
-"""An SMTP server on a real socket that does as a test tells it, at any stage: well, badly, or not at all."""
+"""An SMTP server on a real socket that works or fails at any stage, as a test says."""
 
 import asyncio
 import base64
@@ -14,43 +14,43 @@ USER, PASSWORD = "ana", "geheim-5e1f"
 EXTENSIONS = ("PIPELINING", "SIZE 2000000", "8BITMIME", "SMTPUTF8")
 
 
-# --- what it may do instead of what is right --------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Say:
-    """Answer just this, line ends and all; nothing in it: not even a line."""
+    """Answer just this, line ends included; empty: not even a line."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Say this, if anything, and close the connection."""
+    """Send this, if anything, and close the connection."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Say nothing more, and read nothing more, until the client gives up."""
+    """Write and read nothing more, until the client gives up."""
 
 
 @dataclass(frozen=True)
 class SayLate:
-    """Answer this when the test lets it, whoever still listens."""
+    """Answer this when the test says so, with or without a listener."""
 
     text: str
     at: asyncio.Event
 
 
 Act = Say | Drop | Stall | SayLate
-Plays = Mapping[str, "Act | list[Act]"]  # by stage: each time, or time by time and then as is right
+Plays = Mapping[str, "Act | list[Act]"]  # by stage: each time, or one by one and then as is right
 
 
 @dataclass
 class Envelope:
-    """What a client said before the mail."""
+    """The commands of a client before the mail."""
 
     sender: str
     recipients: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class _Hangs(Exception):
 
 
 class SmtpServer:
-    """Counts its connections, keeps what it took, and remembers every command.
+    """Counts its connections, keeps accepted mails, and remembers every command.
 
     The stages: greeting, EHLO, STARTTLS, TLS, AUTH, MAIL, RCPT, ``RCPT address``, DATA, body (as the
     first bytes of it came), dot, RSET, NOOP, QUIT.
@@ -95,23 +95,23 @@ class SmtpServer:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def said(self, verb: str) -> int:
-        """How often a client said this command."""
+        """Number of times that a client sent this command."""
         return sum(command.upper().startswith(verb) for command in self.commands)
 
     def say_unasked(self, text: str) -> None:
-        """Say something to every client that is connected."""
+        """Send something to every connected client."""
         for writer in self._writers:
             writer.write(text.encode())
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something is so; whatever the server does, it looks again."""
+        """Wait until a condition holds; it is checked after each action of the server."""
         async with asyncio.timeout(10):
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talk to one client, until either has enough."""
+        """Talk to one client, until either side closes."""
         self.connections += 1
         self._writers.add(writer)
         talk = _Talk(self, reader, writer)
@@ -127,7 +127,7 @@ class SmtpServer:
             self.changed.set()
 
     def act(self, stage: str) -> Act | None:
-        """What is to be done at this stage instead of what is right."""
+        """The failure to play at this stage, if any."""
         act = self.plays.get(stage)
         if isinstance(act, list):
             return act.pop(0) if act else None
@@ -232,7 +232,7 @@ class _Talk:
         number = len(self.server.mails) + 1
         act = self.server.act("dot")
         is_refused = isinstance(act, Say | Drop) and act.text.startswith(("4", "5"))
-        if envelope is not None and not is_refused:  # taken, whatever it says then
+        if envelope is not None and not is_refused:  # accepted, with any answer
             envelope.content = taken
             self.server.on_mail(envelope)
             self.server.changed.set()
@@ -248,7 +248,7 @@ class _Talk:
     # --- answering
 
     async def answer(self, stage: str, right: str) -> str:
-        """Say what is right, or play; what was said."""
+        """Answer correctly, or play; the answer."""
         played = await self.played(stage)
         if played is not None:
             return played
@@ -289,7 +289,7 @@ class _Talk:
 async def serving(
     server: SmtpServer, *, implicit: ssl.SSLContext | None = None
 ) -> AsyncIterator[SmtpServer]:
-    """The server, listening on a port of its own until the block ends."""
+    """The server, listening on a separate port until the block ends."""
     listener = await asyncio.start_server(server.serve, HOST, 0, ssl=implicit)
     server.port = listener.sockets[0].getsockname()[1]
     try:
@@ -308,7 +308,7 @@ async def an_smtp_server(
     starttls: ssl.SSLContext | None = None,
     implicit: ssl.SSLContext | None = None,
 ) -> AsyncIterator[SmtpServer]:
-    """A server that plays; with ``starttls`` it offers that, with ``implicit`` it is encrypted from the start."""
+    """A server that plays; ``starttls`` offers that, ``implicit`` encrypts from the start."""
     if starttls is not None:
         extensions = (*extensions, "STARTTLS")
     async with serving(

@@ -1,4 +1,4 @@
-"""Amazon SNS as tests play it: with a key and a certificate of its own, made at run time."""
+"""Amazon SNS as tests play it: with its own key and certificate, made at run time."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ _NOTIFICATION = ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Ty
 
 
 class SnsTwin:
-    """Signs messages, and is where certificates and confirmations are fetched."""
+    """Signs messages, and serves certificates and confirmations."""
 
     def __init__(self, *, valid_for: timedelta = timedelta(days=1)) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -29,7 +29,7 @@ class SnsTwin:
         self.is_away = False
 
     async def fetch(self, url: str) -> bytes:
-        """What is at SNS; nothing else can be had."""
+        """A document of SNS; no other can be fetched."""
         self.fetched.append(url)
         if self.is_away:
             raise OSError("away")
@@ -40,7 +40,7 @@ class SnsTwin:
         raise NotThere("not found")
 
     def notification(self, event: object, **changes: Any) -> dict[str, Any]:
-        """A signed notification of an event; what is changed is changed after it was signed."""
+        """A signed notification of an event; changes are made after it was signed."""
         told = {"Type": "Notification", "Message": orjson.dumps(event).decode()}
         return self.signed(told) | changes
 
@@ -55,7 +55,7 @@ class SnsTwin:
         return self.signed(told) | changes
 
     def signed(self, told: dict[str, Any]) -> dict[str, Any]:
-        """The message with what SNS adds to it."""
+        """The message with the fields that SNS adds."""
         message = {
             "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
             "TopicArn": TOPIC,

@@ -67,29 +67,29 @@ async def claim(
     lease: timedelta = LEASE,
     claim_id: ClaimId | None = None,
 ) -> Claimed:
-    """Claim as a worker with so many free slots does."""
+    """Claim as a worker with this many free slots does."""
     return await store.claim(
         claim_id=claim_id or a_claim_id(), kinds=kinds, limit=limit, lease=lease
     )
 
 
 async def claimed(store: Store, **options: Any) -> list[LeasedJob]:
-    """The jobs that a claim gets; ``options`` are those of `claim`."""
+    """The claimed jobs; ``options`` are those of `claim`."""
     return (await claim(store, **options)).jobs
 
 
 async def claimed_ids(store: Store, **options: Any) -> list[MessageId]:
-    """The messages whose jobs a claim gets, in claim order."""
+    """The messages of the claimed jobs, in claim order."""
     return [job.lease.job for job in await claimed(store, **options)]
 
 
 async def claimed_tenants(store: Store, **options: Any) -> list[str]:
-    """The tenants that a claim serves, job by job."""
+    """The tenants of the claimed jobs, job by job."""
     return [job.tenant for job in await claimed(store, **options)]
 
 
 async def claimed_alone(store: Store, **options: Any) -> LeasedJob:
-    """The one job that there is to be claimed."""
+    """The only job that can be claimed."""
     [job] = await claimed(store, **options)
     return job
 
@@ -102,7 +102,7 @@ async def declare(
     events: tuple[Event, ...] | None = None,
     provider: str = "sandbox",
 ) -> Begun | Refused:
-    """Declare an attempt with the events of the stages before it; what is open is in doubt."""
+    """Declare an attempt with the events of the stages before it; an open one is in doubt."""
     if events is None:
         events = (*((IN_DOUBT,) if job.open_attempt else ()), RECEIVED, VALIDATED)
     start = Start(job.lease, provider, hold, open_attempt=job.open_attempt, events=events)
@@ -113,7 +113,7 @@ async def declare(
 async def claimed_and_declared(
     store: Store, *, provider: str = "sandbox", **options: Any
 ) -> LeasedJob:
-    """The one job that there is, with its attempt begun."""
+    """The only job, with its attempt begun."""
     job = await claimed_alone(store, **options)
     answer = await declare(store, job, provider=provider)
     assert isinstance(answer, Begun), answer
@@ -130,7 +130,7 @@ async def settled(
     in_doubt: int = 0,
     attempted: bool = False,
 ) -> Settled | Late:
-    """Settle one job; what declares its attempts and is sent or retried had one, so it is declared here."""
+    """Settle one job; a kind that declares its attempts and is sent or retried is declared here first."""
     if job.kind == EMAIL and not isinstance(verdict, Dead):
         await declare(store, job)
     end = End(
@@ -146,7 +146,7 @@ async def settled(
 
 
 async def attempted(store: Store, verdict: Verdict, **options: Any) -> LeasedJob:
-    """Claim the one job that there is, declare its attempt and settle it so."""
+    """Claim the only job, declare its attempt and settle it so."""
     job = await claimed_and_declared(store, **options)
     answer = await settled(store, job, verdict)
     assert isinstance(answer, Settled), answer
@@ -154,7 +154,7 @@ async def attempted(store: Store, verdict: Verdict, **options: Any) -> LeasedJob
 
 
 async def everything_about(backend: Backend, message: MessageId) -> tuple[object, ...]:
-    """All that can be read of a message: equal before and after means that nothing was written."""
+    """All readable data of a message: equal before and after means that nothing was written."""
     return (
         await backend.reading.message(message),
         await backend.reading.events(message),
@@ -174,7 +174,7 @@ async def added_key(
     tenant: TenantId | None = ACME,
     expires_in: timedelta | None = None,
 ) -> Key:
-    """Let a key speak for a tenant that has room for it."""
+    """Add a key to a tenant that has room for it."""
     answer = await backend.keys.add(
         tenant, key_hash=hash_key(key), hint=key[:2], expires_in=expires_in
     )
@@ -183,6 +183,6 @@ async def added_key(
 
 
 async def key_holder(backend: Backend, key: str) -> TenantId | None:
-    """The tenant that a live key speaks for."""
+    """The tenant of a live key."""
     found = await backend.keys.holder(hash_key(key))
     return None if found is None else found.tenant

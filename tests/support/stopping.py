@@ -1,4 +1,4 @@
-"""A process that stands still: it holds its connections and says nothing."""
+"""A stopped process: it holds its connections and sends nothing."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """Stop a child of ours with all its threads, and have it go on at the end."""
+    """Stop a child of ours with all its threads, and continue it at the end."""
     os.kill(pid, signal.SIGSTOP)
     os.waitid(os.P_PID, pid, os.WSTOPPED)  # its threads go on for a moment after the signal
     try:

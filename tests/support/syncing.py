@@ -1,4 +1,4 @@
-"""Which files and folders this process waited for until they were on the disk, in order."""
+"""The files and folders that this process has synced, in order."""
 
 import os
 from collections.abc import Iterator
@@ -24,5 +24,5 @@ def watched_syncs() -> Iterator[list[int]]:
 
 
 def inodes(*paths: Path) -> list[int]:
-    """What `watched_syncs` tells of these."""
+    """The entries of `watched_syncs` for these."""
     return [path.stat().st_ino for path in paths]

@@ -1,4 +1,4 @@
-"""An application that speaks SQL, and the database that it shares with a post office."""
+"""An application that speaks SQL, and the database that it shares with an app."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,14 +20,14 @@ WORDS = '{"user_data": {"full_name": "Ana"}}'
 
 @contextmanager
 def a_shared_database() -> Iterator[str]:
-    """The URL of a database with the schema and nothing in it."""
+    """The URL of a database with only the schema."""
     with shared_postgres().a_database(migrate) as url:
         yield url
 
 
 @asynccontextmanager
 async def an_office(url: str, *tenants: str) -> AsyncIterator[Carteiro]:
-    """A post office on the database, whose tenants all have the template."""
+    """An app on the database, whose tenants all have the template."""
     async with Carteiro.open(url, retention={"bodies_ms": 0}) as post:
         names = [TenantId(each) for each in tenants or ("default",)]
         await post.backend.tenants.ensure(names)
@@ -49,23 +49,23 @@ class Application:
         self.connection = connection
 
     def rows(self, sql: str, *parameters: object) -> list[dict[str, Any]]:
-        """What a statement returns, if it returns anything."""
+        """The rows of a statement, if it returns any."""
         cursor = self.connection.execute(sql, parameters or None)
         return cursor.fetchall() if cursor.description else []
 
     def value(self, sql: str, *parameters: object) -> Any:
-        """The one value that a statement returns."""
+        """The one value of a statement."""
         [row] = self.rows(sql, *parameters)
         [value] = row.values()
         return value
 
     def listen(self) -> None:
-        """Hear what processes tell each other."""
+        """Receive the notifications between processes."""
         channel = self.value("SELECT channel FROM carteiro.wake_channel")
         self.connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
 
     def enqueue(self, to: str = "ana@example.com", *, user: UUID | None = None) -> UUID:
-        """Put an e-mail in by the function."""
+        """Enqueue an e-mail by the function."""
         sql = "SELECT enqueue_email(%s, %s, %s, %s::jsonb)"
         made: UUID = self.value(sql, user or uuid4(), TEMPLATE, to, WORDS)
         return made
@@ -76,7 +76,7 @@ class Application:
         return row
 
     def update(self, identity: UUID, assignment: str) -> int:
-        """Update a row; how many were updated."""
+        """Update a row; the number of updated rows."""
         sql = f"UPDATE email_queue SET {assignment} WHERE id = %s"
         return self.connection.execute(sql, (identity,)).rowcount
 

@@ -21,7 +21,7 @@ async def defined(
 
 
 def summary_of(template: Template) -> TemplateSummary:
-    """What lists show of a template."""
+    """The fields of a template in lists."""
     return TemplateSummary(
         tenant=template.tenant,
         type=template.type,

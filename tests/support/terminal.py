@@ -1,4 +1,4 @@
-"""A person who follows a page: pastes its commands, one after the other, and copies ids from what is printed."""
+"""A reader who follows a page: pastes its commands in order, and copies ids from the output."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from support.pages import Block, runnable
 from support.running import PATIENCE_S
 
 LANGUAGES = ("sh", "py")
-ADDRESS = "http://127.0.0.1:8025"  # as the pages have it
+ADDRESS = "http://127.0.0.1:8025"  # as in the pages
 
 _PROGRAM = 'exec {python} -m carteiro.cli "$@"\n'
 _CHANGE_THE_LOG = {"up", "api", "worker", "process"}  # of the process that they run in
@@ -38,7 +38,7 @@ LEFT_OUT = "..."
 
 @dataclass(frozen=True)
 class Answered:
-    """What a command said, and how it ended."""
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -47,12 +47,12 @@ class Answered:
 
 @dataclass
 class Terminal:
-    """Runs what stands in the ``sh`` and ``py`` blocks of a page, in this folder; ``words`` are its shell variables.
+    """Runs the ``sh`` and ``py`` blocks of a page, in this folder; ``words`` are its shell variables.
 
-    ``$ID`` is the first id that was printed last. A command that needs no shell runs in this process.
-    Those that ``fails`` names end with that exit code, all others with 0. People are slow: what
-    servers do between two commands is waited for by ``meanwhile``. ``places`` are names on the pages of what
-    has other names here.
+    ``$ID`` is the first id of the last output. A command that needs no shell runs in this process.
+    Those that ``fails`` names end with that exit code, all others with 0. People are slow: ``meanwhile``
+    waits for the servers between two commands. ``places`` are names on the pages of things
+    that have other names here.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class Terminal:
         program.chmod(0o755)
 
     def follow(self, page: str) -> None:
-        """Run every block of a page; each command must end well, and print what the page says."""
+        """Run every block of a page; each command must succeed, and print what the page shows."""
         for block, printed in runnable(page, *LANGUAGES):
             self.paste(block, printed, page=page)
 
@@ -163,7 +163,7 @@ def _runs_here(command: str) -> bool:
 
 
 def assert_printed(said: str, expected: str, *, where: str) -> None:
-    """The page shows what was printed, but for ids, times and the width of columns; ... stands for lines left out."""
+    """Compare the output with the page, without ids, times and column widths; ... stands for omitted lines."""
     lines = [_masked(line) for line in said.splitlines()]
     parts = _parts([_masked(line) for line in expected.splitlines()])
     place = 0
@@ -177,7 +177,7 @@ def assert_printed(said: str, expected: str, *, where: str) -> None:
 
 
 def _parts(shown: list[str]) -> list[list[str]]:
-    """What stands between the lines that are left out; at either end there may be nothing."""
+    """The text between the omitted lines; at either end there may be nothing."""
     parts: list[list[str]] = [[]]
     for line in shown:
         if line == LEFT_OUT:

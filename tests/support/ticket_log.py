@@ -18,7 +18,7 @@ TOPIC = "execution.tickets"
 
 
 class MemoryLog:
-    """A topic whose partitions come and go as the test says; what was committed outlives a worker."""
+    """A topic whose partitions come and go as the test says; commits outlive a worker."""
 
     def __init__(self, partitions: int = 1) -> None:
         self.records: dict[Part, list[Record]] = {(TOPIC, each): [] for each in range(partitions)}
@@ -42,7 +42,7 @@ class MemoryLog:
         headers: Headers = (),
         **fields: Any,
     ) -> Record:
-        """Write a ticket, or whatever ``body`` is, at the end of a partition."""
+        """Write a ticket, or any ``body``, at the end of a partition."""
         records = self.records[TOPIC, partition]
         ticket = {"ticket_id": id, "task_type": type, **fields}
         written = orjson.dumps(ticket) if body is None else body
@@ -63,7 +63,7 @@ class MemoryLog:
         await self.revoke(*self._places)
 
     async def give(self, *parts: Part) -> None:
-        """The worker has these from now on, with what was committed of them."""
+        """Assign these to the worker, with their commits."""
         assert self._keeper is not None
         given = []
         for part in parts:
@@ -82,7 +82,7 @@ class MemoryLog:
         self._drop(parts)
 
     async def lose(self, *parts: Part) -> None:
-        """Another has them already."""
+        """They were reassigned already."""
         assert self._keeper is not None
         self._drop(parts)
         await self._keeper.lost(parts)
@@ -93,20 +93,18 @@ class MemoryLog:
         self._news.set()
 
     def pause(self, parts: Sequence[Part]) -> None:
-        """Bring none of these."""
         self.paused |= set(parts)
 
     def resume(self, parts: Sequence[Part]) -> None:
-        """Bring them again."""
         self.paused -= set(parts)
         self._news.set()
 
     def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
-        """Where they end."""
+        """Their end offsets."""
         return {part: len(self.records[part]) for part in parts}
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
-        """Store them, unless told not to."""
+        """Store them, unless the test says otherwise."""
         is_refused = self.refuses_commits
         if not is_refused:
             for each in commits:
@@ -116,7 +114,7 @@ class MemoryLog:
 
     @property
     def committed(self) -> int:
-        """How far the first partition is."""
+        """The committed offset of the first partition."""
         commit = self.commits.get((TOPIC, 0))
         return commit.offset if commit else 0
 
@@ -140,7 +138,7 @@ class MemoryLog:
 
 
 class MemoryCounter:
-    """Counts as Redis would; while it is ``away`` it knows nothing, and keeps nothing."""
+    """Counts as Redis would; while it is ``away`` it has no data, and keeps none."""
 
     def __init__(self) -> None:
         self.failures: dict[TicketId, int] = defaultdict(int)
@@ -150,7 +148,7 @@ class MemoryCounter:
         self.questions = 0
 
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
-        """What is known of each."""
+        """The counted failures of each."""
         self.questions += 1
         if self.away:
             return [TicketStanding(0, "") for _ in ids]
@@ -171,17 +169,17 @@ class MemoryCounter:
             self.ended_at[id] = place
 
     async def keep_error(self, id: TicketId, error: LastError) -> None:
-        """Remember it."""
+        """Store it."""
         if not self.away:
             self.errors[id] = error
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
-        """What is remembered of each."""
+        """The stored error of each."""
         return [None if self.away else self.errors.get(id) for id in ids]
 
 
 class MemoryDeadLetters:
-    """Keeps dead letters in a list; ``fails`` makes the next so many publications fail."""
+    """Keeps dead letters in a list; ``fails`` is the number of next publications that fail."""
 
     def __init__(self) -> None:
         self.deaths: list[Death] = []
@@ -210,5 +208,5 @@ class MemoryDeadLetters:
 
     @property
     def reasons(self) -> Mapping[TicketId, str]:
-        """Why each died."""
+        """The reason of each death."""
         return {each.ticket.id: each.reason for each in self.deaths}

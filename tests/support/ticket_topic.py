@@ -1,4 +1,4 @@
-"""A topic of tickets at a real broker, with a group of its own: what is put there, and what is committed."""
+"""A topic of tickets at a real broker, with its own group: its records, and its commits."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ class TicketTopic:
 
     @property
     def options(self) -> dict[str, object]:
-        """What a client of it is told."""
+        """The options of its clients."""
         return {"bootstrap.servers": self.broker.bootstrap_servers, "log_level": "0", **QUICK}
 
     def put(self, *tickets: dict[str, Any], partition: int = 0) -> None:
@@ -56,17 +56,17 @@ class TicketTopic:
     def put_bytes(
         self, *values: bytes | None, key: bytes | None = None, partition: int = 0
     ) -> None:
-        """Write whatever it is."""
+        """Write any bytes."""
         for each in values:
             self._write(key, each, partition)
         self._have_written()
 
     def committed(self) -> list[int]:
-        """How far each partition is; -1001 where nothing was ever committed."""
+        """The committed offset of each partition; -1001 where nothing was ever committed."""
         return [each.offset for each in self._committed()]
 
     def notes(self) -> list[Noted | None]:
-        """What the last commit of each partition noted."""
+        """The notes of the last commit of each partition."""
         return [read_notes(each.metadata or "") for each in self._committed()]
 
     def dead(self) -> list[Any]:
@@ -74,7 +74,7 @@ class TicketTopic:
         return records_of(self.broker.bootstrap_servers, self.dlq)
 
     async def until_committed(self, *offsets: int) -> None:
-        """Wait until the partitions are so far."""
+        """Wait until the partitions are committed up to there."""
         await until(lambda: self.committed() == [*offsets], every_s=0.05)
 
     def _write(self, key: bytes | None, value: bytes | None, partition: int) -> None:

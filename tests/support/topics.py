@@ -1,4 +1,4 @@
-"""Topics, as a test looks into them; and brokers in memory, for what needs no real one."""
+"""Topics, as a test reads them; and brokers in memory, for tests that need no real one."""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _LOG = logging.getLogger(__name__)  # or the clients would write to stderr thems
 
 
 def records_of(bootstrap_servers: str, topic: str) -> list[Record]:
-    """All that a topic holds, partition by partition."""
+    """All records of a topic, partition by partition."""
     options = {"bootstrap.servers": bootstrap_servers, "group.id": "a test", "log_level": 0}
     options |= {
         "enable.auto.commit": False,
@@ -44,7 +44,7 @@ def _of_partition(consumer: Consumer, topic: str, number: int) -> Iterator[Recor
         at = record.offset + 1
 
 
-def _record(found: Any) -> Record:  # the library says of nothing that it is there
+def _record(found: Any) -> Record:  # the library has no types for it
     headers = tuple(found.headers() or ())
     place = (found.topic(), found.partition(), found.offset())
     return Record(*place, found.key(), found.value(), headers)
@@ -52,7 +52,7 @@ def _record(found: Any) -> Record:  # the library says of nothing that it is the
 
 @contextmanager
 def a_mock_broker() -> Iterator[str]:
-    """A broker that the client library plays, on a port of loopback; it takes any topic, and forgets all."""
+    """A broker that the client library plays, on a loopback port; it takes any topic, and forgets all."""
     options = {"bootstrap.servers": "replaced", "test.mock.num.brokers": 1, "log_level": 0}
     holder = Producer(options, logger=_LOG)
     brokers = holder.list_topics(timeout=PATIENCE).brokers.values()

@@ -1,4 +1,4 @@
-"""An event loop whose time passes at once: whenever everybody sleeps, it is as late as the next one wakes."""
+"""An event loop whose time passes at once: when all tasks sleep, it jumps to the next wake-up."""
 
 import asyncio
 import selectors
@@ -9,12 +9,12 @@ Answer = TypeVar("Answer")
 
 
 class _Sleepless(selectors.SelectSelector):
-    """Never waits: what it was to wait for is added to its time."""
+    """Never waits: the time to wait is added to its clock."""
 
     now = 1000.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready; if nothing is, the time passes."""
+        """The ready events; if there are none, the time passes."""
         ready = super().select(0)
         if not ready:
             assert timeout is not None, "everybody waits for somebody else"
@@ -23,7 +23,7 @@ class _Sleepless(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """For what needs nothing from outside: no sockets, no threads."""
+    """For code without sockets and threads."""
 
     def __init__(self) -> None:
         self._sleepless = _Sleepless()
@@ -35,6 +35,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run it to its end, however long that takes there."""
+    """Run it to its end, for any virtual duration."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""A worker on a store whose time jumps while nobody works, and a store that can be away."""
+"""A worker on a store whose time jumps while no job runs, and a store that can be unreachable."""
 
 import asyncio
 import io
@@ -58,64 +58,55 @@ from support.clock import StoreClock
 from support.quick_store import quick_backend
 
 A_MOMENT = 0.002  # seconds, in real time
-A_WHILE = 0.02  # a claim is answered by then, mostly: less is tried if not, and nothing fails
+A_WHILE = 0.02  # most claims are answered by then; otherwise less is tested, and nothing fails
 LONG = timedelta(seconds=30)
 GATEWAY = PRESETS["gateway"]
 TOO_LONG = 10.0  # seconds; a worker that is not done by then never will be
 
-# What may stand in no log line: each is part of every e-mail that `Office.post` makes.
+# Texts that no log line may have: each is part of every e-mail that `Office.post` makes.
 SECRET_SUBJECT = "subject-7f3a"
 SECRET_BODY = "body-9c1d"
 SECRET_NAME = "reply-4e2b"
 
 
 class Through:
-    """A store that passes everything on: a test overrides what it watches or breaks."""
+    """A store that passes everything on: a test overrides the method that it watches or breaks."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Pass it on."""
         return await self.store.accept(new)
 
     async def claim(
         self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
     ) -> Claimed:
-        """Pass it on."""
         return await self.store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
 
     async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
-        """Pass it on."""
         return await self.store.declare(starts)
 
     async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
-        """Pass it on."""
         return await self.store.settle(ends)
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Pass it on."""
         return await self.store.extend(leases, lease=lease)
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
-        """Pass it on."""
         await self.store.release(leases, wait=wait)
 
     async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
-        """Pass it on."""
         await self.store.undo_claims(claims)
 
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
-        """Pass it on."""
         return await self.store.cancel(ids, tenant=tenant)
 
     async def reap(self, *, limit: int) -> int:
-        """Pass it on."""
         return await self.store.reap(limit=limit)
 
 
 class Away(Through):
-    """A store that cannot be reached the first so many times: ``Away(store, settle=3)``."""
+    """A store whose first calls fail: ``Away(store, settle=3)``."""
 
     def __init__(self, store: Store, **times: int) -> None:
         super().__init__(store)
@@ -130,33 +121,28 @@ class Away(Through):
             self.is_back.set()
 
     async def claim(self, **asked: Any) -> Claimed:
-        """Fail, or pass it on."""
         self._answer("claim")
         return await super().claim(**asked)
 
     async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
-        """Fail, or pass it on."""
         self._answer("declare")
         return await super().declare(starts)
 
     async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
-        """Fail, or pass it on."""
         self._answer("settle")
         return await super().settle(ends)
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Fail, or pass it on."""
         self._answer("extend")
         return await super().extend(leases, lease=lease)
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
-        """Fail, or pass it on."""
         self._answer("release")
         await super().release(leases, wait=wait)
 
 
 class Jump:
-    """A `Wake` under which the store's time jumps to the end of a nap once nothing is in flight.
+    """A `Wake` under which the store's time jumps to the end of a wait once nothing is in flight.
 
     When every message is finished it stops its worker.
     """
@@ -171,7 +157,7 @@ class Jump:
         return 0
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Let the nap pass at once."""
+        """Let the time pass at once."""
         assert self.worker is not None
         assert since == self.rings()
         if self.worker._jobs:
@@ -186,13 +172,13 @@ class Jump:
 
 @dataclass(slots=True)
 class Office:
-    """A store that knows ACME and BRASA, and what is needed to work on it."""
+    """A store that knows ACME and BRASA, and the parts of a worker on it."""
 
     backend: Backend
     clock: StoreClock
     sandbox: SandboxProvider
 
-    # --- what comes in
+    # --- input
 
     async def post(
         self, to: str = "ok@sandbox.test", *, tenant: str = ACME, **fields: Any
@@ -204,13 +190,13 @@ class Office:
         return await self.put(new_message(submission))
 
     async def post_raw(self, content: str, **changes: Any) -> MessageId:
-        """Accept an e-mail whose stored content is just this, as another way in might leave it."""
+        """Accept an e-mail with exactly this stored content, as another entry point might leave it."""
         email = make_email({"to": "ok@sandbox.test", "subject": "s", "text": "t"})
         message = new_message(Submission(email, Tenant(ACME), "request-1"))
         return await self.put(replace(message, content=content, **changes))
 
     async def put(self, message: NewMessage) -> MessageId:
-        """Accept a message that is new."""
+        """Accept a new message."""
         [answer] = await self.backend.store.accept([message])
         assert isinstance(answer, Accepted), answer
         return message.id
@@ -228,10 +214,10 @@ class Office:
             NewMessage(content=arguments, request_id="request-1", **(fields | changes))
         )
 
-    # --- who works
+    # --- workers
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
-        """Deliver to the sandbox; whoever never answers there is given up after a moment."""
+        """Deliver to the sandbox; an address that never answers is given up after a moment."""
         is_silent = parcel.content.to in {"timeout@sandbox.test", "lost-reply@sandbox.test"}
         async with asyncio.timeout(A_MOMENT if is_silent else None):
             return await self.sandbox.deliver(parcel, handover)
@@ -267,7 +253,7 @@ class Office:
         """Work until every message is finished; ``options`` are those of `worker`."""
         await until_done(self.worker(*pools, **options))
 
-    # --- what came of it
+    # --- results
 
     async def row(self, message: MessageId) -> StoredMessage:
         """The ledger row of a message."""
@@ -276,7 +262,7 @@ class Office:
         return row
 
     async def state(self, message: MessageId) -> State:
-        """Where a message stands."""
+        """The state of a message."""
         return (await self.row(message)).state
 
     async def events(self, message: MessageId) -> list[TimelineEvent]:
@@ -299,18 +285,18 @@ class Office:
         return letter
 
     async def dead_for(self, message: MessageId) -> DeadReason | None:
-        """Why a message is a dead letter, None if it is none."""
+        """The reason why a message is a dead letter, None if it is not one."""
         letter = await self.backend.dead_letters.show(message)
         return None if letter is None else letter.reason
 
     async def deliveries(self, message: MessageId) -> int:
-        """How often the sandbox took the message over."""
+        """The number of times that the sandbox accepted the message."""
         return len(await self.backend.inbox.list(message=message))
 
 
 @asynccontextmanager
 async def an_office(*, seed: int = 0) -> AsyncIterator[Office]:
-    """A new store with a clock that stands still while somebody works."""
+    """A new store with a clock that stands still while a job runs."""
     clock = StoreClock()
     async with quick_backend(clock=clock) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
@@ -318,7 +304,7 @@ async def an_office(*, seed: int = 0) -> AsyncIterator[Office]:
 
 
 async def until_done(worker: Worker) -> None:
-    """Run a worker that somebody stops."""
+    """Run a worker that something else stops."""
     async with asyncio.timeout(TOO_LONG):
         await worker.run()
 
@@ -329,7 +315,7 @@ def always(policy: RetryPolicy) -> Any:
 
 
 def short(**changes: Any) -> Lengths:
-    """Lengths that a test can wait for."""
+    """Short durations for tests."""
     usual = Lengths(lease=timedelta(milliseconds=6), hold_margin=LONG, grace=timedelta(seconds=5))
     return replace(usual, **changes)
 
@@ -350,7 +336,7 @@ def a_kind(deliver: Deliver, **changes: Any) -> Kind:
 
 @dataclass(slots=True)
 class Gate:
-    """A provider that takes parcels over when the gate is opened, and knows who stands before it."""
+    """A provider that accepts parcels when the gate is opened, and knows those that wait before it."""
 
     began: list[Parcel] = field(default_factory=list)
     inside: int = 0
@@ -394,7 +380,7 @@ def a_job(**facts: Any) -> LeasedJob:
 
 
 def a_parcel(content: Any = "{}", *, attempt: int = 1) -> Parcel:
-    """What a provider gets."""
+    """The parcel that a provider gets."""
     return Parcel(an_id(), ACME, content, attempt, revision=1, request_id="request-1")
 
 

@@ -1,4 +1,4 @@
-"""Servers for tests that do them no harm; one that stops or kills a server starts its own."""
+"""Servers shared by tests that do not harm them; a test that stops or kills a server starts its own."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from support.shared_servers import (
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Each loop has its own way with sockets."""
+    """Each loop has its own implementation of sockets."""
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 

@@ -1,4 +1,4 @@
-"""The Alertmanager of the tests takes alerts, shows them, and tells a webhook of them."""
+"""The Alertmanager of the tests takes alerts, shows them, and calls a webhook with them."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ def post(server: AlertmanagerServer, name: str) -> None:
     httpx.post(f"{server.url}/api/v2/alerts", json=[alert]).raise_for_status()
 
 
-def test_an_alert_can_be_read_back(alertmanager: AlertmanagerServer) -> None:
+def test_alert_can_be_read_back(alertmanager: AlertmanagerServer) -> None:
     """Over its API, version 2."""
     name = f"alert-{uuid4().hex}"
 
@@ -32,8 +32,8 @@ def test_an_alert_can_be_read_back(alertmanager: AlertmanagerServer) -> None:
     assert found["status"]["state"] == "active"
 
 
-async def test_a_webhook_is_told() -> None:
-    """So a test may see what a person would have been told."""
+async def test_webhook_is_called() -> None:
+    """A test can see what a person would have been sent."""
     told: asyncio.Queue[str] = asyncio.Queue()
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Processes of one run of tests share a server, and it goes with the last of them."""
+"""Processes of one test run share a server, and it ends with the last of them."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from support.services import is_listening
 
 TESTS = Path(__file__).parents[1]
 
-# A process that uses the server of its run until it is told to go.
+# A process that uses the server of its run until it gets a signal to go.
 USER = """
 from support.between_processes import shared_port
 from support.redis_server import a_redis
@@ -39,7 +39,7 @@ class User:
         self.port = int(self._heard())
 
     def tell_to_go(self) -> None:
-        """It wants to, but need not have gone yet."""
+        """Ask it to exit; it may take a while."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
@@ -52,21 +52,21 @@ class User:
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What a test leaves running is ended."""
+    """Ends the processes that a test leaves running."""
     with ExitStack() as opened:
         yield opened
 
 
 def user(run: str, stack: ExitStack) -> User:
-    """Another process of a run; it has the server already."""
+    """Another process of a run, with the server already started."""
     started = User(run)
     stack.callback(started.process.communicate)
     stack.callback(started.process.terminate)
     return started
 
 
-def test_one_server_is_enough(stack: ExitStack) -> None:
-    """The second process finds the one of the first; another run has its own."""
+def test_processes_of_a_run_share_one_server(stack: ExitStack) -> None:
+    """The second process finds the server of the first; another run has its own."""
     run = uuid4().hex
 
     first, second, other = user(run, stack), user(run, stack), user(uuid4().hex, stack)
@@ -74,8 +74,8 @@ def test_one_server_is_enough(stack: ExitStack) -> None:
     assert first.port == second.port != other.port
 
 
-def test_who_started_it_leaves_last(stack: ExitStack) -> None:
-    """Or the others would be without it."""
+def test_process_that_started_the_server_leaves_last(stack: ExitStack) -> None:
+    """Otherwise the others would lose it."""
     run = uuid4().hex
     first, second = user(run, stack), user(run, stack)
 
@@ -91,8 +91,8 @@ def test_who_started_it_leaves_last(stack: ExitStack) -> None:
     assert not is_listening(first.port)
 
 
-def test_a_server_that_died_is_started_anew(stack: ExitStack) -> None:
-    """The process that started it was killed, and its server went with it."""
+def test_dead_server_is_started_again(stack: ExitStack) -> None:
+    """The process that started it was killed, and its server ended with it."""
     run = uuid4().hex
     first = user(run, stack)
 

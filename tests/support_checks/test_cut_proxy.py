@@ -1,4 +1,4 @@
-"""The proxy of the tests hands everything on as it is, and loses connections just as it is told."""
+"""The proxy of the tests forwards everything unchanged, and cuts connections on demand."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ MANY = bytes(MEAN_BYTES * 20)
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say again what is heard."""
+    """Send back everything received."""
     with suppress(ConnectionError):
         while data := await reader.read(1 << 16):
             writer.write(data)
@@ -28,7 +28,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[CutProxy]:
-    """A proxy before a server that says again what it hears."""
+    """A proxy before an echo server."""
     port = free_port()
     async with await asyncio.start_server(echo, HOST, port), a_cut_proxy(port) as proxy:
         yield proxy
@@ -36,7 +36,7 @@ async def proxy() -> AsyncIterator[CutProxy]:
 
 @asynccontextmanager
 async def a_client(proxy: CutProxy) -> AsyncIterator[Streams]:
-    """Somebody who comes through the proxy, for so long."""
+    """A client connected through the proxy, for the time of the block."""
     async with asyncio.timeout(10):
         reader, writer = await asyncio.open_connection(HOST, proxy.port)
         try:
@@ -48,14 +48,14 @@ async def a_client(proxy: CutProxy) -> AsyncIterator[Streams]:
 
 
 async def heard(client: Streams, said: bytes) -> bytes:
-    """What comes back."""
+    """Bytes that come back."""
     reader, writer = client
     writer.write(said)
     return await reader.readexactly(len(said))
 
 
 async def bytes_until_cut(proxy: CutProxy, seed: int) -> list[int]:
-    """How far each of a few connections came, one after the other."""
+    """Number of bytes until the cut, for a few connections one after the other."""
     proxy.cut_at_random(seed, mean_bytes=MEAN_BYTES)
     counts = []
     for _ in range(5):
@@ -67,16 +67,16 @@ async def bytes_until_cut(proxy: CutProxy, seed: int) -> list[int]:
     return counts
 
 
-async def test_everything_is_handed_on(proxy: CutProxy) -> None:
-    """Both ways, byte by byte, also more than any buffer holds."""
+async def test_everything_is_forwarded(proxy: CutProxy) -> None:
+    """In both directions, also more than any buffer holds."""
     said = bytes(range(256)) * 20_000
 
     async with a_client(proxy) as client:
         assert await heard(client, said) == said
 
 
-async def test_who_goes_is_not_a_cut(proxy: CutProxy) -> None:
-    """The server hears of it, and its end comes back."""
+async def test_client_that_closes_is_not_a_cut(proxy: CutProxy) -> None:
+    """The server sees the end, and its own end reaches the client."""
     async with a_client(proxy) as (reader, writer):
         assert await heard((reader, writer), b"bye") == b"bye"
         writer.write_eof()
@@ -85,7 +85,7 @@ async def test_who_goes_is_not_a_cut(proxy: CutProxy) -> None:
     assert proxy.cuts == 0
 
 
-async def test_a_cut_ends_who_is_connected_and_nobody_else(proxy: CutProxy) -> None:
+async def test_cut_ends_open_connections_only(proxy: CutProxy) -> None:
     """The next client gets through at once."""
     async with a_client(proxy) as before:
         assert await heard(before, b"hello") == b"hello"
@@ -99,8 +99,8 @@ async def test_a_cut_ends_who_is_connected_and_nobody_else(proxy: CutProxy) -> N
     assert (proxy.connections, proxy.cuts) == (2, 1)
 
 
-async def test_cuts_at_random_are_repeated_by_their_seed(proxy: CutProxy) -> None:
-    """So that a test which failed fails again: a connection ends after the same number of bytes."""
+async def test_random_cuts_repeat_with_their_seed(proxy: CutProxy) -> None:
+    """A failed test fails again: a connection ends after the same number of bytes."""
     first, again, another = [await bytes_until_cut(proxy, seed) for seed in (7, 7, 8)]
 
     assert first == again
@@ -108,8 +108,8 @@ async def test_cuts_at_random_are_repeated_by_their_seed(proxy: CutProxy) -> Non
     assert proxy.cuts == 15
 
 
-async def test_a_mended_proxy_holds_again(proxy: CutProxy) -> None:
-    """Also for who came while it was frail."""
+async def test_repaired_proxy_holds_again(proxy: CutProxy) -> None:
+    """Also for clients that came while it was frail."""
     proxy.cut_at_random(7, mean_bytes=MEAN_BYTES)
     async with a_client(proxy) as client:
         assert await heard(client, b"hello") == b"hello"
@@ -120,8 +120,8 @@ async def test_a_mended_proxy_holds_again(proxy: CutProxy) -> None:
     assert proxy.cuts == 0
 
 
-async def test_a_stopped_proxy_takes_nobody_in(proxy: CutProxy) -> None:
-    """As a server that is down; it comes back at the same port."""
+async def test_stopped_proxy_refuses_connections(proxy: CutProxy) -> None:
+    """Like a server that is down; it comes back at the same port."""
     async with a_client(proxy) as client:
         assert await heard(client, b"hello") == b"hello"
         proxy.stop()
@@ -136,8 +136,8 @@ async def test_a_stopped_proxy_takes_nobody_in(proxy: CutProxy) -> None:
         assert await heard(client, b"again") == b"again"
 
 
-async def test_what_is_stalled_flows_later(proxy: CutProxy) -> None:
-    """A connection that is up and silent, as when a cable is pulled; nothing of it is lost."""
+async def test_stalled_bytes_flow_later(proxy: CutProxy) -> None:
+    """The connection is up and silent, as with a pulled cable; no byte is lost."""
     async with a_client(proxy) as client:
         assert await heard(client, b"hello") == b"hello"
 
@@ -150,8 +150,8 @@ async def test_what_is_stalled_flows_later(proxy: CutProxy) -> None:
         assert await answer == b"later"
 
 
-async def test_a_stalled_connection_can_be_cut(proxy: CutProxy) -> None:
-    """What was held back is lost with it."""
+async def test_stalled_connection_can_be_cut(proxy: CutProxy) -> None:
+    """The bytes held back are lost with it."""
     async with a_client(proxy) as client:
         assert await heard(client, b"hello") == b"hello"
 
@@ -164,8 +164,8 @@ async def test_a_stalled_connection_can_be_cut(proxy: CutProxy) -> None:
             await answer
 
 
-async def test_who_is_frozen_waits_in_vain_and_others_do_not(proxy: CutProxy) -> None:
-    """Nobody is told that the connection is lost."""
+async def test_frozen_connection_hangs_and_others_do_not(proxy: CutProxy) -> None:
+    """The client gets no error."""
     async with a_client(proxy) as before:
         assert await heard(before, b"hello") == b"hello"
 
@@ -180,7 +180,7 @@ async def test_who_is_frozen_waits_in_vain_and_others_do_not(proxy: CutProxy) ->
             await answer
 
 
-async def test_a_server_that_is_away_is_a_cut() -> None:
+async def test_unreachable_server_is_a_cut() -> None:
     """The client is not left waiting."""
     async with a_cut_proxy(free_port()) as proxy, a_client(proxy) as client:
         with pytest.raises(ENDED):

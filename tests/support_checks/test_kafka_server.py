@@ -1,4 +1,4 @@
-"""The Kafka broker of the tests keeps what it acknowledged, whatever ends it."""
+"""The Kafka broker of the tests keeps every acknowledged record, however it ends."""
 
 from collections.abc import Callable, Iterator
 from uuid import uuid4
@@ -18,7 +18,7 @@ def own() -> Iterator[KafkaServer]:
 
 
 def produce(broker: Broker, topic: str, value: str) -> None:
-    """Have it acknowledge a record."""
+    """Produce a record and wait for its acknowledgement."""
     refused: list[object] = []
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "acks": "all"})
     producer.produce(topic, value, on_delivery=lambda error, _record: refused.append(error))
@@ -27,7 +27,7 @@ def produce(broker: Broker, topic: str, value: str) -> None:
 
 
 def consume(broker: Broker, topic: str, group: str) -> str:
-    """The first record of a topic that a group has not committed; now it has."""
+    """The first record of a topic that a group has not committed; commits it."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -50,7 +50,7 @@ def consume(broker: Broker, topic: str, group: str) -> str:
 
 
 def committed(broker: Broker, topic: str, group: str) -> int:
-    """Where a group goes on."""
+    """Committed offset of a group."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
     try:
         [found] = consumer.committed([TopicPartition(topic, 0)], PATIENCE)
@@ -59,8 +59,8 @@ def committed(broker: Broker, topic: str, group: str) -> int:
         consumer.close()
 
 
-def test_a_record_arrives(kafka: Broker) -> None:
-    """Over a real connection, by way of a group."""
+def test_record_arrives(kafka: Broker) -> None:
+    """Over a real connection, through a group."""
     topic = kafka.new_topic()
 
     produce(kafka, topic, "hello")
@@ -69,10 +69,10 @@ def test_a_record_arrives(kafka: Broker) -> None:
 
 
 @pytest.mark.parametrize("end", [KafkaServer.stop, KafkaServer.kill])
-def test_what_was_acknowledged_is_there_again(
+def test_acknowledged_records_survive_a_restart(
     own: KafkaServer, end: Callable[[KafkaServer], None]
 ) -> None:
-    """Topics, records and what groups committed; the same port, and another process."""
+    """Topics, records and committed offsets; the same port, and another process."""
     topic = own.new_topic(partitions=1)
     produce(own, topic, "first")
     produce(own, topic, "second")
@@ -88,8 +88,8 @@ def test_what_was_acknowledged_is_there_again(
     assert committed(own, topic, "group") == 2
 
 
-def test_a_topic_has_the_settings_it_was_made_with(kafka: Broker) -> None:
-    """As many partitions as wished for, and none that somebody only asked about."""
+def test_topic_has_the_settings_of_its_creation(kafka: Broker) -> None:
+    """Its number of partitions; a mere lookup creates no topic."""
     topic = kafka.new_topic(partitions=3, settings={"retention.ms": "1000"})
 
     known = kafka.admin().list_topics(timeout=PATIENCE).topics
@@ -98,8 +98,8 @@ def test_a_topic_has_the_settings_it_was_made_with(kafka: Broker) -> None:
     assert f"not-{topic}" not in known
 
 
-def test_a_second_topic_of_that_name_is_refused(kafka: Broker) -> None:
-    """A test would read what another one wrote."""
+def test_second_topic_of_that_name_is_refused(kafka: Broker) -> None:
+    """A test would read the records of another one."""
     topic = kafka.new_topic()
 
     with pytest.raises(KafkaException, match="already exists"):

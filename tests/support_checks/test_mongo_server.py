@@ -1,4 +1,4 @@
-"""The MongoDB-protocol server of the tests does what the archive of dead tickets needs."""
+"""The MongoDB-protocol server of the tests supports what the archive of dead tickets needs."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ def with_unique_tickets(collection: Collection[dict[str, Any]]) -> Collection[di
 
 
 def archive(tickets: Collection[dict[str, Any]], occurrence: str) -> None:
-    """Keep a dead ticket, or that it died again."""
+    """Archive a dead ticket, or its next death."""
     change = {
         "$set": {"latest": occurrence},
         "$setOnInsert": {"first": occurrence, "at": AT},
@@ -44,7 +44,7 @@ def archive(tickets: Collection[dict[str, Any]], occurrence: str) -> None:
     tickets.update_one({"ticket_id": "T-1"}, change, upsert=True)
 
 
-def test_a_second_document_of_a_ticket_is_refused(tickets: Collection[dict[str, Any]]) -> None:
+def test_second_document_of_a_ticket_is_refused(tickets: Collection[dict[str, Any]]) -> None:
     """The index is unique."""
     tickets.insert_one({"ticket_id": "T-1"})
 
@@ -52,8 +52,8 @@ def test_a_second_document_of_a_ticket_is_refused(tickets: Collection[dict[str, 
         tickets.insert_one({"ticket_id": "T-1"})
 
 
-def test_an_upsert_makes_one_document(tickets: Collection[dict[str, Any]]) -> None:
-    """However often it is repeated; each occurrence is kept once."""
+def test_upsert_makes_one_document(tickets: Collection[dict[str, Any]]) -> None:
+    """Also when repeated; each occurrence is kept once."""
     for occurrence in ["a", "b", "b"]:
         archive(tickets, occurrence)
 
@@ -67,8 +67,8 @@ def test_an_upsert_makes_one_document(tickets: Collection[dict[str, Any]]) -> No
     }
 
 
-def test_documents_before_a_time_are_removed(tickets: Collection[dict[str, Any]]) -> None:
-    """A purge spares what is exactly as old."""
+def test_documents_before_a_time_are_deleted(tickets: Collection[dict[str, Any]]) -> None:
+    """A purge spares a document that is exactly as old."""
     tickets.insert_many(
         [{"ticket_id": f"T-{hour}", "at": AT.replace(hour=hour)} for hour in (11, 12)]
     )
@@ -78,8 +78,7 @@ def test_documents_before_a_time_are_removed(tickets: Collection[dict[str, Any]]
     assert (removed, [each["ticket_id"] for each in tickets.find()]) == (1, ["T-12"])
 
 
-def test_a_database_is_gone_after_its_test(mongo: MongoServer) -> None:
-    """The next test finds nothing."""
+def test_database_is_gone_after_its_test(mongo: MongoServer) -> None:
     with mongo.a_database() as name, mongo.client() as client:
         client[name].tickets.insert_one({})
         names = client.list_database_names()
@@ -90,10 +89,10 @@ def test_a_database_is_gone_after_its_test(mongo: MongoServer) -> None:
 
 
 @pytest.mark.parametrize("end", [MongoServer.stop, MongoServer.kill])
-def test_what_was_acknowledged_is_there_again(
+def test_acknowledged_documents_survive_a_restart(
     own: MongoServer, end: Callable[[MongoServer], None]
 ) -> None:
-    """Documents and indexes; whoever was connected has to connect again."""
+    """Documents and indexes; clients have to reconnect."""
     with own.client() as client:
         archive(with_unique_tickets(client.kept.tickets), "a")
 

@@ -1,4 +1,4 @@
-"""The PgBouncer of the tests lends a connection of the server for a transaction, to one after the other."""
+"""The PgBouncer of the tests lends a server connection for one transaction at a time."""
 
 from contextlib import closing
 
@@ -12,13 +12,13 @@ BACKEND = "SELECT pg_backend_pid()"
 
 
 def backend(connection: "psycopg.Connection[tuple[int]]") -> tuple[int] | None:
-    """The process of the server that a transaction of this client ran in."""
+    """The server process that ran a transaction of this client."""
     with connection.transaction():
         return connection.execute(BACKEND).fetchone()
 
 
-def test_clients_share_a_connection_of_the_server(postgres: PostgresServer) -> None:
-    """What is kept in a session is not the client's own: this is what a store must be able to live with."""
+def test_clients_share_a_server_connection(postgres: PostgresServer) -> None:
+    """State of a session is not the client's own, and a store must work without it."""
     with (
         a_pgbouncer(postgres, pool_size=1) as pooler,
         closing(psycopg.connect(pooler.url(), autocommit=True)) as first,
@@ -27,8 +27,8 @@ def test_clients_share_a_connection_of_the_server(postgres: PostgresServer) -> N
         assert backend(first) == backend(second) == backend(first)
 
 
-def test_it_can_be_ended_and_started_again(postgres: PostgresServer) -> None:
-    """At the same port; meanwhile nobody gets through."""
+def test_pgbouncer_can_be_stopped_and_started_again(postgres: PostgresServer) -> None:
+    """At the same port; meanwhile no client gets through."""
     with a_pgbouncer(postgres) as pooler:
         pooler.kill()
         with pytest.raises(psycopg.OperationalError, match="refused"):
@@ -39,8 +39,8 @@ def test_it_can_be_ended_and_started_again(postgres: PostgresServer) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_it_knows_the_users_it_was_told_of(postgres: PostgresServer) -> None:
-    """Any other is turned away before the server hears of it."""
+def test_pgbouncer_knows_only_its_configured_users(postgres: PostgresServer) -> None:
+    """Any other is refused before it reaches the server."""
     with (
         a_pgbouncer(postgres, users=["postgres"]) as pooler,
         pytest.raises(psycopg.OperationalError, match="authentication failed"),

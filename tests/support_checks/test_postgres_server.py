@@ -1,4 +1,4 @@
-"""The PostgreSQL server of the tests keeps what it committed, and gives every test a database of its own."""
+"""The PostgreSQL server of the tests keeps every commit, and gives each test its own database."""
 
 from collections.abc import Callable, Iterator
 
@@ -18,7 +18,7 @@ def own() -> Iterator[PostgresServer]:
 
 
 async def migrate(url: str) -> None:
-    """What a product's own migrations do."""
+    """Stands for the migrations of a product."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("CREATE TABLE note (text text)")
 
@@ -36,12 +36,12 @@ def notes(url: str) -> list[str]:
 
 
 def databases(server: PostgresServer) -> set[str]:
-    """The databases that there are."""
+    """Names of all databases."""
     return set(server.psql("SELECT datname FROM pg_database").splitlines())
 
 
-def test_it_is_one_that_may_be_trusted(postgres: PostgresServer) -> None:
-    """Recent enough, and what it commits is on disk: the tests are to see what production sees."""
+def test_server_is_recent_and_durable(postgres: PostgresServer) -> None:
+    """Tests see what production sees: every commit is on disk."""
     assert int(postgres.psql("SHOW server_version_num")) >= OLDEST * 10_000
     assert postgres.psql("SHOW fsync; SHOW synchronous_commit; SHOW full_page_writes") == (
         "on\non\non"
@@ -49,7 +49,7 @@ def test_it_is_one_that_may_be_trusted(postgres: PostgresServer) -> None:
 
 
 def test_every_database_is_migrated_and_empty(postgres: PostgresServer) -> None:
-    """What one test writes no other sees."""
+    """A test never sees the rows of another."""
     with postgres.a_database(migrate) as first, postgres.a_database(migrate) as second:
         note(first, "mine")
 
@@ -57,8 +57,8 @@ def test_every_database_is_migrated_and_empty(postgres: PostgresServer) -> None:
         assert notes(second) == []
 
 
-async def test_the_migration_runs_once_also_for_a_test_on_a_loop(postgres: PostgresServer) -> None:
-    """The others are copies: a migration costs more than a test."""
+async def test_migration_runs_once_also_for_a_test_on_a_loop(postgres: PostgresServer) -> None:
+    """The other databases are copies: a migration costs more than a test."""
     runs = []
 
     async def counted(url: str) -> None:
@@ -72,7 +72,7 @@ async def test_the_migration_runs_once_also_for_a_test_on_a_loop(postgres: Postg
     assert len(runs) == 1
 
 
-def test_a_database_goes_with_those_who_are_connected(postgres: PostgresServer) -> None:
+def test_database_is_dropped_with_its_open_connections(postgres: PostgresServer) -> None:
     """A test that leaves a pool open leaves no database behind."""
     before = databases(postgres)
 
@@ -85,8 +85,7 @@ def test_a_database_goes_with_those_who_are_connected(postgres: PostgresServer) 
     left.close()
 
 
-def test_a_database_can_be_dropped_twice(postgres: PostgresServer) -> None:
-    """Who cleans up needs not know whether somebody has done so."""
+def test_database_can_be_dropped_twice(postgres: PostgresServer) -> None:
     postgres.create_database("once")
 
     postgres.drop_database("once")
@@ -96,10 +95,10 @@ def test_a_database_can_be_dropped_twice(postgres: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
-def test_what_was_committed_is_there_again(
+def test_committed_rows_survive_a_restart(
     own: PostgresServer, end: Callable[[PostgresServer], None]
 ) -> None:
-    """Same data, same port, another process; a connection from before is gone."""
+    """Same data, same port, another process; old connections are gone."""
     own.create_database("kept", template=own.template(migrate))
     before, url = own.pid, own.url("kept")
     note(url, "committed")
@@ -119,7 +118,7 @@ def test_what_was_committed_is_there_again(
 
 
 def test_psql_runs_a_script_as_any_user(postgres: PostgresServer) -> None:
-    """And says in the server's words why it was refused."""
+    """A refusal has the text of the server."""
     with postgres.a_database(migrate) as url:
         database = url.rpartition("/")[2]
         postgres.psql("CREATE ROLE reader LOGIN; GRANT SELECT ON note TO reader", database)
@@ -131,8 +130,8 @@ def test_psql_runs_a_script_as_any_user(postgres: PostgresServer) -> None:
         postgres.psql("DROP OWNED BY reader; DROP ROLE reader", database)
 
 
-def test_a_server_may_ask_for_a_password_and_be_set_otherwise() -> None:
-    """For tests of what an operator writes into the settings, and of what `doctor` says."""
+def test_server_may_require_a_password_and_have_other_settings() -> None:
+    """For tests of connection settings and of `doctor`."""
     with a_postgres(password=PASSWORD, settings={"fsync": "off"}) as server:
         assert server.psql("SHOW fsync") == "off"
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):

@@ -1,4 +1,4 @@
-"""Alert rules are read, and their unit tests run, by Prometheus' own tool."""
+"""Prometheus' own tool reads the alert rules and runs their unit tests."""
 
 from pathlib import Path
 
@@ -38,18 +38,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def unit_test(folder: Path, *, then: int) -> Path:
-    """A test that expects the alert when the number of dead tickets becomes this one."""
+    """A test that expects the alert at this number of dead tickets."""
     written = folder / "test.yml"
     written.write_text(UNIT_TEST.format(then=then), "utf-8")
     return written
 
 
-def test_rules_are_read(folder: Path) -> None:
+def test_valid_rules_pass(folder: Path) -> None:
     """It counts them."""
     assert "1 rules found" in check_rules(folder / "rules.yml")
 
 
-def test_rules_that_cannot_be_read_are_refused(folder: Path) -> None:
+def test_invalid_rules_are_refused(folder: Path) -> None:
     """With the reason."""
     (folder / "rules.yml").write_text(RULES.replace("[5m]", "[5 minutes]"), "utf-8")
 
@@ -57,12 +57,12 @@ def test_rules_that_cannot_be_read_are_refused(folder: Path) -> None:
         check_rules(folder / "rules.yml")
 
 
-def test_rules_that_do_what_their_test_says_pass(folder: Path) -> None:
-    """The alert comes when a ticket dies."""
+def test_rules_that_meet_their_test_pass(folder: Path) -> None:
+    """The alert fires when a ticket dies."""
     assert "SUCCESS" in run_rule_tests(unit_test(folder, then=1))
 
 
-def test_rules_that_do_not_do_what_their_test_says_fail(folder: Path) -> None:
-    """It does not come when none does."""
+def test_rules_that_miss_their_test_fail(folder: Path) -> None:
+    """The alert does not fire without a dead ticket."""
     with pytest.raises(RulesRefused, match="TicketsDie"):
         run_rule_tests(unit_test(folder, then=0))

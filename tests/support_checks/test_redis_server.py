@@ -1,4 +1,4 @@
-"""The Redis server of the tests keeps what it was told, or has lost it all, as a test wishes."""
+"""The Redis server of the tests keeps its data, or loses it all on demand."""
 
 from collections.abc import Callable, Iterator
 
@@ -18,27 +18,26 @@ def own() -> Iterator[RedisServer]:
 
 
 def say(server: RedisServer, value: str) -> None:
-    """Have it remember something."""
+    """Store a value."""
     with redis.Redis.from_url(server.url) as client:
         client.set("word", value)
 
 
 def said(server: RedisServer) -> str | None:
-    """What it remembers."""
+    """The stored value."""
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         word = client.get("word")
         assert word is None or isinstance(word, str)
         return word
 
 
-def test_it_is_set_as_a_queue_must_be(redis_server: RedisServer) -> None:
-    """Nothing is evicted, and everything is logged."""
+def test_server_is_configured_as_a_queue_needs_it(redis_server: RedisServer) -> None:
+    """No eviction, and an append-only log."""
     with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
         assert {name: client.config_get(name)[name] for name in WISHED} == WISHED
 
 
-def test_a_flush_takes_everything(redis_server: RedisServer) -> None:
-    """The next test finds nothing."""
+def test_flush_deletes_everything(redis_server: RedisServer) -> None:
     say(redis_server, "something")
 
     redis_server.flush()
@@ -47,8 +46,8 @@ def test_a_flush_takes_everything(redis_server: RedisServer) -> None:
 
 
 @pytest.mark.parametrize("end", [RedisServer.stop, RedisServer.kill])
-def test_what_was_said_is_there_again(own: RedisServer, end: Callable[[RedisServer], None]) -> None:
-    """The same port and another process: whoever was connected has to connect again."""
+def test_data_survives_a_restart(own: RedisServer, end: Callable[[RedisServer], None]) -> None:
+    """The same port and another process: clients have to reconnect."""
     before = own.pid
     say(own, "kept")
 
@@ -61,8 +60,8 @@ def test_what_was_said_is_there_again(own: RedisServer, end: Callable[[RedisServ
     assert own.pid != before
 
 
-def test_it_can_come_back_with_nothing(own: RedisServer) -> None:
-    """As a server does whose disk is gone."""
+def test_server_can_restart_empty(own: RedisServer) -> None:
+    """As after the loss of its disk."""
     say(own, "lost")
 
     own.kill()
@@ -71,8 +70,8 @@ def test_it_can_come_back_with_nothing(own: RedisServer) -> None:
     assert said(own) is None
 
 
-def test_it_can_come_back_with_what_was_long_ago(own: RedisServer) -> None:
-    """As a server does that was restored from a copy."""
+def test_server_can_restart_with_old_data(own: RedisServer) -> None:
+    """As after a restore from a backup."""
     say(own, "old")
     copy = own.back_up()
     say(own, "new")

@@ -1,4 +1,4 @@
-"""The twin of Resend says what the documentation says that Resend does."""
+"""The twin of Resend behaves as Resend's documentation says."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,13 +18,12 @@ class Clock:
     now = 0.0
 
     def __call__(self) -> float:
-        """The time."""
         return self.now
 
 
 @pytest.fixture
 async def twin() -> AsyncIterator[ResendTwin]:
-    """A fresh account, whose time is moved by hand."""
+    """A fresh account, whose clock is moved by hand."""
     async with serving(ResendTwin(clock=Clock())) as running:
         yield running
 
@@ -38,7 +37,7 @@ async def asked(
     method: str = "POST",
     headers: dict[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """The status and the document of an answer."""
+    """Status and document of an answer."""
     given = {"Authorization": f"Bearer {twin.api_key}"} | SAID | (headers or {})
     if key is not None:
         given["Idempotency-Key"] = key
@@ -48,14 +47,14 @@ async def asked(
 
 
 async def name_of(twin: ResendTwin, letter: Any = None, **options: Any) -> tuple[int, str]:
-    """The status and the name of a refusal."""
+    """Status and name of a refusal."""
     status, told = await asked(twin, letter, **options)
     assert told["statusCode"] == status
     return status, told["name"]
 
 
-async def test_a_mail_is_taken_and_has_an_id(twin: ResendTwin) -> None:
-    """Each its own, when no key says otherwise."""
+async def test_accepted_mail_has_an_id(twin: ResendTwin) -> None:
+    """Each its own, unless an idempotency key repeats."""
     status, first = await asked(twin)
     _, second = await asked(twin)
 
@@ -63,8 +62,8 @@ async def test_a_mail_is_taken_and_has_an_id(twin: ResendTwin) -> None:
     assert [first["id"], second["id"]] == [each.id for each in twin.deliveries]
 
 
-async def test_a_caller_has_to_say_who_it_is(twin: ResendTwin) -> None:
-    """Without a user agent it does not even get to the API."""
+async def test_request_without_a_user_agent_is_refused(twin: ResendTwin) -> None:
+    """It does not even reach the API."""
     async with httpx.AsyncClient(base_url=twin.url) as client:
         del client.headers["user-agent"]
         unnamed = await client.post("/emails", json=LETTER)
@@ -85,10 +84,10 @@ async def test_a_caller_has_to_say_who_it_is(twin: ResendTwin) -> None:
         ({"key": "k" * 257}, (400, "invalid_idempotency_key")),
     ],
 )
-async def test_a_request_has_its_form(
+async def test_malformed_request_is_refused(
     twin: ResendTwin, options: dict[str, Any], refusal: tuple[int, str]
 ) -> None:
-    """Its place, its method, its key."""
+    """Path, method and key are checked."""
     assert await name_of(twin, **options) == refusal
 
 
@@ -110,15 +109,15 @@ async def test_a_request_has_its_form(
         ({"attachments": [{"content": "?"}]}, (422, "invalid_attachment")),
     ],
 )
-async def test_a_mail_has_its_form(
+async def test_malformed_mail_is_refused(
     twin: ResendTwin, changes: dict[str, Any], refusal: tuple[int, str]
 ) -> None:
-    """What is wrong with it is told by name."""
+    """The answer names the fault."""
     assert await name_of(twin, LETTER | changes) == refusal
     assert twin.deliveries == []
 
 
-async def test_a_key_is_known_for_a_day(twin: ResendTwin) -> None:
+async def test_idempotency_key_is_known_for_a_day(twin: ResendTwin) -> None:
     """The same request gets the same answer, another is refused; then the key is forgotten."""
     clock: Any = twin.clock
     _, first = await asked(twin, key="k")
@@ -134,7 +133,7 @@ async def test_a_key_is_known_for_a_day(twin: ResendTwin) -> None:
     assert twin.per_key == {"k": 2}
 
 
-async def test_a_refused_mail_leaves_its_key_free(twin: ResendTwin) -> None:
+async def test_refused_mail_leaves_its_key_free(twin: ResendTwin) -> None:
     """Nothing was sent under it."""
     await asked(twin, LETTER | {"to": "nobody"}, key="k")
 
@@ -143,8 +142,8 @@ async def test_a_refused_mail_leaves_its_key_free(twin: ResendTwin) -> None:
     assert status == 200
 
 
-async def test_a_limit_is_told_and_kept(twin: ResendTwin) -> None:
-    """So many in a second, and then again."""
+async def test_rate_limit_is_announced_and_enforced(twin: ResendTwin) -> None:
+    """A number of requests a second; the next second is free again."""
     clock: Any = twin.clock
     clock.now = 10.0
     twin.per_second = 1
@@ -158,8 +157,8 @@ async def test_a_limit_is_told_and_kept(twin: ResendTwin) -> None:
     assert second == (429, "rate_limit_exceeded")
 
 
-async def test_a_quota_ends(twin: ResendTwin) -> None:
-    """A day's, and a month's."""
+async def test_quota_runs_out(twin: ResendTwin) -> None:
+    """The daily one, and the monthly one."""
     twin.per_day = 0
     by_day = await name_of(twin)
     twin.per_day, twin.per_month = None, 0

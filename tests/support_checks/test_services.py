@@ -1,4 +1,4 @@
-"""A server that a test starts is missed aloud, and never left behind."""
+"""A missing test server is reported, and a started one is never left behind."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from support.services import HOST, Service, a_folder, free_port, missing, progra
 
 TESTS = Path(__file__).parents[1]
 
-# A run of tests that starts a server, and will be killed.
+# A test run that starts a server, and will be killed.
 RUN = """
 from support.redis_server import a_redis
 with a_redis() as server:
@@ -30,24 +30,24 @@ class _Broken(Service):
         return False
 
 
-def test_a_missing_program_is_a_skip_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A laptop need not have everything; the summary says what to run."""
+def test_missing_program_is_a_skip_on_a_laptop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary says what to install."""
     monkeypatch.delenv("CI", raising=False)
 
     with pytest.raises(pytest.skip.Exception, match="no-such-server is missing: run make services"):
         program("no-such-server")
 
 
-def test_a_missing_program_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There everything is to be tested."""
+def test_missing_program_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There everything is tested."""
     monkeypatch.setenv("CI", "true")
 
     with pytest.raises(pytest.fail.Exception, match="it is missing: run make services"):
         missing("it")
 
 
-def test_a_server_that_does_not_start_says_why() -> None:
-    """And does not take all the patience there is."""
+def test_server_that_does_not_start_says_why() -> None:
+    """It fails before the timeout."""
     with (
         a_folder("broken") as folder,
         pytest.raises(pytest.fail.Exception, match="no such setting"),
@@ -56,12 +56,12 @@ def test_a_server_that_does_not_start_says_why() -> None:
 
 
 def test_ports_of_two_servers_differ() -> None:
-    """Whatever the seed of the tests is."""
+    """Also under the same random seed."""
     assert len({free_port() for _ in range(5)}) > 1
 
 
-def test_a_server_goes_with_the_tests_that_started_it() -> None:
-    """Killed as they may be: neither the process nor its folder stays behind."""
+def test_server_ends_with_the_tests_that_started_it() -> None:
+    """Also when they are killed: neither process nor folder stays behind."""
     program("redis-server")
     with subprocess.Popen(
         [sys.executable, "-c", RUN],

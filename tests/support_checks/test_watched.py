@@ -1,4 +1,4 @@
-"""A measure that waits for what cannot come ends with an error, however it waits; one that moves goes on."""
+"""A measurement that stops making progress ends with an error; one that progresses goes on."""
 
 import subprocess
 import sys
@@ -48,8 +48,8 @@ def _ran(text: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("text", [_ASYNC, _UVLOOP, _POLLING, _BLOCKED])
-def test_what_cannot_come_is_an_error(text: str) -> None:
-    """Which says what, how far it was, and where it hung."""
+def test_stalled_measurement_is_an_error(text: str) -> None:
+    """It names the awaited thing, the progress so far, and the place of the hang."""
     ran = _ran(text)
 
     assert ran.returncode == 1
@@ -57,12 +57,12 @@ def test_what_cannot_come_is_an_error(text: str) -> None:
     assert "Stalled" in ran.stderr
 
 
-def test_what_moves_is_waited_for() -> None:
-    """However long it takes in all."""
+def test_progress_extends_the_wait() -> None:
+    """However long it takes in total."""
     assert _ran(_MOVING).stdout == "came\n"
 
 
-def test_no_two_runs_share_a_ticket() -> None:
+def test_runs_never_share_a_ticket() -> None:
     """Failures are counted by its id, in one Redis for all runs."""
     one, other = new_topic_name(), new_topic_name()
 

@@ -1,4 +1,4 @@
-"""Dead letters as JSON: what is written can be read back, and what cannot be read is told by its line."""
+"""Dead letters as JSON: a written entry can be read back, and an invalid one is reported by its line."""
 
 import io
 from dataclasses import replace
@@ -37,21 +37,21 @@ def an_entry(**changes: Any) -> dict[str, Any]:
 
 
 def refusal(entry: object) -> dict[str, str]:
-    """What is wrong with an entry."""
+    """The error of reading an entry."""
     with pytest.raises(InvalidMessage) as caught:
         from_json(entry)
     return {each.field: each.message for each in caught.value.fields}
 
 
 def nested(levels: int) -> str:
-    """An object inside another, so many times."""
+    """An object nested to this depth."""
     return '{"a":' * levels + "1" + "}" * levels
 
 
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_an_entry_has_the_names_that_people_know() -> None:
+def test_entry_has_the_documented_field_names() -> None:
     """Durations in milliseconds, times in ISO 8601 with milliseconds and Z."""
     letter = a_letter(
         id=MessageId("m-1"),
@@ -85,8 +85,8 @@ def test_an_entry_has_the_names_that_people_know() -> None:
     }
 
 
-def test_the_history_comes_along_when_asked() -> None:
-    """As the timeline has it."""
+def test_history_is_included_on_request() -> None:
+    """As in the timeline."""
     event = TimelineEvent(EventType.SENT_ATTEMPT, {"attempt": 1}, _NOON)
 
     entry = to_json(a_letter(), [event])
@@ -102,13 +102,13 @@ def test_the_history_comes_along_when_asked() -> None:
 
 @pytest.mark.parametrize(("content", "data"), [("", None), ("not JSON", "not JSON"), ("[1]", [1])])
 def test_any_content_can_be_written(content: str, data: object) -> None:
-    """Content that is gone is null, and what is no JSON stays a text."""
+    """Pruned content is null, and text that is not JSON stays text."""
     assert to_json(a_letter(content=content))["originalData"] == data
 
 
 @pytest.mark.parametrize("levels", [200, 250, 252, 254, 1000])
-def test_however_deep_content_is_nested_its_entry_can_be_written_and_read_back(levels: int) -> None:
-    """One that would go too deep is written as the text that it is."""
+def test_deeply_nested_content_can_be_written_and_read_back(levels: int) -> None:
+    """Content beyond the depth limit is written as text."""
     letter, file = a_letter(content=nested(levels)), io.BytesIO()
 
     export([(letter, ())], file)
@@ -152,8 +152,8 @@ _LETTERS = st.builds(
 
 
 @given(st.lists(_LETTERS, max_size=3))
-def test_what_is_written_can_be_read_back(letters: list[DeadLetter]) -> None:
-    """Every field, one entry a line, whatever texts hold."""
+def test_written_entry_can_be_read_back(letters: list[DeadLetter]) -> None:
+    """Every field, one entry a line, with any text."""
     file = io.BytesIO()
 
     count = export(((letter, []) for letter in letters), file)
@@ -163,7 +163,7 @@ def test_what_is_written_can_be_read_back(letters: list[DeadLetter]) -> None:
     assert import_(lines) == letters
 
 
-def test_what_may_be_left_out_has_a_default() -> None:
+def test_optional_fields_have_defaults() -> None:
     """Entries of other systems have fewer fields."""
     optional = {"outboxId", "kind", "originalData", "lastFailureCode", "originalCode", "retryable"}
     optional |= {"scope", "rule", "redrivenAt"}
@@ -176,7 +176,7 @@ def test_what_may_be_left_out_has_a_default() -> None:
 
 
 def test_times_are_read_to_the_millisecond() -> None:
-    """As every store counts them, wherever they were written."""
+    """The precision of every store."""
     letter = from_json(an_entry(movedToDLQAt="2027-01-15T09:00:00.250999-03:00"))
 
     assert letter.moved_at == _NOON
@@ -210,24 +210,23 @@ def test_times_are_read_to_the_millisecond() -> None:
         ({"originalData": orjson.loads(nested(300))}, "originalData"),
     ],
 )
-def test_a_bad_field_is_named(changes: dict[str, Any], field: str) -> None:
-    """By the name that it has in the file."""
+def test_invalid_field_is_named(changes: dict[str, Any], field: str) -> None:
+    """By its name in the file."""
     assert list(refusal(an_entry(**changes))) == [field]
 
 
 @pytest.mark.parametrize("entry", [None, [], "x", 1])
-def test_what_is_no_object_is_no_entry(entry: object) -> None:
-    """It says so, without guessing."""
+def test_entry_that_is_not_an_object_is_refused(entry: object) -> None:
     assert list(refusal(entry)) == ["entry"]
 
 
-def test_all_that_is_missing_is_told() -> None:
-    """At once, so that nobody mends a file line by line."""
+def test_all_missing_fields_are_reported_at_once() -> None:
+    """Nobody has to fix a file line by line."""
     assert refusal({})["lastFailureReason"] == "is required"
 
 
-def test_lines_are_named_by_their_number() -> None:
-    """Blank lines count, but are passed over."""
+def test_invalid_lines_are_named_by_number() -> None:
+    """Blank lines count, but are skipped."""
     good = orjson.dumps(an_entry())
     bad = orjson.dumps(an_entry(ttl=0))
 
@@ -237,16 +236,16 @@ def test_lines_are_named_by_their_number() -> None:
     assert [each.field for each in caught.value.fields] == ["line 3: entry", "line 4: ttl"]
 
 
-def test_a_file_of_something_else_is_not_told_line_by_line() -> None:
-    """Twenty faults are enough to see it."""
+def test_report_of_invalid_lines_is_bounded() -> None:
+    """Twenty are enough to see that the file is something else."""
     with pytest.raises(InvalidMessage) as caught:
         import_([b"no json"] * 1000)
 
     assert len(caught.value.fields) == 20
 
 
-def test_a_twin_is_read_twice() -> None:
-    """It is for the index to put it back once."""
+def test_duplicate_entry_is_read_twice() -> None:
+    """The index puts it back once."""
     letter = replace(a_letter(), content="{}")
     line = orjson.dumps(to_json(letter))
 

@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq``: what people see of the archive, and what they do with it."""
+"""``carteiro tickets dlq``: the commands on the archive."""
 
 import asyncio
 import os
@@ -33,14 +33,14 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _silent_again() -> Iterator[None]:
-    """The log of a process is one: leave it as it was found."""
+    """Restore the log of this process."""
     yield
     log.configure("off")
 
 
 @dataclass(frozen=True)
 class Dlq:
-    """The commands, at an archive of their own."""
+    """The commands, on a separate archive."""
 
     line: CommandLine
     mongo: MongoServer
@@ -66,7 +66,7 @@ class Dlq:
         return ran.documents
 
     def keep(self, *dead: DeadTicket, ago: timedelta = timedelta(0)) -> None:
-        """Have these archived, so long ago."""
+        """Archive these, dated that long ago."""
         asyncio.run(self._keep(dead, datetime.now(UTC) - ago))
 
     async def _keep(self, dead: Sequence[DeadTicket], at: datetime) -> None:
@@ -76,21 +76,21 @@ class Dlq:
         await archive.close()
 
     def put(self, id: str, state: str) -> None:
-        """Have a ticket be in a state."""
+        """Set the state of a ticket."""
         with self.mongo.client() as client:
             tickets = client[self.given["MONGO_DATABASE"]][COLLECTION]
             tickets.update_one({"ticket_id": id}, {"$set": {f"{OURS}.state": state}})
 
     @property
     def states(self) -> dict[str, str]:
-        """What became of each."""
+        """The state of each."""
         kept = kept_in(self.mongo, self.given["MONGO_DATABASE"])
         return {each["ticket_id"]: each[OURS]["state"] for each in kept}
 
 
 @pytest.fixture
 def dlq(tmp_path: Path, mongo: MongoServer, database: str) -> Dlq:
-    """Without Kafka and Redis: where they are not needed nobody waits for them."""
+    """Without Kafka and Redis: commands that do not need them do not wait for them."""
     nowhere = f"{HOST}:{free_port()}"
     given = {
         "MONGO": mongo.url,
@@ -115,7 +115,7 @@ def _three() -> list[DeadTicket]:
     ]
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def _three() -> list[DeadTicket]:
         (("--limit", "2"), "CB"),
     ],
 )
-def test_the_dead_are_listed_by_what_they_have_in_common(
+def test_dead_tickets_are_listed_and_filtered(
     dlq: Dlq, options: tuple[str, ...], found: str
 ) -> None:
     """The newest first."""
@@ -143,8 +143,7 @@ def test_the_dead_are_listed_by_what_they_have_in_common(
     assert "".join(each["ticketId"] for each in dlq.listed("ls", *options)) == found
 
 
-def test_what_is_nested_too_deeply_is_shown_as_bytes(dlq: Dlq) -> None:
-    """Or nobody could look at it."""
+def test_content_nested_too_deep_is_shown_as_bytes(dlq: Dlq) -> None:
     dlq.keep(a_dead_ticket(a_deep_ticket()))
 
     shown = dlq.asked("show", "T-1")
@@ -153,8 +152,8 @@ def test_what_is_nested_too_deeply_is_shown_as_bytes(dlq: Dlq) -> None:
     assert "nested too deeply" in dlq("show", "T-1").out
 
 
-def test_a_list_is_a_table_for_people(dlq: Dlq) -> None:
-    """With what they ask first: which, of what type, and why."""
+def test_list_is_a_table_for_people(dlq: Dlq) -> None:
+    """Id, type and reason come first."""
     dlq.keep(*_three())
 
     out = dlq("ls").out
@@ -165,7 +164,7 @@ def test_a_list_is_a_table_for_people(dlq: Dlq) -> None:
 
 
 def test_groups_are_counted(dlq: Dlq) -> None:
-    """To see what is wrong with most."""
+    """To see the most frequent failure."""
     dlq.keep(*_three())
 
     found = dlq.listed("group", "--by", "error_type")
@@ -176,8 +175,8 @@ def test_groups_are_counted(dlq: Dlq) -> None:
     ]
 
 
-def test_what_is_too_large_is_a_group_of_its_own(dlq: Dlq) -> None:
-    """Whatever it died of, as the metric counts it."""
+def test_oversized_tickets_are_a_separate_group(dlq: Dlq) -> None:
+    """For any cause of death, as the metric counts them."""
     big = an_oversized_ticket(orjson.dumps(a_ticket("big")), at=41)
     dlq.keep(*_three(), big)
 
@@ -189,8 +188,8 @@ def test_what_is_too_large_is_a_group_of_its_own(dlq: Dlq) -> None:
     }
 
 
-def test_groups_leave_out_what_is_on_its_way_again_unless_asked(dlq: Dlq) -> None:
-    """They are about what is left to do."""
+def test_groups_exclude_redriven_tickets_by_default(dlq: Dlq) -> None:
+    """They show the remaining work."""
     dlq.keep(*_three())
     dlq.put("A", "redriven")
     dlq.put("B", "done")
@@ -207,8 +206,8 @@ def test_groups_leave_out_what_is_on_its_way_again_unless_asked(dlq: Dlq) -> Non
 # --- acknowledging ----------------------------------------------------------------------------
 
 
-def test_what_is_acknowledged_waits_no_more_and_can_still_be_sent(dlq: Dlq) -> None:
-    """Who did it and why stands in its history."""
+def test_acknowledged_ticket_waits_no_more_and_can_still_be_redriven(dlq: Dlq) -> None:
+    """Its history has the user and the reason."""
     dlq.keep(*_three())
 
     assert dlq.asked("acknowledge", "A", "--why", "the team knows") == {"acknowledged": 1}
@@ -228,8 +227,7 @@ def test_what_is_acknowledged_waits_no_more_and_can_still_be_sent(dlq: Dlq) -> N
     assert dlq.asked("quarantine", "A") == {"quarantined": 1}
 
 
-def test_what_is_acknowledged_is_dead_again_when_it_dies_again(dlq: Dlq) -> None:
-    """That is news."""
+def test_acknowledged_ticket_that_dies_again_is_dead_again(dlq: Dlq) -> None:
     dlq.keep(a_dead_ticket())
     dlq("acknowledge", "T-1")
     dlq.keep(a_dead_ticket(at=7, redrives=1))
@@ -237,8 +235,8 @@ def test_what_is_acknowledged_is_dead_again_when_it_dies_again(dlq: Dlq) -> None
     assert dlq.states == {"T-1": "dead"}
 
 
-def test_one_is_shown_with_all_that_is_known(dlq: Dlq) -> None:
-    """What it says, how often it died and what was done with it."""
+def test_ticket_is_shown_with_its_history(dlq: Dlq) -> None:
+    """Its content, its deaths and every action on it."""
     dlq.keep(a_dead_ticket(), a_dead_ticket(at=4, redrives=1))
     dlq("quarantine", "T-1", "--why", "it is wrong")
 
@@ -252,8 +250,8 @@ def test_one_is_shown_with_all_that_is_known(dlq: Dlq) -> None:
     assert "it is wrong" in told
 
 
-def test_what_was_too_large_is_found_by_that_and_shown_with_its_place(dlq: Dlq) -> None:
-    """Whatever it died of; who needs its payload learns where it still is."""
+def test_oversized_ticket_is_found_and_shown_with_its_location(dlq: Dlq) -> None:
+    """For any cause of death; its payload is still in the topic."""
     big = an_oversized_ticket(orjson.dumps(a_ticket("big")), at=41)
     dlq.keep(a_dead_ticket(), big, a_dead_ticket(b"", at=2))
 
@@ -270,8 +268,8 @@ def test_what_was_too_large_is_found_by_that_and_shown_with_its_place(dlq: Dlq) 
     assert "on execution.tickets, partition 0, offset 41" in " ".join(told.split())
 
 
-def test_bytes_that_are_no_ticket_are_shown_as_such(dlq: Dlq) -> None:
-    """To people as far as tells what they may be, without what a terminal obeys; to programs in base64."""
+def test_bytes_that_are_not_a_ticket_are_shown(dlq: Dlq) -> None:
+    """To people shortened and without control characters; to programs in base64."""
     dlq.keep(a_dead_ticket(b"\xff\x00"), a_dead_ticket(b"<a>\x1b[2J" + b"b" * 600, at=1))
     short, long = (each["ticketId"] for each in reversed(dlq.listed("ls")))
 
@@ -284,9 +282,9 @@ def test_bytes_that_are_no_ticket_are_shown_as_such(dlq: Dlq) -> None:
     assert "\x1b" not in told
 
 
-def test_a_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
-    """Unless people fixed its fields: then these."""
-    number = 10**25 + 1  # as a float it would be another
+def test_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
+    """Unless its fields were edited: then these."""
+    number = 10**25 + 1  # a float would round it
     body = b'{"ticket_id":"T-1",\n"task_type":"BUILD","number":%d}' % number
     dlq.keep(a_dead_ticket(body))
 
@@ -320,8 +318,8 @@ def test_a_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_what_makes_no_sense_is_said_to(dlq: Dlq, arguments: tuple[str, ...], said: str) -> None:
-    """With what is allowed, and nothing is done."""
+def test_invalid_options_are_refused(dlq: Dlq, arguments: tuple[str, ...], said: str) -> None:
+    """The error has the allowed values, and nothing is done."""
     dlq.keep(*_three())
 
     ran = dlq(*arguments)
@@ -332,8 +330,8 @@ def test_what_makes_no_sense_is_said_to(dlq: Dlq, arguments: tuple[str, ...], sa
 
 
 @pytest.mark.parametrize("command", ["show", "republish", "quarantine"])
-def test_a_ticket_that_is_not_there_is_not_found(dlq: Dlq, command: str) -> None:
-    """And it says how to find what there is."""
+def test_unknown_ticket_is_not_found(dlq: Dlq, command: str) -> None:
+    """The error says how to list the existing ones."""
     ran = dlq(command, "nobody")
 
     assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
@@ -355,10 +353,8 @@ def test_a_ticket_that_is_not_there_is_not_found(dlq: Dlq, command: str) -> None
     ],
     ids=" ".join,
 )
-def test_a_database_that_is_away_is_named_with_what_to_do(
-    dlq: Dlq, arguments: tuple[str, ...]
-) -> None:
-    """One line: where it was looked for, and which setting says so."""
+def test_unreachable_database_is_reported_with_advice(dlq: Dlq, arguments: tuple[str, ...]) -> None:
+    """One line: the address, and the setting that holds it."""
     port = free_port()
 
     away = f"mongodb://user:secret@{HOST}:{port}/?serverSelectionTimeoutMS=100"
@@ -374,8 +370,8 @@ def test_a_database_that_is_away_is_named_with_what_to_do(
 # --- purge ------------------------------------------------------------------------------------
 
 
-def test_purge_takes_what_is_older_than_ninety_days(dlq: Dlq) -> None:
-    """Unless another age is given; what matches the options."""
+def test_purge_deletes_tickets_older_than_ninety_days(dlq: Dlq) -> None:
+    """Or than the given age, if they match the options."""
     dlq.keep(a_dead_ticket(a_ticket("old")), ago=90 * DAY + timedelta(seconds=1))
     dlq.keep(a_dead_ticket(a_ticket("young"), at=1), ago=90 * DAY - timedelta(minutes=5))
 
@@ -389,10 +385,8 @@ def test_purge_takes_what_is_older_than_ninety_days(dlq: Dlq) -> None:
     assert list(dlq.states) == ["young"]
 
 
-def test_who_purged_what_and_why_stands_in_the_log(
-    dlq: Dlq, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Their histories went with them; a dry run leaves no line."""
+def test_purge_is_logged_with_user_and_reason(dlq: Dlq, capfd: pytest.CaptureFixture[str]) -> None:
+    """The histories are deleted with the tickets; a dry run writes no line."""
     dlq.keep(*_three(), ago=2 * DAY)
     chosen = ("purge", "--older-than", "1d", "--task-type", "BUILD", "--why", "they are done")
 
@@ -413,8 +407,8 @@ def test_purge_by_another_age_and_type(dlq: Dlq) -> None:
     assert list(dlq.states) == ["A", "B"]
 
 
-def test_what_is_being_sent_is_not_purged(dlq: Dlq) -> None:
-    """A run that was killed is to find it again."""
+def test_ticket_being_redriven_is_not_purged(dlq: Dlq) -> None:
+    """The run after a killed one must find it."""
     dlq.keep(*_three(), ago=100 * DAY)
     _set(dlq, "A", {f"{OURS}.state": "redriving"})
 
@@ -431,8 +425,8 @@ def _set(dlq: Dlq, id: str, changes: dict[str, Any]) -> None:
 # --- quarantine -------------------------------------------------------------------------------
 
 
-def test_what_is_set_apart_is_passed_over_until_it_is_released(with_kafka: Dlq) -> None:
-    """By one, or by what they have in common."""
+def test_quarantined_ticket_is_skipped_until_it_is_released(with_kafka: Dlq) -> None:
+    """One by id, or all that match."""
     dlq = with_kafka
     dlq.keep(*_three())
 
@@ -446,8 +440,8 @@ def test_what_is_set_apart_is_passed_over_until_it_is_released(with_kafka: Dlq) 
     assert dlq.states == {"A": "dead", "B": "redriven", "C": "quarantined"}
 
 
-def test_all_that_match_are_set_apart_after_a_question(dlq: Dlq) -> None:
-    """A dry run asks nothing, and does nothing; neither does it for those that are let go."""
+def test_quarantine_of_all_that_match_asks_first(dlq: Dlq) -> None:
+    """A dry run asks nothing, and does nothing; the same holds for a release."""
     dlq.keep(*_three())
     matching = ("quarantine", "--all", "--error-type", "ValueError")
 
@@ -464,8 +458,8 @@ def test_all_that_match_are_set_apart_after_a_question(dlq: Dlq) -> None:
     assert dlq.states == {"A": "dead", "B": "quarantined", "C": "quarantined"}
 
 
-def test_only_the_dead_are_set_apart(dlq: Dlq) -> None:
-    """Whoever asks for another learns why not."""
+def test_only_dead_tickets_are_quarantined(dlq: Dlq) -> None:
+    """The error says why not another."""
     dlq.keep(*_three())
     dlq("quarantine", "A")
 
@@ -477,8 +471,8 @@ def test_only_the_dead_are_set_apart(dlq: Dlq) -> None:
 # --- republish --------------------------------------------------------------------------------
 
 
-def test_some_are_sent_by_id(with_kafka: Dlq) -> None:
-    """One line for each; a script learns from the exit code that one was not."""
+def test_tickets_are_redriven_by_id(with_kafka: Dlq) -> None:
+    """One line for each; the exit code says if one was not."""
     dlq = with_kafka
     dlq.keep(*_three())
 
@@ -493,7 +487,7 @@ def test_some_are_sent_by_id(with_kafka: Dlq) -> None:
     )
 
 
-def test_all_that_match_are_sent_after_a_question(with_kafka: Dlq) -> None:
+def test_redrive_of_all_that_match_asks_first(with_kafka: Dlq) -> None:
     """A dry run asks nothing, and does nothing."""
     dlq = with_kafka
     dlq.keep(*_three())
@@ -511,8 +505,8 @@ def test_all_that_match_are_sent_after_a_question(with_kafka: Dlq) -> None:
     assert (last["what"], last["why"], last["run"]) == ("republished", "fixed", sent["run"])
 
 
-def test_what_is_not_sent_is_told_with_what_to_do(with_kafka: Dlq) -> None:
-    """On stderr, beside what programs read."""
+def test_skipped_tickets_are_reported_with_advice(with_kafka: Dlq) -> None:
+    """On stderr, apart from the data."""
     dlq = with_kafka
     dlq.keep(a_dead_ticket(a_ticket("round"), redrives=9), a_dead_ticket(b"?", at=1), *_three()[1:])
 
@@ -524,8 +518,8 @@ def test_what_is_not_sent_is_told_with_what_to_do(with_kafka: Dlq) -> None:
     assert "1 no ticket: such are quarantined" in ran.err
 
 
-def test_without_kafka_the_dead_stay_dead(dlq: Dlq, redis_server: RedisServer) -> None:
-    """And the command fails."""
+def test_tickets_stay_dead_without_kafka(dlq: Dlq, redis_server: RedisServer) -> None:
+    """The command fails."""
     dlq.keep(a_dead_ticket())
 
     ran = dlq("republish", "--all", "--yes", REDIS=redis_server.url)
@@ -535,8 +529,8 @@ def test_without_kafka_the_dead_stay_dead(dlq: Dlq, redis_server: RedisServer) -
     assert dlq.states == {"T-1": "dead"}
 
 
-def test_without_redis_nothing_is_begun(dlq: Dlq) -> None:
-    """It says which setting names it."""
+def test_nothing_starts_without_redis(dlq: Dlq) -> None:
+    """The error names the setting."""
     dlq.keep(a_dead_ticket())
 
     ran = dlq("republish", "--all", "--yes")
@@ -546,8 +540,8 @@ def test_without_redis_nothing_is_begun(dlq: Dlq) -> None:
     assert dlq.states == {"T-1": "dead"}
 
 
-def test_a_run_that_is_killed_is_taken_up_by_the_next(with_kafka: Dlq) -> None:
-    """Each is sent, and what may have been sent twice is announced."""
+def test_killed_run_is_continued_by_the_next(with_kafka: Dlq) -> None:
+    """Each is sent, and a possible duplicate is announced."""
     dlq = with_kafka
     dlq.keep(*(a_dead_ticket(a_ticket(f"T-{each:02}"), at=each) for each in range(30)))
     command = [sys.executable, "-m", "carteiro.cli", "tickets", "dlq", "republish", "--all"]
@@ -569,7 +563,7 @@ def _environ(dlq: Dlq) -> dict[str, str]:
 
 
 def _as_if_killed_on_the_way(dlq: Dlq) -> None:
-    """One was claimed, and nobody knows whether it was sent: some minutes ago."""
+    """One was claimed some minutes ago, and may have been sent."""
     waiting = next(id for id, state in dlq.states.items() if state != "redriven")
     before = datetime.now(UTC) - timedelta(minutes=5)
     _set(dlq, waiting, {f"{OURS}.state": "redriving", f"{OURS}.run_at": before})

@@ -1,4 +1,4 @@
-"""``carteiro doctor`` where there is a ticket lane: its servers and topics are looked at, and nothing is made."""
+"""``carteiro doctor`` with a ticket lane: its servers and topics are checked, and nothing is created."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def lane(
     redis_server: RedisServer,
     alertmanager: AlertmanagerServer,
 ) -> dict[str, str]:
-    """Settings of a lane whose servers are there; no topic is."""
+    """Settings of a lane whose servers are up; there is no topic."""
     name = f"tickets-{uuid4().hex}"
     return {
         "bootstrap_servers": kafka.bootstrap_servers,
@@ -44,7 +44,7 @@ def lane(
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Runs it in a folder with nothing but a file of settings; the findings, by what was looked at."""
+    """Run it in a folder with only a settings file; the findings, by check."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CARTEIRO_STORE", raising=False)
 
@@ -64,10 +64,10 @@ def _levels(found: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {name.removeprefix("tickets: "): each["level"] for name, each in found.items()}
 
 
-def test_a_folder_with_a_lane_alone_has_no_store_to_look_at(
+def test_folder_with_only_a_lane_has_no_store_check(
     asked: Asked, lane: dict[str, str], kafka: Broker, tmp_path: Path
 ) -> None:
-    """Only the lane is; a topic of dead letters that is not there yet is made by others."""
+    """Only the lane is checked; a missing topic of dead letters is created later."""
     kafka.create_topic(lane["topic"], partitions=1, settings={"retention.ms": str(7 * DAY_MS)})
 
     found = asked(lane)
@@ -80,27 +80,25 @@ def test_a_folder_with_a_lane_alone_has_no_store_to_look_at(
     assert lane["dlq_topic"] not in kafka.admin().list_topics(timeout=10).topics
 
 
-def test_with_settings_for_more_the_store_is_looked_at_too(
-    asked: Asked, lane: dict[str, str]
-) -> None:
-    """A missing store is told, since e-mail needs one."""
+def test_store_is_checked_if_the_settings_need_one(asked: Asked, lane: dict[str, str]) -> None:
+    """A missing store is reported, since e-mail needs one."""
     found = asked(lane, 'provider = "sandbox"')
 
     assert found["store"]["level"] == "fail"
     assert found["tickets: Kafka"]["level"] == "ok"
 
 
-def test_with_the_file_of_a_store_the_store_is_looked_at_too(
+def test_store_is_checked_if_its_file_exists(
     asked: Asked, lane: dict[str, str], tmp_path: Path
 ) -> None:
-    """Whatever the settings say."""
+    """With any settings."""
     (tmp_path / "carteiro.db").touch()
 
     assert "store" in asked(lane)
 
 
-def test_without_settings_for_tickets_there_is_no_lane(asked: Asked) -> None:
-    """And nobody looks for a Kafka that is not meant to be there."""
+def test_lane_is_not_checked_without_ticket_settings(asked: Asked) -> None:
+    """A Kafka that is not configured is not looked for."""
     found = asked({})
 
     assert found["store"]["level"] == "fail"
@@ -111,10 +109,10 @@ def test_without_settings_for_tickets_there_is_no_lane(asked: Asked) -> None:
     ("retention_ms", "level"),
     [(7 * DAY_MS, "ok"), (7 * DAY_MS - 1, "warn"), (DAY_MS, "warn"), (-1, "ok")],
 )
-def test_a_topic_should_keep_tickets_for_as_long_as_failures_are_counted(
+def test_topic_retention_shorter_than_the_failure_count_is_a_warning(
     asked: Asked, lane: dict[str, str], kafka: Broker, retention_ms: int, level: str
 ) -> None:
-    """Shorter is a warning that says what to set."""
+    """It says what to set."""
     kafka.create_topic(lane["topic"], partitions=1, settings={"retention.ms": str(retention_ms)})
 
     found = asked(lane)["tickets: topic"]
@@ -123,10 +121,10 @@ def test_a_topic_should_keep_tickets_for_as_long_as_failures_are_counted(
     assert ("604800000" in found["advice"]) is (level == "warn")
 
 
-def test_a_topic_that_is_missing_or_not_as_it_should_be_is_told(
+def test_missing_or_misconfigured_topic_is_reported(
     asked: Asked, lane: dict[str, str], kafka: Broker
 ) -> None:
-    """With the command that makes it, or in what it differs."""
+    """With the command that creates it, or the differences."""
     short = dict(TOPIC_SETTINGS) | {"retention.ms": str(DAY_MS)}
     kafka.create_topic(lane["dlq_topic"], partitions=3, settings=short)
 
@@ -138,8 +136,8 @@ def test_a_topic_that_is_missing_or_not_as_it_should_be_is_told(
 
 
 @pytest.mark.usefixtures("collected")
-def test_servers_that_are_away_are_told_each_by_itself(asked: Asked) -> None:
-    """As warnings: the lane waits for them and goes on by itself. Passwords are not shown."""
+def test_each_unreachable_server_is_reported(asked: Asked) -> None:
+    """As a warning: the lane waits and goes on by itself. Passwords are not shown."""
     nowhere = f"{HOST}:{free_port()}"
     found = asked(
         {
@@ -155,7 +153,7 @@ def test_servers_that_are_away_are_told_each_by_itself(asked: Asked) -> None:
     assert "hunter2" not in str(found)
 
 
-def test_properties_that_cannot_be_used_are_a_failure(asked: Asked, lane: dict[str, str]) -> None:
+def test_unusable_properties_are_a_failure(asked: Asked, lane: dict[str, str]) -> None:
     """The lane would not start."""
     found = asked(lane | {"kafka_file": "nowhere.properties"})
 

@@ -1,4 +1,4 @@
-"""What a process of the lane says of itself."""
+"""The status pages of a ticket worker."""
 
 import asyncio
 
@@ -9,8 +9,8 @@ from carteiro.config import load
 from support.services import HOST, free_port
 
 
-async def test_each_answer_is_a_line() -> None:
-    """Whoever asks by curl has the prompt on the next one."""
+async def test_each_answer_ends_its_line() -> None:
+    """After curl, the prompt is on the next line."""
     port, waits_for, paused = free_port(), ["", "Kafka", ""], list[str]()
     environ = {"CARTEIRO_TICKETS_METRICS_HOST": HOST, "CARTEIRO_TICKETS_METRICS_PORT": str(port)}
     page = page_part(

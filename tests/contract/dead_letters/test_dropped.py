@@ -1,4 +1,4 @@
-"""Dead letters, dropped: what is dropped or outlived leaves the index and nothing else; never what is on its way."""
+"""Dead letters, dropped: a dropped or expired entry leaves the index and nothing else; never a redriven one."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,8 +27,8 @@ async def _shown(backend: Backend, message: MessageId) -> DeadLetter:
 # --- drop -------------------------------------------------------------------------------------
 
 
-async def test_what_is_dropped_leaves_the_index_alone(backend: Backend) -> None:
-    """The message stays where it was, with its content and its timeline."""
+async def test_drop_removes_only_the_index_entry(backend: Backend) -> None:
+    """The message is not changed, nor its content and its timeline."""
     message, other = await buried(backend), await buried(backend)
     row, events = await backend.reading.message(message), await backend.reading.events(message)
 
@@ -40,8 +40,8 @@ async def test_what_is_dropped_leaves_the_index_alone(backend: Backend) -> None:
     assert await backend.reading.events(message) == events
 
 
-async def test_what_is_on_its_way_is_not_dropped(backend: Backend) -> None:
-    """Its entry is needed: a new failure updates it, a success removes it."""
+async def test_redriven_entry_is_not_dropped(backend: Backend) -> None:
+    """It is needed: a new failure updates it, a success removes it."""
     message = await buried(backend)
     await backend.dead_letters.redrive([message], by="ana")
 
@@ -49,8 +49,8 @@ async def test_what_is_on_its_way_is_not_dropped(backend: Backend) -> None:
     assert await found(backend) == [message]
 
 
-async def test_a_dropped_message_can_be_redriven_once(backend: Backend) -> None:
-    """The ledger is the truth: without an entry it goes round all the same, and not twice."""
+async def test_dropped_message_can_be_redriven_once(backend: Backend) -> None:
+    """The ledger is the truth: without an entry it is redriven all the same, and not twice."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
 
@@ -62,8 +62,8 @@ async def test_a_dropped_message_can_be_redriven_once(backend: Backend) -> None:
     assert await found(backend) == []
 
 
-async def test_a_dropped_message_that_dies_again_has_an_entry_again(backend: Backend) -> None:
-    """It failed anew, so people are told anew."""
+async def test_dropped_message_that_dies_again_has_an_entry_again(backend: Backend) -> None:
+    """It is a new failure."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
     await backend.dead_letters.redrive([message], by="ana")
@@ -73,8 +73,7 @@ async def test_a_dropped_message_that_dies_again_has_an_entry_again(backend: Bac
     assert await found(backend, is_redriven=False) == [message]
 
 
-async def test_a_dropped_message_that_is_sent_stays_without_an_entry(backend: Backend) -> None:
-    """There is nothing to tell any more."""
+async def test_dropped_message_that_is_sent_stays_without_an_entry(backend: Backend) -> None:
     message = await buried(backend)
     await backend.dead_letters.drop([message])
     await backend.dead_letters.redrive([message], by="ana")
@@ -87,8 +86,8 @@ async def test_a_dropped_message_that_is_sent_stays_without_an_entry(backend: Ba
     assert await found(backend) == []
 
 
-async def test_what_lost_its_body_cannot_be_redriven(backend: Backend) -> None:
-    """Dropped, then pruned: there is nothing left to send, and the ledger says so."""
+async def test_message_without_its_body_cannot_be_redriven(backend: Backend) -> None:
+    """Dropped, then pruned: there is nothing left to send, and the answer says so."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
     await backend.upkeep.prune(bodies=ZERO, histories=None)
@@ -104,7 +103,7 @@ async def test_what_lost_its_body_cannot_be_redriven(backend: Backend) -> None:
 # --- outlived ---------------------------------------------------------------------------------
 
 
-async def test_an_entry_outlives_its_time_to_the_millisecond(
+async def test_entry_outlives_its_ttl_to_the_millisecond(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Not before its ttl is over; then the longest outlived comes first."""
@@ -122,8 +121,8 @@ async def test_an_entry_outlives_its_time_to_the_millisecond(
     assert await backend.dead_letters.outlived(limit=1) == [first]
 
 
-async def test_what_is_on_its_way_outlives_nothing(backend: Backend, clock: StoreClock) -> None:
-    """A redriven entry waits for its end, however long that takes; a new failure is a new life."""
+async def test_redriven_entry_never_outlives_its_ttl(backend: Backend, clock: StoreClock) -> None:
+    """It waits for its end, however long that takes; a new failure starts a new ttl."""
     message = await buried(backend)
     clock.advance(DEAD_LETTER_TTL - SECOND)
     await backend.dead_letters.redrive([message], by="ana")
@@ -145,9 +144,7 @@ async def _overfull(backend: Backend, most: int, limit: int = 1000) -> list[Mess
     return [letter.id for letter in letters]
 
 
-async def test_the_tenant_with_most_entries_gives_its_oldest(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_largest_tenant_loses_its_oldest_entries(backend: Backend, clock: StoreClock) -> None:
     """One with few entries loses none because of another that has many."""
     quiet = await buried(backend, BRASA)
     loud = []
@@ -162,15 +159,15 @@ async def test_the_tenant_with_most_entries_gives_its_oldest(
     assert await _overfull(backend, most=0) == [quiet, *loud]
 
 
-async def test_what_must_go_is_told_whole(backend: Backend) -> None:
-    """Whoever keeps it elsewhere needs all of it."""
+async def test_excess_entries_are_returned_whole(backend: Backend) -> None:
+    """An archive of them needs all fields."""
     message = await buried(backend, content='{"html":"<p>Olá</p>"}')
 
     assert await backend.dead_letters.overfull(most=0) == [await _shown(backend, message)]
 
 
-async def test_what_is_on_its_way_need_not_go(backend: Backend) -> None:
-    """It counts, but others go instead; if all are on their way, none can."""
+async def test_redriven_entries_are_not_excess(backend: Backend) -> None:
+    """They count, but others go instead; if all are redriven, none can."""
     first = await buried(backend)
     second = await buried(backend)
     await backend.dead_letters.redrive([first], by="ana")
@@ -185,10 +182,10 @@ async def test_what_is_on_its_way_need_not_go(backend: Backend) -> None:
     deaths=st.lists(st.sampled_from([ACME, BRASA, CARGO]), min_size=1, max_size=12),
     most=st.integers(0, 12),
 )
-async def test_dropping_what_must_go_leaves_the_most_level(
+async def test_dropping_the_excess_levels_the_tenants(
     set_up: SetUp, deaths: list[TenantId], most: int
 ) -> None:
-    """At most so many stay, no tenant gave while another had more, and each gave its oldest."""
+    """At most that many stay, no tenant lost one while another had more, and each lost its oldest."""
     async with set_up.opened(StoreClock()) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA, CARGO]))
         ids: dict[TenantId, list[MessageId]] = {each: [] for each in (ACME, BRASA, CARGO)}
@@ -210,8 +207,8 @@ async def test_dropping_what_must_go_leaves_the_most_level(
 # --- restore ----------------------------------------------------------------------------------
 
 
-async def test_a_dropped_entry_can_be_put_back(backend: Backend) -> None:
-    """As it was, with the content that the ledger has; once."""
+async def test_dropped_entry_can_be_restored(backend: Backend) -> None:
+    """As it was, with the content in the ledger; once."""
     message = await buried(backend)
     letter = await _shown(backend, message)
     await backend.dead_letters.drop([message])
@@ -223,8 +220,8 @@ async def test_a_dropped_entry_can_be_put_back(backend: Backend) -> None:
     assert await backend.dead_letters.restore([letter]) == 0
 
 
-async def test_only_the_dead_are_put_back(backend: Backend) -> None:
-    """Unknown, sent, on its way, or with an entry already: nothing is written."""
+async def test_only_dead_messages_are_restored(backend: Backend) -> None:
+    """Unknown, sent, redriven, or with an entry already: nothing is written."""
     [done] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
     redriven, kept = await buried(backend), await buried(backend)
@@ -237,8 +234,8 @@ async def test_only_the_dead_are_put_back(backend: Backend) -> None:
     assert await found(backend) == [kept]
 
 
-async def test_another_tenants_message_is_not_touched(backend: Backend) -> None:
-    """An entry that claims to be somebody else's is not believed."""
+async def test_message_of_another_tenant_is_not_restored(backend: Backend) -> None:
+    """An entry with the wrong tenant is not believed."""
     message = await buried(backend)
     letter = await _shown(backend, message)
     await backend.dead_letters.drop([message])
@@ -247,8 +244,8 @@ async def test_another_tenants_message_is_not_touched(backend: Backend) -> None:
     assert await found(backend) == []
 
 
-async def test_what_is_put_back_late_lives_again(backend: Backend, clock: StoreClock) -> None:
-    """It outlived its time while it was away: it must not be dropped at once."""
+async def test_entry_restored_late_has_a_new_ttl(backend: Backend, clock: StoreClock) -> None:
+    """Its ttl ended meanwhile: it must not be dropped at once."""
     message = await buried(backend)
     letter = await _shown(backend, message)
     await backend.dead_letters.drop([message])
@@ -262,8 +259,7 @@ async def test_what_is_put_back_late_lives_again(backend: Backend, clock: StoreC
     assert await backend.dead_letters.outlived() == [message]
 
 
-async def test_what_is_put_back_can_be_redriven(backend: Backend) -> None:
-    """That is what it is put back for."""
+async def test_restored_entry_can_be_redriven(backend: Backend) -> None:
     message = await buried(backend)
     letter = await _shown(backend, message)
     await backend.dead_letters.drop([message])

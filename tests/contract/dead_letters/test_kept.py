@@ -1,4 +1,4 @@
-"""Dead letters, kept: every message that ends FAILED or EXPIRED has exactly one entry that says why."""
+"""Dead letters, kept: every message that ends FAILED or EXPIRED has exactly one entry with the reason."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,8 +14,8 @@ from support.set_ups import DEAD_LETTER_TTL
 from support.steps import accepted, attempted, claimed_alone, claimed_and_declared, settled
 
 
-async def test_a_dead_letter_tells_the_whole_story(backend: Backend, clock: StoreClock) -> None:
-    """Whose it is, what it said, why and when it failed, how often, how long it is kept."""
+async def test_dead_letter_has_the_whole_story(backend: Backend, clock: StoreClock) -> None:
+    """Tenant, content, reason and time of the failure, attempts, and retention."""
     accepted_at = clock.at()
     new = a_message(content='{"html":"<p>Olá</p>"}')
     await accepted(backend.store, new)
@@ -42,7 +42,7 @@ async def test_a_dead_letter_tells_the_whole_story(backend: Backend, clock: Stor
 
 @pytest.mark.parametrize("reason", DeadReason)
 async def test_every_reason_is_kept(backend: Backend, reason: DeadReason) -> None:
-    """Whatever the worker gave up for is what people read."""
+    """The worker's reason is the one that people read."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
     await settled(backend.store, job, dead(reason, charged=False))
@@ -54,10 +54,10 @@ async def test_every_reason_is_kept(backend: Backend, reason: DeadReason) -> Non
 
 
 @pytest.mark.parametrize("reason", DeadReason)
-async def test_what_may_have_been_delivered_is_in_doubt_whatever_ended_it(
+async def test_possibly_delivered_message_is_in_doubt_with_any_cause(
     backend: Backend, clock: StoreClock, reason: DeadReason
 ) -> None:
-    """People read that first; what ended it stands beside it, also on the timeline."""
+    """The doubt comes first; the cause is next to it, also on the timeline."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, retry(timedelta(seconds=1), charged=False), in_doubt=1)
@@ -74,8 +74,10 @@ async def test_what_may_have_been_delivered_is_in_doubt_whatever_ended_it(
     assert last.metadata.get("endedBy", "in_doubt") == reason.value
 
 
-async def test_what_expires_after_a_doubt_is_in_doubt(backend: Backend, clock: StoreClock) -> None:
-    """Also where nobody claims it any more."""
+async def test_message_that_expires_after_a_doubt_is_in_doubt(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Also without a claimer."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, retry(TTL / 2, charged=False), in_doubt=1)
@@ -88,10 +90,10 @@ async def test_what_expires_after_a_doubt_is_in_doubt(backend: Backend, clock: S
     assert letter.reason is DeadReason.IN_DOUBT
 
 
-async def test_what_expired_has_an_entry_with_its_last_failure(
+async def test_expired_message_has_an_entry_with_its_last_failure(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A message that failed before its time ran out is kept with what went wrong."""
+    """The failure before its time ran out is kept."""
     [failed] = await accepted(backend.store, a_message())
     verdict = retry(TTL - timedelta(seconds=1))
     await attempted(backend.store, verdict)
@@ -110,8 +112,8 @@ async def test_what_expired_has_an_entry_with_its_last_failure(
     assert untried.failure.reason
 
 
-async def test_what_ends_well_has_no_entry(backend: Backend) -> None:
-    """Sent and cancelled messages are nobody's worry."""
+async def test_successful_message_has_no_entry(backend: Backend) -> None:
+    """Sent and cancelled messages have none."""
     [done] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
     [cancelled] = await accepted(backend.store, a_message())
@@ -121,7 +123,7 @@ async def test_what_ends_well_has_no_entry(backend: Backend) -> None:
     assert await backend.dead_letters.show(done) is None
 
 
-async def test_a_new_failure_updates_the_entry(backend: Backend, clock: StoreClock) -> None:
+async def test_new_failure_updates_the_entry(backend: Backend, clock: StoreClock) -> None:
     """One entry per message: the second death replaces the first, and may be redriven again."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead(DeadReason.MAX_ATTEMPTS_EXCEEDED))
@@ -137,7 +139,7 @@ async def test_a_new_failure_updates_the_entry(backend: Backend, clock: StoreClo
     assert letter.failed_attempts == 1
 
 
-async def test_a_redriven_message_that_is_sent_leaves_no_entry(backend: Backend) -> None:
+async def test_redriven_message_that_is_sent_has_no_entry(backend: Backend) -> None:
     """Sent removes the entry."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead())
@@ -148,13 +150,12 @@ async def test_a_redriven_message_that_is_sent_leaves_no_entry(backend: Backend)
     assert await found(backend) == []
 
 
-async def test_an_unknown_message_has_no_entry(backend: Backend) -> None:
-    """Nobody died, so there is nothing to show."""
+async def test_unknown_message_has_no_entry(backend: Backend) -> None:
     assert await backend.dead_letters.show(MessageId("unknown")) is None
 
 
-async def test_an_entry_shows_what_the_ledger_has_of_its_content(backend: Backend) -> None:
-    """The content is the ledger's; an entry that was put back after its body went shows none."""
+async def test_entry_shows_the_content_in_the_ledger(backend: Backend) -> None:
+    """One that was restored after its body was pruned shows none."""
     message = await buried(backend)
     letter = await backend.dead_letters.show(message)
     assert letter is not None

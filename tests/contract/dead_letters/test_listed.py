@@ -1,4 +1,4 @@
-"""Dead letters, listed: pages follow each other without a gap or a twin; every part of a filter counts."""
+"""Dead letters, listed: pages follow each other without gaps or duplicates; every part of a filter counts."""
 
 from datetime import timedelta
 from typing import Any
@@ -41,7 +41,7 @@ async def _pages(backend: Backend, limit: int, **wanted: Any) -> list[list[Messa
 
 
 async def test_pages_follow_each_other(backend: Backend, clock: StoreClock) -> None:
-    """Newest first; those of one millisecond by id; the last page leads nowhere."""
+    """Newest first; those of one millisecond by id; the last page has no cursor."""
     ids = []
     for number in range(7):
         ids.append(await buried(backend))
@@ -55,12 +55,12 @@ async def test_pages_follow_each_other(backend: Backend, clock: StoreClock) -> N
     assert await _pages(backend, 100) == [newest_first]
 
 
-async def test_an_empty_index_is_one_empty_page(backend: Backend) -> None:
-    """There is nothing, and nothing after it."""
+async def test_empty_index_is_one_empty_page(backend: Backend) -> None:
+    """Without a cursor."""
     assert await _pages(backend, 10) == [[]]
 
 
-async def test_what_dies_meanwhile_moves_no_page(backend: Backend, clock: StoreClock) -> None:
+async def test_new_death_moves_no_page(backend: Backend, clock: StoreClock) -> None:
     """A newer entry belongs before the first page, so nothing is seen twice and nothing is missed."""
     first = await buried(backend)
     clock.advance(SECOND)
@@ -83,7 +83,7 @@ async def test_a_made_up_cursor_is_refused(backend: Backend, cursor: str) -> Non
 
 
 async def test_every_part_of_a_filter_counts(backend: Backend, clock: StoreClock) -> None:
-    """Each part alone finds what has it, whatever else there is."""
+    """Each part alone finds its matches among any others."""
     hard = await buried(backend, to="rui@example.com")
     clock.advance(SECOND)
     grey = await buried(backend, BRASA, reason=DeadReason.MAX_ATTEMPTS_EXCEEDED, failure=GREY)
@@ -103,7 +103,7 @@ async def test_every_part_of_a_filter_counts(backend: Backend, clock: StoreClock
 
 
 async def test_parts_of_a_filter_narrow_together(backend: Backend) -> None:
-    """What is found has all that was asked, whichever part leads to it."""
+    """A match fulfils all parts, whichever index is used."""
     both = await buried(backend, failure=GREY)
     await buried(backend, BRASA, failure=GREY)
     await buried(backend)
@@ -136,8 +136,8 @@ async def test_text_that_is_nowhere_finds_nothing(backend: Backend, text: str) -
     assert await found(backend, text=text) == []
 
 
-async def test_time_is_a_half_open_span(backend: Backend, clock: StoreClock) -> None:
-    """``moved_after`` itself counts, ``moved_before`` does not: spans can be put side by side."""
+async def test_time_is_a_half_open_range(backend: Backend, clock: StoreClock) -> None:
+    """``moved_after`` itself counts, ``moved_before`` does not: ranges can be put next to each other."""
     early = await buried(backend)
     clock.advance(SECOND)
     late = await buried(backend)
@@ -151,7 +151,7 @@ async def test_time_is_a_half_open_span(backend: Backend, clock: StoreClock) -> 
     assert await _pages(backend, 1, moved_before=now) == [[early]]
 
 
-async def test_groups_say_how_many_and_since_when(backend: Backend, clock: StoreClock) -> None:
+async def test_groups_have_their_number_and_first_time(backend: Backend, clock: StoreClock) -> None:
     """By code, tenant, reason or category; the largest first, equals by their name."""
     start = clock.at()
     await buried(backend)
@@ -180,7 +180,7 @@ async def test_groups_say_how_many_and_since_when(backend: Backend, clock: Store
     ]
 
 
-async def test_groups_count_what_matches(backend: Backend, clock: StoreClock) -> None:
+async def test_groups_count_matching_entries(backend: Backend, clock: StoreClock) -> None:
     """A filter narrows groups as it narrows lists."""
     await buried(backend)
     await buried(backend, BRASA)
@@ -193,7 +193,7 @@ async def test_groups_count_what_matches(backend: Backend, clock: StoreClock) ->
     assert await backend.dead_letters.group("tenant", DeadFilter(moved_before=now)) == []
 
 
-async def test_sizes_name_the_tenants_with_most(backend: Backend) -> None:
+async def test_sizes_name_the_largest_tenants(backend: Backend) -> None:
     """All are counted, a few are named; equals by their id."""
     for tenant in (ACME, BRASA, BRASA):
         await buried(backend, tenant)
@@ -219,7 +219,7 @@ _BY: list[GroupBy] = ["code", "tenant", "reason", "category"]
 async def test_all_pages_together_are_the_list(
     set_up: SetUp, deaths: list[Any], limit: int, data: st.DataObject
 ) -> None:
-    """However long the pages are and whatever is asked, and groups add up to it."""
+    """With any page size and any filter, and groups add up to it."""
     wanted: dict[str, Any] = data.draw(
         st.fixed_dictionaries(
             {},
@@ -250,7 +250,7 @@ async def test_all_pages_together_are_the_list(
 
 
 async def test_ages_are_read_by_id(backend: Backend, clock: StoreClock) -> None:
-    """Of those that have an entry; the oldest of all without looking at the others."""
+    """Of those that have an entry; the oldest of all without reading the others."""
     none = await backend.dead_letters.oldest()
     first = await buried(backend)
     clock.advance(SECOND)

@@ -33,8 +33,8 @@ async def _dead_message(backend: Backend, *, priority: int = 5) -> MessageId:
     return message
 
 
-async def test_a_redriven_message_starts_a_new_round(backend: Backend, clock: StoreClock) -> None:
-    """Charges and doubts start at zero, the ttl starts now; the attempts made are not forgotten."""
+async def test_redriven_message_starts_a_new_round(backend: Backend, clock: StoreClock) -> None:
+    """Charges and doubts start at zero, the ttl starts now; the attempts stay counted."""
     message = await _dead_message(backend)
     before = await backend.reading.message(message)
     clock.advance(timedelta(days=3))
@@ -52,7 +52,7 @@ async def test_a_redriven_message_starts_a_new_round(backend: Backend, clock: St
     assert row.finished_at is None
 
 
-async def test_the_timeline_says_on_whose_word(backend: Backend, clock: StoreClock) -> None:
+async def test_timeline_has_the_user_of_a_redrive(backend: Backend, clock: StoreClock) -> None:
     """A redrive is an ENQUEUED of its round."""
     message = await _dead_message(backend)
     clock.advance(timedelta(seconds=1))
@@ -66,7 +66,7 @@ async def test_the_timeline_says_on_whose_word(backend: Backend, clock: StoreClo
     assert last.metadata["round"] == 2
 
 
-async def test_a_redriven_message_is_claimed_as_new(backend: Backend) -> None:
+async def test_redriven_message_is_claimed_as_new(backend: Backend) -> None:
     """Ready at once, with no claim counted and no attempt open, in the order of its priority."""
     urgent = await _dead_message(backend, priority=1)
     [other] = await accepted(backend.store, a_message())
@@ -78,10 +78,8 @@ async def test_a_redriven_message_is_claimed_as_new(backend: Backend) -> None:
     assert (first.claims, first.open_attempt, first.charged) == (1, False, 0)
 
 
-async def test_the_entry_is_marked_while_it_is_redriven(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """People see that it is on its way, and since when."""
+async def test_entry_is_marked_while_it_is_redriven(backend: Backend, clock: StoreClock) -> None:
+    """With the time of the redrive."""
     message = await _dead_message(backend)
     clock.advance(timedelta(seconds=1))
     await backend.dead_letters.redrive([message], by="ana")
@@ -93,8 +91,8 @@ async def test_the_entry_is_marked_while_it_is_redriven(
     assert letter.moved_at == clock.at(-timedelta(seconds=1))
 
 
-async def test_a_redrive_is_refused_while_already_redriven(backend: Backend) -> None:
-    """Asked twice, in one batch or in two, it goes round once."""
+async def test_redrive_is_refused_while_already_redriven(backend: Backend) -> None:
+    """Requested twice, in one batch or in two, it is redriven once."""
     message = await _dead_message(backend)
 
     answers = await backend.dead_letters.redrive([message, message], by="ana")
@@ -107,8 +105,8 @@ async def test_a_redrive_is_refused_while_already_redriven(backend: Backend) -> 
     assert await claimed_ids(backend.store) == [message]
 
 
-async def test_a_redriven_message_that_dies_again_can_be_redriven_again(backend: Backend) -> None:
-    """Each death opens the way for one redrive."""
+async def test_redriven_message_that_dies_again_can_be_redriven_again(backend: Backend) -> None:
+    """Each death allows one redrive."""
     message = await _dead_message(backend)
     for round_ in (2, 3):
         await backend.dead_letters.redrive([message], by="ana")
@@ -120,8 +118,8 @@ async def test_a_redriven_message_that_dies_again_can_be_redriven_again(backend:
     assert await backend.dead_letters.redrive([message], by="ana") == [RedriveAnswer.REDRIVEN]
 
 
-async def test_what_is_not_dead_is_not_found(backend: Backend) -> None:
-    """Unknown, waiting or sent: there is no dead letter to send round."""
+async def test_message_that_is_not_dead_is_not_found(backend: Backend) -> None:
+    """Unknown, waiting or sent: there is no dead letter to redrive."""
     [done] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
     [waiting] = await accepted(backend.store, a_message())
@@ -130,9 +128,7 @@ async def test_what_is_not_dead_is_not_found(backend: Backend) -> None:
     assert await backend.dead_letters.redrive(ids, by="ana") == [RedriveAnswer.NOT_FOUND] * 3
 
 
-async def test_an_expired_message_has_its_whole_ttl_again(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_expired_message_has_its_whole_ttl_again(backend: Backend, clock: StoreClock) -> None:
     """A redriven message does not expire at once."""
     [message] = await accepted(backend.store, a_message())
     clock.advance(TTL)
@@ -145,9 +141,7 @@ async def test_an_expired_message_has_its_whole_ttl_again(
     assert await claimed_ids(backend.store) == [message]
 
 
-async def test_the_worker_of_an_earlier_round_is_fenced(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_worker_of_an_earlier_round_is_fenced(backend: Backend, clock: StoreClock) -> None:
     """Its failure counts for the round that it belongs to, not for the new one."""
     [message] = await accepted(backend.store, a_message())
     slow = await claimed_and_declared(backend.store)
@@ -164,7 +158,7 @@ async def test_the_worker_of_an_earlier_round_is_fenced(
     assert await settled(backend.store, job, sent()) == Settled(State.SENT)
 
 
-async def test_many_are_redriven_in_one_go(backend: Backend) -> None:
+async def test_many_are_redriven_in_one_call(backend: Backend) -> None:
     """Answers come in the order of the ids."""
     ids = await accepted(backend.store, *messages(3))
     for job in await claimed(backend.store):

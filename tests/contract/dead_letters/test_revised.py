@@ -13,8 +13,8 @@ from support.steps import accepted, attempted, claimed_alone, everything_about
 NEW = Revision('{"html":"<p>Novo</p>"}', "rui@example.com", "Novo")
 
 
-async def test_the_new_content_goes_out_under_a_new_revision(backend: Backend) -> None:
-    """Whoever claims it gets the new content, and the number that makes a new Message-ID of it."""
+async def test_new_content_is_sent_under_a_new_revision(backend: Backend) -> None:
+    """The claimer gets the new content, and the number that makes a new Message-ID of it."""
     message = await buried(backend)
 
     answers = await backend.dead_letters.redrive([message], by="ana", revision=NEW)
@@ -24,7 +24,7 @@ async def test_the_new_content_goes_out_under_a_new_revision(backend: Backend) -
     assert (job.content, job.revision) == (NEW.content, 2)
 
 
-async def test_the_ledger_tells_what_it_is_now(backend: Backend) -> None:
+async def test_ledger_has_the_new_content(backend: Backend) -> None:
     """Address, subject and content are the new ones, and the timeline says so."""
     message = await buried(backend)
     await backend.dead_letters.redrive([message], by="ana", revision=NEW)
@@ -46,7 +46,7 @@ async def test_the_ledger_tells_what_it_is_now(backend: Backend) -> None:
 
 
 async def test_each_revision_counts_one_further(backend: Backend) -> None:
-    """A redrive as it stands keeps the revision: the same message goes out again."""
+    """A redrive without changes keeps the revision: the same message is sent again."""
     message = await buried(backend)
     await backend.dead_letters.redrive([message], by="ana", revision=NEW)
     await attempted(backend.store, dead())
@@ -58,8 +58,8 @@ async def test_each_revision_counts_one_further(backend: Backend) -> None:
     assert (await claimed_alone(backend.store)).revision == 3
 
 
-async def test_what_is_not_redriven_is_not_revised(backend: Backend) -> None:
-    """On its way, sent or unknown: nothing of it changes."""
+async def test_message_that_is_not_redriven_is_not_revised(backend: Backend) -> None:
+    """In flight, sent or unknown: nothing of it changes."""
     [done] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
     redriven = await buried(backend)
@@ -75,8 +75,8 @@ async def test_what_is_not_redriven_is_not_revised(backend: Backend) -> None:
     assert [await everything_about(backend, each) for each in (done, redriven)] == before
 
 
-async def test_a_revision_of_what_has_changed_since_is_refused(backend: Backend) -> None:
-    """Two edit the same letter: the second, who has not seen what the first made of it, changes nothing."""
+async def test_outdated_revision_is_refused(backend: Backend) -> None:
+    """Two edit the same letter: the second, who has not seen the first edit, changes nothing."""
     message = await buried(backend)
     first, second = replace(NEW, of=1), Revision("{}", "ana@example.com", "Oi", of=1)
     await backend.dead_letters.redrive([message], by="ana", revision=first)
@@ -92,7 +92,7 @@ async def test_a_revision_of_what_has_changed_since_is_refused(backend: Backend)
     assert (await claimed_alone(backend.store)).revision == 3
 
 
-async def test_a_revision_is_for_one_message(backend: Backend) -> None:
+async def test_revision_is_for_one_message(backend: Backend) -> None:
     """The same content for many would be a mistake: refused, and nothing is changed."""
     first, second = await buried(backend), await buried(backend)
     before = [await everything_about(backend, each) for each in (first, second)]
@@ -103,8 +103,8 @@ async def test_a_revision_is_for_one_message(backend: Backend) -> None:
     assert [await everything_about(backend, each) for each in (first, second)] == before
 
 
-async def test_a_revision_says_for_whom_it_is(backend: Backend) -> None:
-    """The recipient is met as at accept: known by the tenant's id for it, with the new address."""
+async def test_revision_has_its_recipient(backend: Backend) -> None:
+    """Looked up as at accept: by the tenant's id for it, with the new address."""
     told = NewRecipient("ana@example.con", external_id="c-1")
     message = await buried(backend, to="ana@example.con", recipient=told)
     before = await backend.reading.message(message)
@@ -121,8 +121,8 @@ async def test_a_revision_says_for_whom_it_is(backend: Backend) -> None:
     assert (job.recipient.email, job.recipient.tenant) == ("ana@example.com", ACME)
 
 
-async def test_a_revision_may_be_for_nobody_that_is_known(backend: Backend) -> None:
-    """Then no recipient stands in its way."""
+async def test_revision_may_have_no_known_recipient(backend: Backend) -> None:
+    """Then none can prevent it."""
     message = await buried(backend, recipient=NewRecipient("ana@example.com", external_id="c-1"))
 
     await backend.dead_letters.redrive([message], by="ana", revision=NEW)
@@ -130,8 +130,8 @@ async def test_a_revision_may_be_for_nobody_that_is_known(backend: Backend) -> N
     assert (await claimed_alone(backend.store)).recipient_id is None
 
 
-async def test_a_revision_brings_content_to_what_has_none(backend: Backend) -> None:
-    """A body past its retention cannot be sent again, but another can take its place."""
+async def test_revision_brings_content_to_a_message_without_one(backend: Backend) -> None:
+    """A pruned body cannot be sent again, but another can replace it."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
     await _prune_bodies(backend)

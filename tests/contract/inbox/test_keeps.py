@@ -22,7 +22,7 @@ def a_mail(message: MessageId | None = None, **changes: Any) -> InboxMail:
     return InboxMail(message=message or an_id(), **(fields | changes))
 
 
-async def test_a_mail_is_listed_as_it_was_kept(backend: Backend, clock: StoreClock) -> None:
+async def test_mail_is_listed_as_it_was_kept(backend: Backend, clock: StoreClock) -> None:
     """Every field, and the store's own time."""
     mail = a_mail()
     await backend.inbox.keep([mail])
@@ -32,7 +32,7 @@ async def test_a_mail_is_listed_as_it_was_kept(backend: Backend, clock: StoreClo
     assert found == a_mail(mail.message, at=clock.at())
 
 
-async def test_the_newest_come_first(backend: Backend, clock: StoreClock) -> None:
+async def test_newest_come_first(backend: Backend, clock: StoreClock) -> None:
     """In one batch or in several; `limit` cuts off the oldest."""
     mails = [a_mail(), a_mail(tenant=BRASA), a_mail()]
     await backend.inbox.keep(mails[:2])
@@ -46,8 +46,8 @@ async def test_the_newest_come_first(backend: Backend, clock: StoreClock) -> Non
     assert newest == everything[:1]
 
 
-async def test_each_keep_is_a_delivery_of_its_own(backend: Backend) -> None:
-    """The same message handed over twice is two mails: that is what a duplicate is."""
+async def test_each_keep_is_a_separate_delivery(backend: Backend) -> None:
+    """The same message handed over twice is two mails: a duplicate is visible."""
     mail = a_mail()
     await backend.inbox.keep([mail])
     await backend.inbox.keep([mail, a_mail()])
@@ -56,8 +56,8 @@ async def test_each_keep_is_a_delivery_of_its_own(backend: Backend) -> None:
     assert len(await backend.inbox.list()) == 3
 
 
-async def test_a_tenant_sees_its_own(backend: Backend) -> None:
-    """However many others were delivered since; a message of another is none of its."""
+async def test_tenant_sees_its_own_mails(backend: Backend) -> None:
+    """With any number of later deliveries of others."""
     mine = a_mail()
     await backend.inbox.keep([mine, *(a_mail(tenant=BRASA) for _ in range(3))])
     [strange, *_] = await backend.inbox.list(tenant=BRASA)
@@ -68,8 +68,8 @@ async def test_a_tenant_sees_its_own(backend: Backend) -> None:
     assert await backend.inbox.list(message=strange.message, tenant=ACME) == []
 
 
-async def test_a_message_that_was_not_delivered_has_no_mail(backend: Backend) -> None:
-    """An empty inbox, an empty batch and an unknown message are nothing special."""
+async def test_undelivered_message_has_no_mail(backend: Backend) -> None:
+    """Also for an empty inbox, an empty batch and an unknown message."""
     await backend.inbox.keep([])
 
     assert await backend.inbox.list() == []
@@ -77,7 +77,6 @@ async def test_a_message_that_was_not_delivered_has_no_mail(backend: Backend) ->
 
 
 async def test_mails_are_there_for_the_next_opener(place: Place) -> None:
-    """What was handed over stays handed over."""
     mail = a_mail()
     async with place.opened() as first:
         await first.inbox.keep([mail])

@@ -16,8 +16,10 @@ async def _opens(backend: Backend, key: str) -> bool:
     return await backend.keys.holder(hash_key(key)) is not None
 
 
-async def test_a_key_opens_until_its_end_and_not_at_it(backend: Backend, clock: StoreClock) -> None:
-    """The last moment still counts; without an end it opens for good."""
+async def test_key_is_valid_until_its_end_and_not_at_it(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The last moment still counts; without an end it is valid for good."""
     await added_key(backend, "short", expires_in=A_DAY)
     await added_key(backend, "long")
 
@@ -30,8 +32,8 @@ async def test_a_key_opens_until_its_end_and_not_at_it(backend: Backend, clock: 
     assert await _opens(backend, "long")
 
 
-async def test_a_revoked_key_opens_nothing(backend: Backend) -> None:
-    """At once, and no other key of the tenant is touched."""
+async def test_revoked_key_is_invalid(backend: Backend) -> None:
+    """At once, and no other key of the tenant is affected."""
     old, _ = await added_key(backend, "old"), await added_key(backend, "new")
 
     assert await backend.keys.revoke([old.id], tenant=ACME) == [True]
@@ -40,7 +42,7 @@ async def test_a_revoked_key_opens_nothing(backend: Backend) -> None:
     assert await _opens(backend, "new")
 
 
-async def test_what_has_ended_cannot_be_revoked(backend: Backend, clock: StoreClock) -> None:
+async def test_ended_key_cannot_be_revoked(backend: Backend, clock: StoreClock) -> None:
     """Revoked, expired, unknown or named twice: only a live key can be ended, and once."""
     live, expired = (
         await added_key(backend, "live"),
@@ -56,8 +58,8 @@ async def test_what_has_ended_cannot_be_revoked(backend: Backend, clock: StoreCl
     assert again == [False] * 4
 
 
-async def test_a_key_is_revoked_by_its_tenant_alone(backend: Backend) -> None:
-    """Neither another tenant nor, by the list of administrators, nobody in particular."""
+async def test_key_is_revoked_by_its_tenant_alone(backend: Backend) -> None:
+    """Neither by another tenant nor through the list of administrators."""
     key, token = await added_key(backend, "key"), await added_key(backend, "token", tenant=None)
 
     assert await backend.keys.revoke([key.id, token.id], tenant=BRASA) == [False, False]
@@ -68,7 +70,7 @@ async def test_a_key_is_revoked_by_its_tenant_alone(backend: Backend) -> None:
     assert await _opens(backend, "token")
 
 
-async def test_a_revoked_key_stays_revoked(backend: Backend) -> None:
+async def test_revoked_key_stays_revoked(backend: Backend) -> None:
     """Adding it again does not bring it back."""
     key = await added_key(backend, "key")
     await backend.keys.revoke([key.id], tenant=ACME)
@@ -79,7 +81,7 @@ async def test_a_revoked_key_stays_revoked(backend: Backend) -> None:
     assert not await _opens(backend, "key")
 
 
-async def test_the_keys_of_a_disabled_tenant_open_nothing(backend: Backend) -> None:
+async def test_keys_of_a_disabled_tenant_are_invalid(backend: Backend) -> None:
     """Until it is enabled again; administrators and other tenants go on."""
     for key, tenant in (("key", ACME), ("other", BRASA), ("token", None)):
         await added_key(backend, key, tenant=tenant)

@@ -1,4 +1,4 @@
-"""Keys, few: a tenant has at most `MOST_LIVE_KEYS` live keys, however many are asked for at once."""
+"""Keys, few: a tenant has at most `MOST_LIVE_KEYS` live keys, also under concurrent requests."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ async def _asked(
     ]
 
 
-async def test_one_key_too_many_is_refused_and_the_live_ones_are_told(backend: Backend) -> None:
+async def test_key_over_the_limit_is_refused_with_the_live_ones(backend: Backend) -> None:
     """Newest first; nothing was stored, and others have keys of their own."""
     first, second = await added_key(backend, "first"), await added_key(backend, "second")
 
@@ -34,7 +34,7 @@ async def test_one_key_too_many_is_refused_and_the_live_ones_are_told(backend: B
     assert isinstance((await _asked(backend, "fifth", tenant=None))[0], Key)
 
 
-async def test_a_key_that_ended_makes_room(backend: Backend, clock: StoreClock) -> None:
+async def test_ended_key_makes_room(backend: Backend, clock: StoreClock) -> None:
     """Revoked or expired: only live keys count."""
     revoked = await added_key(backend, "revoked")
     await added_key(backend, "expired", expires_in=timedelta(hours=1))
@@ -46,8 +46,8 @@ async def test_a_key_that_ended_makes_room(backend: Backend, clock: StoreClock) 
     assert Counter(type(answer) for answer in answers) == {Key: 2, TooManyKeys: 1}
 
 
-async def test_many_asked_for_at_once_are_as_few(backend: Backend) -> None:
-    """Nobody slips in between the count and the key; administrators are bound by the same number."""
+async def test_concurrent_requests_keep_the_limit(backend: Backend) -> None:
+    """Nothing slips in between the count and the key; administrators have the same limit."""
     for tenant in (ACME, None):
         answers = await _asked(backend, *(f"{tenant} {n}" for n in range(8)), tenant=tenant)
 
@@ -56,8 +56,8 @@ async def test_many_asked_for_at_once_are_as_few(backend: Backend) -> None:
         assert len(await backend.keys.list(tenant)) == MOST_LIVE_KEYS
 
 
-async def test_two_openers_make_no_more_keys_than_one(place: Place) -> None:
-    """Processes that share a store share the number."""
+async def test_two_openers_create_no_more_keys_than_one(place: Place) -> None:
+    """Processes that share a store share the limit."""
     async with place.opened() as first, place.opened() as second:
         answers = await asyncio.gather(_asked(first, "a", "b", "c"), _asked(second, "d", "e", "f"))
 

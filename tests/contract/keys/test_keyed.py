@@ -11,8 +11,8 @@ from support.set_ups import Place
 from support.steps import added_key, key_holder
 
 
-async def test_a_key_speaks_for_its_tenant(backend: Backend) -> None:
-    """The tenant of a hash is the one it was added for; an unknown hash names nobody."""
+async def test_key_names_its_tenant(backend: Backend) -> None:
+    """The tenant of a hash is the one it was added for; an unknown hash has none."""
     await added_key(backend, "key of acme", tenant=ACME)
     await added_key(backend, "key of brasa", tenant=BRASA)
 
@@ -21,8 +21,8 @@ async def test_a_key_speaks_for_its_tenant(backend: Backend) -> None:
     assert await backend.keys.holder(hash_key("another key")) is None
 
 
-async def test_an_administrators_key_speaks_for_no_tenant(backend: Backend) -> None:
-    """It opens, and names nobody; it is listed apart from those of tenants."""
+async def test_key_of_an_administrator_has_no_tenant(backend: Backend) -> None:
+    """It is valid, without a tenant; it is listed apart from those of tenants."""
     key = await added_key(backend, "token", tenant=None)
 
     assert await backend.keys.holder(hash_key("token")) == key
@@ -31,8 +31,8 @@ async def test_an_administrators_key_speaks_for_no_tenant(backend: Backend) -> N
     assert await backend.keys.list(ACME) == []
 
 
-async def test_what_is_known_of_a_key_is_read_back(backend: Backend, clock: StoreClock) -> None:
-    """Whose it is, how it begins, when it was made and ends; an answer tells the same as a reading."""
+async def test_fields_of_a_key_are_read_back(backend: Backend, clock: StoreClock) -> None:
+    """Tenant, prefix, start and end; an answer has the same fields as a reading."""
     key = await added_key(backend, "key", expires_in=timedelta(days=1))
 
     expected = Key(key.id, ACME, "ke", clock.at(), expires_at=clock.at(timedelta(days=1)))
@@ -42,7 +42,7 @@ async def test_what_is_known_of_a_key_is_read_back(backend: Backend, clock: Stor
 
 
 async def test_keys_are_listed_newest_first(backend: Backend, clock: StoreClock) -> None:
-    """Those that ended are listed too, and say when they did."""
+    """Ended ones are listed too, with their time."""
     first = await added_key(backend, "first")
     clock.advance(timedelta(seconds=1))
     second = await added_key(backend, "second")
@@ -55,15 +55,15 @@ async def test_keys_are_listed_newest_first(backend: Backend, clock: StoreClock)
     assert [each.revoked_at for each in listed] == [None, None, clock.at()]
 
 
-async def test_a_key_itself_opens_nothing(backend: Backend) -> None:
+async def test_key_itself_is_unknown(backend: Backend) -> None:
     """Only the hash is known to the store."""
     await added_key(backend, "key of acme")
 
     assert await backend.keys.holder("key of acme") is None
 
 
-async def test_a_key_for_nobody_is_refused(backend: Backend) -> None:
-    """A key cannot speak for a tenant that does not exist, and is not stored."""
+async def test_key_of_an_unknown_tenant_is_refused(backend: Backend) -> None:
+    """It is not stored."""
     nobody = TenantId("nobody")
 
     answer = await backend.keys.add(nobody, key_hash=hash_key("key"), hint="ke")
@@ -73,8 +73,8 @@ async def test_a_key_for_nobody_is_refused(backend: Backend) -> None:
     assert await backend.keys.list(nobody) == []
 
 
-async def test_a_key_stays_with_its_tenant(backend: Backend) -> None:
-    """Adding a key again changes nothing, whoever asks: nobody can take it over."""
+async def test_key_stays_with_its_tenant(backend: Backend) -> None:
+    """Adding a key again changes nothing, for any caller: it cannot be taken over."""
     key = await added_key(backend, "key of acme")
 
     assert await added_key(backend, "key of acme") == key
@@ -83,8 +83,8 @@ async def test_a_key_stays_with_its_tenant(backend: Backend) -> None:
     assert await backend.keys.list(BRASA) == []
 
 
-async def test_the_last_use_of_a_key_is_noted(backend: Backend, clock: StoreClock) -> None:
-    """Of those that were used, and of no other; an unknown id is nobody's."""
+async def test_last_use_of_a_key_is_recorded(backend: Backend, clock: StoreClock) -> None:
+    """Of the used ones, and of no other; an unknown id is ignored."""
     used, unused = await added_key(backend, "used"), await added_key(backend, "unused")
     clock.advance(timedelta(minutes=1))
 
@@ -94,8 +94,8 @@ async def test_the_last_use_of_a_key_is_noted(backend: Backend, clock: StoreCloc
     assert noted == {used.id: clock.at(), unused.id: None}
 
 
-async def test_a_key_is_there_for_the_next_opener(place: Place) -> None:
-    """A key outlives the process that made it."""
+async def test_key_is_there_for_the_next_opener(place: Place) -> None:
+    """A key outlives the process that created it."""
     async with place.opened() as first:
         await added_key(first, "key of acme")
 

@@ -1,6 +1,6 @@
 """The providers that the contract suite runs on: one line each.
 
-With ``PROVIDER_UNDER_TEST=NAME`` it runs on that provider alone, whichever package it comes from.
+With ``PROVIDER_UNDER_TEST=NAME`` it runs on that provider alone, from any package.
 """
 
 import os
@@ -30,14 +30,14 @@ from support.smtp_server import Envelope
 
 @dataclass(frozen=True)
 class ProviderSetUp:
-    """A provider under test, and how it is opened so that what it delivers is seen."""
+    """A provider under test, and its opening with visible deliveries."""
 
     name: str
     opens: Callable[[Delivered], AbstractAsyncContextManager[Provider]]
 
     @property
     def features(self) -> Features:
-        """What its spec says that it can do."""
+        """The features in its spec."""
         return spec_of(self.name).features
 
 
@@ -85,7 +85,7 @@ async def _ses(inbox: Delivered) -> AsyncIterator[Provider]:
 
 
 class _Counted:
-    """A provider of whom nothing but its answers is known: what it took is seen by the ids that it gives."""
+    """A provider known by its answers alone: deliveries are counted by its ids."""
 
     def __init__(self, provider: Provider, inbox: Delivered) -> None:
         self.name, self.features = provider.name, provider.features
@@ -138,7 +138,7 @@ async def provider(request: pytest.FixtureRequest, world: Delivered) -> AsyncIte
 
 @pytest.fixture(params=REPLAYING, ids=lambda set_up: set_up.name)
 async def replaying(request: pytest.FixtureRequest, world: Delivered) -> AsyncIterator[Provider]:
-    """A provider that says it knows calls again."""
+    """A provider that recognises repeated calls."""
     chosen: ProviderSetUp = request.param
     async with chosen.opens(world) as opened:
         yield opened

@@ -16,19 +16,19 @@ OVER = timedelta(0)
 
 
 def an_email_parcel(*, attempt: int = 1) -> Parcel:
-    """A parcel with an e-mail that any provider would take."""
+    """A parcel with an e-mail that any provider would accept."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     return a_parcel(email, attempt=attempt)
 
 
 async def taken(provider: Provider, parcel: Parcel, handover: Handover) -> Taken:
-    """Deliver what the provider takes."""
+    """Deliver an acceptable mail."""
     outcome: Outcome = await provider.deliver(parcel, handover)
     assert isinstance(outcome, Taken), outcome
     return outcome
 
 
-async def test_the_hand_over_has_begun_when_it_was_taken(provider: Provider) -> None:
+async def test_hand_over_has_begun_when_it_was_accepted(provider: Provider) -> None:
     """From then on a call without an answer would be in doubt."""
     handover = Handover(LONG)
 
@@ -37,8 +37,8 @@ async def test_the_hand_over_has_begun_when_it_was_taken(provider: Provider) -> 
     assert handover.begun
 
 
-async def test_who_took_it_over_gives_it_a_name(provider: Provider) -> None:
-    """The provider's id is never blank, and another message's is another."""
+async def test_accepted_mail_has_a_provider_id(provider: Provider) -> None:
+    """It is never blank, and another message has another."""
     first = await taken(provider, an_email_parcel(), Handover(LONG))
     second = await taken(provider, an_email_parcel(), Handover(LONG))
 
@@ -46,7 +46,9 @@ async def test_who_took_it_over_gives_it_a_name(provider: Provider) -> None:
     assert first.provider_id != second.provider_id
 
 
-async def test_too_late_nothing_is_delivered(provider: Provider, world: Delivered) -> None:
+async def test_nothing_is_delivered_after_the_deadline(
+    provider: Provider, world: Delivered
+) -> None:
     """A process that slept past its deadline must not hand over any more: that is the last check."""
     handover = Handover(OVER)
 
@@ -57,6 +59,6 @@ async def test_too_late_nothing_is_delivered(provider: Provider, world: Delivere
     assert world.mails == []
 
 
-async def test_a_provider_has_a_name(provider: Provider) -> None:
-    """Codes, events and log lines are told apart by it."""
+async def test_provider_has_a_name(provider: Provider) -> None:
+    """It distinguishes codes, events and log lines."""
     assert provider.name == provider.name.lower() != ""

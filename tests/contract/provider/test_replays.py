@@ -10,16 +10,18 @@ from support.working import LONG, a_parcel
 
 
 def a_mail(subject: str = "s") -> Parcel:
-    """A parcel with an e-mail that any provider would take."""
+    """A parcel with an e-mail that any provider would accept."""
     return a_parcel(make_email({"to": "ana@example.com", "subject": subject, "text": "t"}))
 
 
 async def delivered(provider: Provider, parcel: Parcel) -> Outcome:
-    """What came of a call."""
+    """The outcome of a call."""
     return await provider.deliver(parcel, Handover(LONG))
 
 
-async def test_a_repeated_call_is_no_second_delivery(replaying: Provider, world: Delivered) -> None:
+async def test_repeated_call_is_not_a_second_delivery(
+    replaying: Provider, world: Delivered
+) -> None:
     """Nor does the number of the attempt make it another."""
     parcel = a_mail()
 
@@ -31,8 +33,8 @@ async def test_a_repeated_call_is_no_second_delivery(replaying: Provider, world:
     assert len(world.mails) == 1
 
 
-async def test_a_changed_message_is_another(replaying: Provider, world: Delivered) -> None:
-    """A redrive with other words is to be delivered."""
+async def test_changed_message_is_another(replaying: Provider, world: Delivered) -> None:
+    """A redrive with other content is to be delivered."""
     parcel = a_mail()
 
     first = await delivered(replaying, parcel)
@@ -44,10 +46,10 @@ async def test_a_changed_message_is_another(replaying: Provider, world: Delivere
     assert len(world.mails) == 2
 
 
-async def test_other_words_under_the_same_name_are_refused(
+async def test_other_content_under_the_same_name_is_refused(
     replaying: Provider, world: Delivered
 ) -> None:
-    """They are neither sent nor taken for sent: the first answer was to other words."""
+    """It is neither sent nor counted as sent: the first answer was to other content."""
     parcel = a_mail()
     other = a_mail("another").content
 

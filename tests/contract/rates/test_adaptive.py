@@ -16,8 +16,8 @@ async def _rate(backend: Backend, ceiling: float | None = 10.0) -> float | None:
     return drawn.rate
 
 
-async def test_a_burst_of_complaints_is_one(backend: Backend, clock: StoreClock) -> None:
-    """Those of one second; the next second counts anew."""
+async def test_burst_of_throttling_counts_once(backend: Backend, clock: StoreClock) -> None:
+    """Within one second; the next second counts anew."""
     await _rate(backend)
     await asyncio.gather(*(backend.rates.slow_down("ses", going=10.0) for _ in range(5)))
     burst = await _rate(backend)
@@ -28,7 +28,7 @@ async def test_a_burst_of_complaints_is_one(backend: Backend, clock: StoreClock)
     assert await _rate(backend) == 2.75
 
 
-async def test_it_climbs_back_slowly(backend: Backend, clock: StoreClock) -> None:
+async def test_rate_climbs_back_slowly(backend: Backend, clock: StoreClock) -> None:
     """A twentieth of the ceiling each second."""
     await _rate(backend)
     await backend.rates.slow_down("ses", going=10.0)
@@ -42,10 +42,10 @@ async def test_it_climbs_back_slowly(backend: Backend, clock: StoreClock) -> Non
     assert climb[-3:] == [10.0] * 3
 
 
-async def test_where_no_rate_is_known_it_is_how_fast_it_went(
+async def test_unknown_rate_starts_at_the_current_speed(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Free again after a while without a complaint; a provider that nobody drew from is known by it, too."""
+    """Free again after a while without throttling; also of a provider that nobody drew from."""
     await backend.rates.slow_down("ses", going=40.0)
     cut = await _rate(backend, ceiling=None)
     clock.advance(30 * SECOND)
@@ -54,8 +54,8 @@ async def test_where_no_rate_is_known_it_is_how_fast_it_went(
     assert await _rate(backend, ceiling=None) is None
 
 
-async def test_nothing_can_be_drawn_in_the_moment_of_a_complaint(backend: Backend) -> None:
-    """What had been left is gone."""
+async def test_nothing_can_be_drawn_at_the_moment_of_throttling(backend: Backend) -> None:
+    """The remaining tokens are gone."""
     await _rate(backend)
 
     await backend.rates.slow_down("ses", going=10.0)
@@ -64,8 +64,8 @@ async def test_nothing_can_be_drawn_in_the_moment_of_a_complaint(backend: Backen
     assert (drawn.granted, drawn.wait) == (0, timedelta(milliseconds=200))
 
 
-async def test_what_one_process_is_told_slows_the_other(place: Place) -> None:
-    """And whoever opens the store next."""
+async def test_throttling_of_one_process_slows_the_other(place: Place) -> None:
+    """And the next opener of the store."""
     async with place.opened() as first, place.opened() as second:
         await _rate(second)
         await first.rates.slow_down("ses", going=10.0)

@@ -1,4 +1,4 @@
-"""Rates, paced: what all processes draw together stays within the rate, a second's worth ahead at most."""
+"""Rates, paced: all processes together stay within the rate, a second's worth ahead at most."""
 
 import asyncio
 from datetime import timedelta
@@ -19,10 +19,10 @@ async def _drawn(
     return await backend.rates.draw(SES, count, process=process, stay=STAY, ceiling=ceiling)
 
 
-async def test_a_seconds_worth_can_be_drawn_and_then_what_time_brings(
+async def test_one_seconds_worth_can_be_drawn_and_then_the_rate(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Who gets nothing is told when there is something."""
+    """An empty draw has the time of the next one."""
     first, dry = await _drawn(backend, 100), await _drawn(backend, 1)
     clock.advance(timedelta(milliseconds=300))
     later = await _drawn(backend, 100)
@@ -32,15 +32,15 @@ async def test_a_seconds_worth_can_be_drawn_and_then_what_time_brings(
     assert dry.rate == 10.0
 
 
-async def test_without_a_ceiling_nobody_is_held_back(backend: Backend) -> None:
-    """What nobody limits is not counted."""
+async def test_draws_without_a_ceiling_are_unlimited(backend: Backend) -> None:
+    """They are not counted."""
     drawn = [await _drawn(backend, 1000, ceiling=ceiling) for ceiling in (None, inf, None)]
 
     assert [each.granted for each in drawn] == [1000] * 3
     assert all(each.rate is None for each in drawn)
 
 
-async def test_each_provider_has_its_own_pace(backend: Backend) -> None:
+async def test_each_provider_has_its_own_rate(backend: Backend) -> None:
     """Two regions are two."""
     await _drawn(backend, 100)
 
@@ -56,7 +56,7 @@ async def test_each_provider_has_its_own_pace(backend: Backend) -> None:
 async def test_two_processes_together_do_not_exceed_the_rate(
     place: Place, clock: StoreClock
 ) -> None:
-    """Over several seconds, however often both ask, and at the same time."""
+    """Over several seconds, at any frequency, and at the same time."""
     granted = 0
     async with place.opened() as first, place.opened() as second:
         for _ in range(50):

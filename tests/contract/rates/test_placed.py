@@ -33,7 +33,7 @@ async def _drawn(
 
 
 async def _round(backend: Backend, held: dict[str, int], concurrency: int) -> None:
-    """Each process in turn tells what it holds, and has what it is given."""
+    """Each process in turn reports its places, and gets its share."""
     for process, holds in held.items():
         drawn = await _drawn(backend, process, concurrency=concurrency, holds=holds)
         assert drawn.places is not None
@@ -42,22 +42,22 @@ async def _round(backend: Backend, held: dict[str, int], concurrency: int) -> No
 
 
 @pytest.mark.parametrize(("concurrency", "processes"), [(4, 1), (4, 3), (2, 5), (1, 3)])
-async def test_more_processes_than_places_have_no_more_together(
+async def test_more_processes_than_places_stay_within_the_limit(
     backend: Backend, concurrency: int, processes: int
 ) -> None:
-    """At no moment; in the end each has an equal part, and the first to come the rest."""
+    """At any moment; in the end each has an equal part, and the first to come the rest."""
     held: dict[str, int] = {}
     for n in range(processes):
         held[f"process {n}"] = 0
-        for _ in range(3):  # told, given back, and had
+        for _ in range(3):  # reported, given back, and received
             await _round(backend, held, concurrency)
 
     share, rest = divmod(concurrency, processes)
     assert list(held.values()) == [share + (n < rest) for n in range(processes)]
 
 
-async def test_whoever_comes_when_all_places_are_taken_has_none(backend: Backend) -> None:
-    """Until somebody says that he has fewer: what is told with a draw may still be in use."""
+async def test_newcomer_has_no_place_while_all_are_taken(backend: Backend) -> None:
+    """Until another reports fewer: reported places may still be in use."""
     first = await _drawn(backend, "one")
     none = await _drawn(backend, "two")
     fewer = await _drawn(backend, "one", holds=4)
@@ -70,7 +70,7 @@ async def test_whoever_comes_when_all_places_are_taken_has_none(backend: Backend
 
 
 async def test_places_move_when_a_process_leaves(backend: Backend) -> None:
-    """At once, to whoever is next."""
+    """At once, to the next one."""
     for process in ("one", "two", "three"):
         await _drawn(backend, process, concurrency=1)
     await _drawn(backend, "one", concurrency=1, stay=ZERO)
@@ -92,7 +92,7 @@ async def test_places_move_when_a_process_is_killed(backend: Backend, clock: Sto
     assert (before.places, (await _drawn(backend, "two", concurrency=1)).places) == (0, 1)
 
 
-async def test_who_has_no_place_takes_no_calls_from_the_others(backend: Backend) -> None:
+async def test_process_without_a_place_takes_no_calls_from_the_others(backend: Backend) -> None:
     """Nor a part of the rate."""
     await _drawn(backend, "one", concurrency=1, ceiling=10.0)
     none = await _drawn(backend, "two", concurrency=1, ceiling=10.0)
@@ -100,13 +100,13 @@ async def test_who_has_no_place_takes_no_calls_from_the_others(backend: Backend)
     assert (none.granted, none.places, none.processes) == (0, 0, 1)
 
 
-async def test_without_a_limit_there_are_places_for_all(backend: Backend) -> None:
-    """Nothing is said of them."""
+async def test_places_without_a_limit_are_unlimited(backend: Backend) -> None:
+    """They are not reported."""
     assert (await _drawn(backend, "one", concurrency=0)).places is None
 
 
-async def test_processes_know_what_others_hold(place: Place) -> None:
-    """By the store alone, which keeps their order."""
+async def test_processes_know_the_places_of_others(place: Place) -> None:
+    """Through the store alone, which keeps their order."""
     async with place.opened() as first, place.opened() as second:
         names = ["z", "a", "m"]
         for name in names:

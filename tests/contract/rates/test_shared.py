@@ -14,7 +14,7 @@ async def _drawn(backend: Backend, process: str, count: int = 0, stay: timedelta
     return await backend.rates.draw("smtp", count, process=process, stay=stay, ceiling=10.0)
 
 
-async def test_a_process_that_is_killed_frees_its_share_when_its_stay_ends(
+async def test_killed_process_frees_its_share_when_its_stay_ends(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Not a moment sooner: it may only be slow."""
@@ -27,8 +27,8 @@ async def test_a_process_that_is_killed_frees_its_share_when_its_stay_ends(
     assert (await _drawn(backend, "alive")).processes == 1
 
 
-async def test_a_process_that_draws_again_stays(backend: Backend, clock: StoreClock) -> None:
-    """It is counted once, however often it draws."""
+async def test_process_that_draws_again_stays(backend: Backend, clock: StoreClock) -> None:
+    """It is counted once, at any number of draws."""
     for _ in range(4):
         clock.advance(STAY / 2)
         await _drawn(backend, "one")
@@ -36,8 +36,8 @@ async def test_a_process_that_draws_again_stays(backend: Backend, clock: StoreCl
     assert (await _drawn(backend, "two")).processes == 2
 
 
-async def test_a_process_that_leaves_counts_no_more(backend: Backend) -> None:
-    """At once; again changes nothing."""
+async def test_process_that_leaves_does_not_count(backend: Backend) -> None:
+    """At once; a repetition changes nothing."""
     await _drawn(backend, "leaves")
     for _ in range(2):
         await _drawn(backend, "leaves", stay=ZERO)
@@ -45,8 +45,8 @@ async def test_a_process_that_leaves_counts_no_more(backend: Backend) -> None:
     assert (await _drawn(backend, "stays")).processes == 1
 
 
-async def test_one_cannot_draw_what_is_the_others(backend: Backend) -> None:
-    """A second's worth is parted; the odd one goes to whoever comes first."""
+async def test_share_of_others_cannot_be_drawn(backend: Backend) -> None:
+    """A second's worth is split; the first to come gets the remainder."""
     for process in ("two", "three"):
         await _drawn(backend, process)
 
@@ -56,7 +56,7 @@ async def test_one_cannot_draw_what_is_the_others(backend: Backend) -> None:
 
 
 async def test_processes_know_of_each_other(place: Place) -> None:
-    """By the store alone."""
+    """Through the store alone."""
     async with place.opened() as first, place.opened() as second:
         await _drawn(first, "one")
         drawn = await _drawn(second, "two")

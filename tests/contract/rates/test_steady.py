@@ -14,10 +14,10 @@ async def _drawn(backend: Backend, count: int, process: str = "one") -> Drawn:
     return await backend.rates.draw("ses", count, process=process, stay=STAY, ceiling=10.0)
 
 
-async def test_after_a_step_back_calls_go_on_at_the_rate(
+async def test_calls_go_on_at_the_rate_after_a_step_back(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """As if nothing had been drawn: a second's worth, then what time brings."""
+    """As if nothing had been drawn: a second's worth, then the rate."""
     await _drawn(backend, 100)
     clock.back(AN_HOUR)
     first, dry = await _drawn(backend, 100), await _drawn(backend, 100)
@@ -27,7 +27,7 @@ async def test_after_a_step_back_calls_go_on_at_the_rate(
     assert (await _drawn(backend, 100)).granted == 10
 
 
-async def test_after_a_step_back_the_rate_climbs_from_where_it_was(
+async def test_rate_climbs_from_its_value_after_a_step_back(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Neither free at once nor slow for an hour."""
@@ -41,17 +41,17 @@ async def test_after_a_step_back_the_rate_climbs_from_where_it_was(
     assert (await _drawn(backend, 0)).rate == 7.0
 
 
-async def test_after_a_step_back_nobody_counts_for_an_hour(
+async def test_absent_process_does_not_count_for_an_hour_after_a_step_back(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Who is there says so again within its stay."""
+    """A running one reports itself again within its stay."""
     await _drawn(backend, 0, "gone")
     clock.back(AN_HOUR)
 
     assert (await _drawn(backend, 0)).processes == 1
 
 
-async def test_a_step_ahead_is_a_long_pause(backend: Backend, clock: StoreClock) -> None:
+async def test_step_ahead_is_a_long_pause(backend: Backend, clock: StoreClock) -> None:
     """No more than a second's worth is there."""
     await _drawn(backend, 100)
     clock.advance(AN_HOUR)

@@ -16,9 +16,7 @@ async def _shown(backend: Backend) -> ProviderRate:
     return shown
 
 
-async def test_whoever_looks_sees_that_it_is_left_alone_and_why(
-    place: Place, clock: StoreClock
-) -> None:
+async def test_open_circuit_is_visible_with_its_reason(place: Place, clock: StoreClock) -> None:
     """Also of a provider that nobody drew from."""
     async with place.opened() as worker, place.opened() as desk:
         await worker.rates.report("smtp", why=WHY, wait=MINUTE)
@@ -28,10 +26,10 @@ async def test_whoever_looks_sees_that_it_is_left_alone_and_why(
     assert (shown.trouble, shown.trouble_at) == (WHY, clock.at())
 
 
-async def test_a_provider_that_answers_again_keeps_what_it_had(
+async def test_recovered_provider_keeps_its_last_failure(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """It is well, and people see when it was not."""
+    """It is healthy, and people see when it was not."""
     await backend.rates.report("smtp", why=WHY, wait=MINUTE)
     began = clock.at()
     clock.advance(MINUTE)
@@ -41,10 +39,10 @@ async def test_a_provider_that_answers_again_keeps_what_it_had(
     assert (shown.is_open, shown.trouble, shown.trouble_at) == (False, WHY, began)
 
 
-async def test_a_process_that_is_gone_leaves_nobody_alone_for_ever(
+async def test_circuit_of_a_dead_process_does_not_stay_open(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """When its wait and a trial are over without a word; nor by a step of the clock."""
+    """It ends with its wait and a probe without a result; also after a step of the clock."""
     await backend.rates.report("smtp", why=WHY, wait=MINUTE)
     clock.advance(MINUTE)
     on_trial = await _shown(backend)
@@ -56,8 +54,8 @@ async def test_a_process_that_is_gone_leaves_nobody_alone_for_ever(
     assert not (await _shown(backend)).is_open
 
 
-async def test_one_that_never_had_any_has_none(backend: Backend) -> None:
-    """It answers, as ever; its pace is its own."""
+async def test_provider_without_failures_has_none(backend: Backend) -> None:
+    """It answers; its rate is not affected."""
     await backend.rates.draw("smtp", 1, process="one", stay=MINUTE / 12, ceiling=10.0)
     await backend.rates.report("smtp", why=None)
 

@@ -1,4 +1,4 @@
-"""Reading, due: a tenant's jobs that are due are found, however many others it has, the oldest first."""
+"""Reading, due: due jobs of a tenant are found among any number of others, the oldest first."""
 
 from datetime import timedelta
 
@@ -11,8 +11,8 @@ from support.steps import accepted, attempted, claimed, claimed_alone, settled
 HOUR = timedelta(hours=1)
 
 
-async def test_the_oldest_are_found_behind_any_number(backend: Backend, clock: StoreClock) -> None:
-    """Neither what came later nor what is not due yet hides them, nor what is another's."""
+async def test_oldest_are_found_behind_any_number(backend: Backend, clock: StoreClock) -> None:
+    """Neither later jobs, nor scheduled ones, nor those of others hide them."""
     [retried] = await accepted(backend.store, a_message())
     await attempted(backend.store, retry(HOUR))
     [oldest] = await accepted(backend.store, a_message())
@@ -27,8 +27,8 @@ async def test_the_oldest_are_found_behind_any_number(backend: Backend, clock: S
     assert found[:2] == [oldest, retried]
 
 
-async def test_what_is_claimed_comes_first(backend: Backend, clock: StoreClock) -> None:
-    """At most so many of each."""
+async def test_claimed_jobs_come_first(backend: Backend, clock: StoreClock) -> None:
+    """Each list is bounded."""
     ids = await accepted(backend.store, *messages(9))
     taken = [job.lease.job for job in await claimed(backend.store, limit=4)]
 
@@ -39,7 +39,7 @@ async def test_what_is_claimed_comes_first(backend: Backend, clock: StoreClock) 
 
 
 async def test_priority_comes_before_age(backend: Backend, clock: StoreClock) -> None:
-    """As claims have it."""
+    """As in claims."""
     [usual] = await accepted(backend.store, a_message(priority=5))
     clock.advance(HOUR)
     [urgent] = await accepted(backend.store, a_message(priority=1))
@@ -47,7 +47,7 @@ async def test_priority_comes_before_age(backend: Backend, clock: StoreClock) ->
     assert await backend.reading.due(ACME, EMAIL, limit=5) == [urgent, usual]
 
 
-async def test_what_has_ended_is_not_due(backend: Backend) -> None:
+async def test_finished_message_is_not_due(backend: Backend) -> None:
     """Nor is anything of a tenant or kind without jobs."""
     await accepted(backend.store, a_message())
     await settled(backend.store, await claimed_alone(backend.store), dead())

@@ -1,4 +1,4 @@
-"""Reading, faithful: what is read is what was written: fields, states and events, oldest first."""
+"""Reading, faithful: fields, states and events are read as they were written, oldest first."""
 
 from datetime import timedelta
 
@@ -33,7 +33,7 @@ SECOND = timedelta(seconds=1)
 CONTENT = '{"html":"<p>Olá, José — 你好 🚀</p>","n":1e400,"z":"\\u0000"}'
 
 
-async def test_a_message_is_read_as_it_was_accepted(backend: Backend, clock: StoreClock) -> None:
+async def test_message_is_read_as_it_was_accepted(backend: Backend, clock: StoreClock) -> None:
     """Every field of a new message, to the last character."""
     new = a_message(
         priority=2,
@@ -76,8 +76,8 @@ async def test_a_message_is_read_as_it_was_accepted(backend: Backend, clock: Sto
     )
 
 
-async def test_an_open_attempt_is_read_with_its_holder(backend: Backend, clock: StoreClock) -> None:
-    """Who sends, through whom, and until when it is held."""
+async def test_open_attempt_is_read_with_its_holder(backend: Backend, clock: StoreClock) -> None:
+    """Its worker, its provider, and the end of its hold."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
 
@@ -88,8 +88,8 @@ async def test_an_open_attempt_is_read_with_its_holder(backend: Backend, clock: 
     assert (row.holder, row.held_until) == (job.lease.claim, clock.at(HOLD))
 
 
-async def test_a_sent_message_is_read_with_its_result(backend: Backend, clock: StoreClock) -> None:
-    """The provider's id, how long the last attempt took and when it ended; an earlier failure is history."""
+async def test_sent_message_is_read_with_its_result(backend: Backend, clock: StoreClock) -> None:
+    """The provider's id, the duration and the end of the last attempt; an earlier failure is history."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, retry(SECOND))
     clock.advance(SECOND)
@@ -107,10 +107,8 @@ async def test_a_sent_message_is_read_with_its_result(backend: Backend, clock: S
     assert (row.holder, row.held_until) == (job.lease.claim, None)
 
 
-async def test_a_failed_attempt_is_read_with_its_failure(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """Every field of the failure, and when the next attempt is due."""
+async def test_failed_attempt_is_read_with_its_failure(backend: Backend, clock: StoreClock) -> None:
+    """Every field of the failure, and the time of the next attempt."""
     [message] = await accepted(backend.store, a_message())
     verdict = retry(90 * SECOND)
     await attempted(backend.store, verdict)
@@ -124,7 +122,7 @@ async def test_a_failed_attempt_is_read_with_its_failure(
     assert row.finished_at is None
 
 
-async def test_the_timeline_is_read_oldest_first(backend: Backend, clock: StoreClock) -> None:
+async def test_timeline_is_read_oldest_first(backend: Backend, clock: StoreClock) -> None:
     """A whole life: each event with its own metadata and time."""
     asked = Event(EventType.ENQUEUED, {"via": "http", "nested": {"ação": [1, None, True]}})
     new = a_message(events=(asked,))
@@ -162,8 +160,8 @@ async def test_the_timeline_is_read_oldest_first(backend: Backend, clock: StoreC
     ]
 
 
-async def test_the_last_words_of_a_life(backend: Backend) -> None:
-    """SENT and FAILED carry what support is asked for."""
+async def test_final_events_have_their_metadata(backend: Backend) -> None:
+    """SENT and FAILED have the fields that support needs."""
     [done] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, sent("id-9"), duration=timedelta(milliseconds=70))
@@ -191,15 +189,12 @@ async def test_the_last_words_of_a_life(backend: Backend) -> None:
     }
 
 
-async def test_an_unknown_message_has_no_timeline(backend: Backend) -> None:
-    """Nothing is known of what was never accepted."""
+async def test_unknown_message_has_no_timeline(backend: Backend) -> None:
     assert await backend.reading.events(MessageId("unknown")) == []
 
 
-async def test_a_leased_job_carries_what_the_ledger_knows(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """The worker needs no second look: content, counters, delivery and time left come with the claim."""
+async def test_leased_job_has_the_fields_of_the_ledger(backend: Backend, clock: StoreClock) -> None:
+    """The worker needs no second query: content, counters, delivery and time left come with the claim."""
     new = a_message(delivery=Delivery.AT_MOST_ONCE, content=CONTENT, ttl=timedelta(hours=1))
     await accepted(backend.store, new)
     await attempted(backend.store, retry(SECOND))
@@ -227,8 +222,8 @@ async def test_a_leased_job_carries_what_the_ledger_knows(
     )
 
 
-async def test_the_unsettled_are_those_not_finished(backend: Backend) -> None:
-    """Waiting or leased is unsettled; finished or unknown is not; the order asked is kept."""
+async def test_unsettled_messages_are_those_not_finished(backend: Backend) -> None:
+    """Waiting or leased is unsettled; finished or unknown is not; the order of the ids is kept."""
     [done] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
     waiting, leased = await accepted(backend.store, a_message(priority=9), a_message(priority=1))
@@ -241,7 +236,7 @@ async def test_the_unsettled_are_those_not_finished(backend: Backend) -> None:
 
 
 async def test_messages_are_counted_by_state(backend: Backend) -> None:
-    """What rests where; states without messages are absent or zero."""
+    """States without messages are absent or zero."""
     for verdict in (sent(), sent(), dead(), retry(SECOND)):
         await accepted(backend.store, a_message())
         await attempted(backend.store, verdict)

@@ -1,4 +1,4 @@
-"""Reading, faithful: what is read is what was written: tags and the template type."""
+"""Reading, faithful: tags and the template type are read as they were written."""
 
 import pytest
 

@@ -6,7 +6,7 @@ from support.builders import ACME, BRASA, a_message
 from support.steps import accepted
 
 
-async def test_a_message_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
+async def test_message_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
     """Another tenant's id is answered like an unknown one; without a tenant everything is found."""
     [message] = await accepted(backend.store, a_message(ACME))
     read = backend.reading.message

@@ -1,4 +1,4 @@
-"""Reading, isolated: the cursors of a tenant hold its own times and ids, whatever other tenants do."""
+"""Reading, isolated: the cursors of a tenant hold its own times and ids, with any activity of other tenants."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ _Ask: TypeAlias = Callable[[Backend, Cursor | None], Awaitable[Page[Any]]]
 
 
 async def _live(backend: Backend, clock: StoreClock, *, others: int) -> None:
-    """A tenant sends to an address three times; before each time another tenant sends to it as often as ``others``."""
+    """A tenant sends to an address three times; before each time another tenant sends to it ``others`` times."""
     for index in range(3):
         for _ in range(others):
             await _send(backend, BRASA)
@@ -83,10 +83,10 @@ def _decoded(cursor: str) -> list[object]:
 
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
-async def test_cursors_are_the_same_whatever_others_do(
+async def test_cursors_do_not_depend_on_other_tenants(
     set_up: SetUp, wanted: dict[str, Any]
 ) -> None:
-    """Nobody learns from a cursor when others send, how much, and to whom."""
+    """No tenant learns from a cursor when, how much and to whom others send."""
     seen = []
     for others in (0, 3):
         clock = StoreClock()
@@ -139,10 +139,10 @@ async def test_a_cursor_is_the_time_and_the_id_of_the_last_row(
         assert _decoded(page.next or "") == [at, place(row)]
 
 
-async def test_a_cursor_that_names_the_message_of_another_tells_nothing(
+async def test_cursor_with_the_message_of_another_tenant_reveals_nothing(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """It is a place in time, as that of a message that never was."""
+    """It is a position in time, as that of an unknown message."""
     await _live(backend, clock, others=1)
     [theirs, *_] = (await backend.reading.messages(MessageFilter(tenant=BRASA))).rows
     at = (theirs.created_at - clock.at()) // MILLISECOND + clock.now_ms

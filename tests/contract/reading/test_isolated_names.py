@@ -1,6 +1,6 @@
-"""Reading, isolated: a name that no store can hold is nobody's, whichever port is asked for it.
+"""Reading, isolated: a name that no store can hold is nobody's, in every port.
 
-It is not found, or refused as such; never is it taken for another, and never for a store that is away.
+It is not found, or refused as such; it is never taken for another name, nor for an unreachable store.
 """
 
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ SECOND = timedelta(seconds=1)
 
 @value
 class Known:
-    """What there is, by the names that it really has."""
+    """The existing data, by its real names."""
 
     waiting: MessageId
     dead: MessageId
@@ -69,7 +69,7 @@ async def _filled(backend: Backend) -> Known:
     return Known(waiting, buried, recipient, key.id)
 
 
-# What is asked with a name that is a real one and more; what says that there is none such.
+# Queries with a name that is a real one and more; the expected empty answer.
 _ASKED: dict[str, tuple[Ask, object]] = {
     "message": (lambda b, k, more: b.reading.message(MessageId(k.waiting + more)), None),
     "message of": (
@@ -137,8 +137,8 @@ _MORE = pytest.mark.parametrize("more", ["\0", "\0x", "\ud800"], ids=ascii)
 
 
 @_MORE
-async def test_nobody_is_found_by_it(backend: Backend, more: str) -> None:
-    """What is called so up to there stays as it is."""
+async def test_nothing_is_found_by_an_unfit_name(backend: Backend, more: str) -> None:
+    """The object with the cut name is not changed."""
     known = await _filled(backend)
     before = await _all(backend, known)
 
@@ -166,7 +166,7 @@ async def _all(backend: Backend, known: Known) -> tuple[object, ...]:
 
 
 @_MORE
-async def test_no_list_has_it(backend: Backend, more: str) -> None:
+async def test_list_never_has_an_unfit_name(backend: Backend, more: str) -> None:
     """Every filter of messages that is a text."""
     await _filled(backend)
     filters: dict[str, Any] = {
@@ -186,8 +186,8 @@ async def test_no_list_has_it(backend: Backend, more: str) -> None:
 
 
 @_MORE
-async def test_no_dead_letter_has_it(backend: Backend, more: str) -> None:
-    """Every filter of dead letters that is a text, and the one that looks into texts."""
+async def test_dead_letter_never_has_an_unfit_name(backend: Backend, more: str) -> None:
+    """Every filter of dead letters that is a text, and the full-text one."""
     known = await _filled(backend)
     letter = await backend.dead_letters.show(known.dead)
     assert letter is not None
@@ -200,7 +200,7 @@ async def test_no_dead_letter_has_it(backend: Backend, more: str) -> None:
 
 
 @_MORE
-async def test_no_recipient_has_it(backend: Backend, more: str) -> None:
+async def test_recipient_never_has_an_unfit_name(backend: Backend, more: str) -> None:
     """By the tenant's own id, or by address."""
     await _filled(backend)
 
@@ -217,8 +217,8 @@ async def _rows(page: Awaitable[Any]) -> list[Any]:
 
 
 @_MORE
-async def test_what_is_stored_is_never_cut(backend: Backend, more: str) -> None:
-    """A message with such a text is kept as it is, or refused with those that came with it."""
+async def test_stored_text_is_never_cut(backend: Backend, more: str) -> None:
+    """A message with such a text is kept unchanged, or refused with its batch."""
     for field in ("id", "external_id", "to", "subject", "request_id"):
         plain = a_message()
         changed: dict[str, Any] = {field: plain.id + more}

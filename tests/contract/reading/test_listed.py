@@ -1,4 +1,4 @@
-"""Reading, listed: pages follow each other without a gap or a twin; every part of a filter counts."""
+"""Reading, listed: pages follow each other without gaps or duplicates; every part of a filter counts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -56,12 +56,12 @@ async def _listed(
 
 
 async def _ids(backend: Backend, **wanted: Any) -> list[MessageId]:
-    """The ids of all that match; ``wanted`` are fields of `MessageFilter`."""
+    """Ids of all that match; ``wanted`` are fields of `MessageFilter`."""
     return [row.id for row in await _listed(backend, MessageFilter(**wanted))]
 
 
-async def test_the_newest_comes_first(backend: Backend, clock: StoreClock) -> None:
-    """By the time of acceptance, and what came at once in the order in which it came."""
+async def test_newest_comes_first(backend: Backend, clock: StoreClock) -> None:
+    """By the time of acceptance, and a batch in its order."""
     first, second = await accepted(backend.store, *messages(2))
     clock.advance(MILLISECOND)
     [third] = await accepted(backend.store, a_message())
@@ -71,7 +71,7 @@ async def test_the_newest_comes_first(backend: Backend, clock: StoreClock) -> No
     assert await _ids(backend) == [third, second, first, of_a_wrong_clock]
 
 
-async def test_a_row_is_the_message_without_its_content(backend: Backend) -> None:
+async def test_row_is_the_message_without_its_content(backend: Backend) -> None:
     """All else is what `message` reads."""
     [message] = await accepted(
         backend.store,
@@ -86,8 +86,8 @@ async def test_a_row_is_the_message_without_its_content(backend: Backend) -> Non
     assert row == replace(alone, content=None)
 
 
-async def test_a_page_says_where_the_next_one_starts(backend: Backend) -> None:
-    """The last page says that there is none, also when it is full."""
+async def test_page_has_the_cursor_of_the_next_one(backend: Backend) -> None:
+    """The last page has none, also when it is full."""
     ids = await accepted(backend.store, *messages(4))
 
     first = await backend.reading.messages(ANYTHING, limit=2)
@@ -98,7 +98,7 @@ async def test_a_page_says_where_the_next_one_starts(backend: Backend) -> None:
     assert second.next is None
 
 
-async def test_what_comes_in_meanwhile_moves_no_page(backend: Backend) -> None:
+async def test_new_messages_move_no_page(backend: Backend) -> None:
     """A page starts behind a message, not after a number of them."""
     ids = await accepted(backend.store, *messages(4))
     first = await backend.reading.messages(ANYTHING, limit=2)
@@ -109,7 +109,7 @@ async def test_what_comes_in_meanwhile_moves_no_page(backend: Backend) -> None:
     assert [row.id for row in second.rows] == ids[1::-1]
 
 
-async def test_a_cursor_fits_into_a_url(backend: Backend) -> None:
+async def test_cursor_fits_into_a_url(backend: Backend) -> None:
     """Letters, digits, minus and underscore need no escape."""
     await accepted(backend.store, *messages(2))
 
@@ -132,8 +132,8 @@ async def test_a_cursor_that_no_list_gave_out_is_refused(backend: Backend, curso
 # --- filters ----------------------------------------------------------------------------------
 
 
-async def test_a_tenants_list_holds_its_own(backend: Backend) -> None:
-    """Without a tenant everybody's."""
+async def test_list_of_a_tenant_has_its_own_messages(backend: Backend) -> None:
+    """Without a tenant those of all."""
     [ours] = await accepted(backend.store, a_message(ACME))
     [theirs] = await accepted(backend.store, a_message(BRASA))
 
@@ -142,7 +142,7 @@ async def test_a_tenants_list_holds_its_own(backend: Backend) -> None:
     assert await _ids(backend) == [theirs, ours]
 
 
-async def test_a_kind_is_listed_alone(backend: Backend) -> None:
+async def test_kind_is_listed_alone(backend: Backend) -> None:
     """E-mails are not the only messages."""
     [mail] = await accepted(backend.store, a_message())
     [task] = await accepted(backend.store, a_task())
@@ -171,10 +171,10 @@ async def _one_in_each_state(backend: Backend, clock: StoreClock) -> dict[State,
 
 
 @pytest.mark.parametrize("scope", [{}, {"tenant": ACME}, {"tenant": ACME, "kind": EMAIL}], ids=str)
-async def test_a_state_is_listed_alone(
+async def test_state_is_listed_alone(
     backend: Backend, clock: StoreClock, scope: dict[str, Any]
 ) -> None:
-    """Each of them, whether anything else is asked for or not."""
+    """Each of them, with and without other filters."""
     found = await _one_in_each_state(backend, clock)
 
     listed = {state: await _ids(backend, state=state, **scope) for state in found}
@@ -183,7 +183,7 @@ async def test_a_state_is_listed_alone(
 
 
 @pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
-async def test_an_attempt_in_doubt_is_listed_as_an_attempt(
+async def test_attempt_in_doubt_is_listed_as_an_attempt(
     backend: Backend, clock: StoreClock, scope: dict[str, Any]
 ) -> None:
     """Its worker is gone, its job is ready again: it is an open attempt all the same."""
@@ -209,10 +209,10 @@ async def test_an_attempt_in_doubt_is_listed_as_an_attempt(
     ],
 )
 @pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
-async def test_messages_are_found_by_what_their_sender_wrote(
+async def test_messages_are_found_by_the_senders_fields(
     backend: Backend, field: str, own: NewMessage, other: str, scope: dict[str, Any]
 ) -> None:
-    """The whole text counts, and only of whom it is asked."""
+    """The whole text counts, and only of the given tenant."""
     written = {"recipient_external_id": "bia", "tag": "spring"}.get(field) or getattr(own, field)
     await accepted(backend.store, a_message(), own, a_message(BRASA))
 
@@ -222,7 +222,7 @@ async def test_messages_are_found_by_what_their_sender_wrote(
 
 
 @pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
-async def test_messages_are_found_by_the_id_that_their_provider_gave(
+async def test_messages_are_found_by_their_provider_id(
     backend: Backend, scope: dict[str, Any]
 ) -> None:
     """By the whole id and by the tenant: two providers may give the same one."""
@@ -242,8 +242,8 @@ async def test_messages_are_found_by_the_id_that_their_provider_gave(
     assert await _ids(backend, provider_id="taken", **scope) == []
 
 
-async def test_an_erased_message_is_not_found_by_the_id_of_its_provider(backend: Backend) -> None:
-    """Neither by what it was, nor by what is left of it."""
+async def test_erased_message_is_not_found_by_its_provider_id(backend: Backend) -> None:
+    """Neither by the old value nor by the remaining one."""
     person = NewRecipient("bia@example.com", external_id="bia")
     [message] = await accepted(backend.store, a_message(recipient=person, to="bia@example.com"))
     await attempted(backend.store, Sent("ses", "taken-1"))
@@ -258,10 +258,10 @@ async def test_an_erased_message_is_not_found_by_the_id_of_its_provider(backend:
     assert await _ids(backend, state=State.SENT, tenant=ACME) == [message]
 
 
-async def test_a_page_goes_on_where_the_message_of_its_cursor_was_deleted(
+async def test_page_goes_on_where_the_message_of_its_cursor_was_deleted(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Accepted at once, so that time alone does not say where: nothing is missed, and nothing comes twice."""
+    """Accepted in one batch, so that time alone is not enough: nothing is missed, and nothing comes twice."""
     ids = await accepted(backend.store, *messages(5))
     await settled(backend.store, (await claimed(backend.store, limit=5))[2], sent())
     first = await backend.reading.messages(MessageFilter(tenant=ACME), limit=3)
@@ -277,8 +277,8 @@ async def test_a_page_goes_on_where_the_message_of_its_cursor_was_deleted(
     assert everybodys == second
 
 
-async def test_a_recipient_is_found_under_each_of_its_lives(backend: Backend) -> None:
-    """Deleted and told of again it is two recipients, with one external id."""
+async def test_recipient_is_found_under_each_of_its_lives(backend: Backend) -> None:
+    """Deleted and created again it is two recipients, with one external id."""
     bia = NewRecipient("bia@example.com", external_id="bia")
     [first] = await accepted(backend.store, a_message(recipient=bia))
     row = await backend.reading.message(first)
@@ -292,10 +292,10 @@ async def test_a_recipient_is_found_under_each_of_its_lives(backend: Backend) ->
     assert await _ids(backend, recipient_external_id="bia", tenant=ACME) == [second, first]
 
 
-async def test_a_span_of_time_holds_its_first_moment_and_not_its_last(
+async def test_time_range_includes_its_start_and_excludes_its_end(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """So that spans side by side share nothing and miss nothing."""
+    """So that adjacent ranges share nothing and miss nothing."""
     ids = []
     for _ in range(3):
         ids += await accepted(backend.store, a_message())
@@ -308,7 +308,7 @@ async def test_a_span_of_time_holds_its_first_moment_and_not_its_last(
     assert await _ids(backend, created_after=last + MILLISECOND / 2) == []
 
 
-async def test_a_pruned_message_is_not_listed(backend: Backend, clock: StoreClock) -> None:
+async def test_pruned_message_is_not_listed(backend: Backend, clock: StoreClock) -> None:
     """Neither by its tag nor by anything else."""
     await accepted(backend.store, a_message(tags=("spring",), external_id="order-1"))
     await attempted(backend.store, sent())
@@ -353,10 +353,10 @@ def _mixed(index: int) -> NewMessage:
 
 @PROPERTY
 @given(fields=_FILTERS, limit=st.integers(1, 7))
-async def test_any_filter_in_pages_of_any_size_gives_what_matches(
+async def test_any_filter_in_pages_of_any_size_gives_all_matches(
     set_up: SetUp, fields: dict[str, Any], limit: int
 ) -> None:
-    """As if every message were looked at."""
+    """As if every message were checked."""
     clock = StoreClock()
     async with set_up.opened(clock) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))

@@ -1,4 +1,4 @@
-"""Reading, placed: where a job is said to be is where a claim would find it."""
+"""Reading, placed: the reported position of a job is where a claim would find it."""
 
 from datetime import timedelta
 
@@ -45,8 +45,8 @@ async def _place(backend: Backend, message: MessageId) -> QueuePlace:
     return place
 
 
-async def test_what_is_ready_is_nowhere_else(backend: Backend) -> None:
-    """No moment to wait for, no claim, and its tenant is about to be let in."""
+async def test_ready_job_is_only_ready(backend: Backend) -> None:
+    """No time to wait for, no claim, and its tenant is about to be served."""
     [message] = await accepted(backend.store, a_message())
 
     assert await _place(backend, message) == QueuePlace(
@@ -59,7 +59,7 @@ async def test_what_is_ready_is_nowhere_else(backend: Backend) -> None:
     )
 
 
-async def test_what_has_no_job_has_no_place(backend: Backend) -> None:
+async def test_message_without_a_job_has_no_place(backend: Backend) -> None:
     """Finished, dead or unknown."""
     [ended] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
@@ -70,10 +70,8 @@ async def test_what_has_no_job_has_no_place(backend: Backend) -> None:
         assert await backend.reading.place(message) is None
 
 
-async def test_what_is_scheduled_is_parked_until_it_is_due(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """Then it is ready, whether anybody claims or not."""
+async def test_scheduled_job_is_parked_until_it_is_due(backend: Backend, clock: StoreClock) -> None:
+    """Then it is ready, with or without a claim."""
     due = clock.at(MINUTE)
     [message] = await accepted(backend.store, a_message(due=due))
 
@@ -86,7 +84,7 @@ async def test_what_is_scheduled_is_parked_until_it_is_due(
     assert await claimed_ids(backend.store) == [message]
 
 
-async def test_what_is_to_be_tried_again_is_parked_until_then(
+async def test_job_with_a_retry_is_parked_until_its_time(
     backend: Backend, clock: StoreClock
 ) -> None:
     """The claims of the attempt before do not count."""
@@ -98,7 +96,7 @@ async def test_what_is_to_be_tried_again_is_parked_until_then(
     assert (place.parked_until, place.is_claimed, place.claims) == (clock.at(MINUTE), False, 0)
 
 
-async def test_what_is_claimed_is_parked_until_its_lease_ends(
+async def test_claimed_job_is_parked_until_its_lease_ends(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Declared, until its hold ends; after that a claim would find it."""
@@ -115,9 +113,7 @@ async def test_what_is_claimed_is_parked_until_its_lease_ends(
     assert await claimed_ids(backend.store) == [message]
 
 
-async def test_what_was_given_back_is_parked_for_the_wait(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_released_job_is_parked_for_its_delay(backend: Backend, clock: StoreClock) -> None:
     """As if it had not been claimed."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
@@ -128,10 +124,10 @@ async def test_what_was_given_back_is_parked_for_the_wait(
     assert (place.parked_until, place.is_claimed, place.claims) == (clock.at(MINUTE), False, 0)
 
 
-async def test_a_tenant_at_its_cap_waits_for_its_first_lease(
+async def test_tenant_at_its_cap_waits_for_its_first_lease(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """What is in flight is counted over all kinds."""
+    """Jobs in flight are counted over all kinds."""
     await backend.tenants.define([a_tenant(ACME, cap=1)])
     await accepted(backend.store, a_task())
     await claimed(backend.store, kinds=[TASK])
@@ -144,10 +140,8 @@ async def test_a_tenant_at_its_cap_waits_for_its_first_lease(
     assert place.tenant_wakes_at == clock.at(LEASE)
 
 
-async def test_a_tenant_out_of_tokens_waits_for_the_next(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """One a second: the second has to wait for it."""
+async def test_tenant_out_of_tokens_waits_for_the_next(backend: Backend, clock: StoreClock) -> None:
+    """One a second: the second job has to wait for it."""
     await backend.tenants.define([a_tenant(ACME, rate_per_second=1.0)])
     _, second = await accepted(backend.store, *messages(2))
     await claimed(backend.store)
@@ -157,17 +151,15 @@ async def test_a_tenant_out_of_tokens_waits_for_the_next(
     assert place.tenant_wakes_at == clock.at(timedelta(seconds=1))
 
 
-async def test_a_paused_tenant_waits_for_ever(backend: Backend) -> None:
-    """As far as moments go: nobody can say when it ends."""
+async def test_paused_tenant_waits_without_an_end(backend: Backend) -> None:
+    """The latest possible time: the end is unknown."""
     [message] = await accepted(backend.store, a_message())
     await backend.tenants.define([a_tenant(ACME, paused=True)])
 
     assert (await _place(backend, message)).tenant_wakes_at == LATEST
 
 
-async def test_a_send_limit_that_is_used_up_says_when_it_is_not(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_used_up_send_limit_has_its_end(backend: Backend, clock: StoreClock) -> None:
     """It holds for every tenant of the kind, and for no other kind."""
     await backend.tenants.limit(EMAIL, SendLimit(1, MINUTE))
     await accepted(backend.store, a_message(ACME))
@@ -184,7 +176,7 @@ async def test_a_send_limit_that_is_used_up_says_when_it_is_not(
 
 
 async def test_depths_add_up_by_kind(backend: Backend, clock: StoreClock) -> None:
-    """What is in the queue, what of it is in flight, and since when the longest waiting could be claimed."""
+    """Jobs in the queue, those in flight, and the time since the longest waiting could be claimed."""
     since = clock.at()
     await accepted(backend.store, *messages(3), a_message(BRASA, priority=1))
     clock.advance(MINUTE)
@@ -198,10 +190,10 @@ async def test_depths_add_up_by_kind(backend: Backend, clock: StoreClock) -> Non
     ]
 
 
-async def test_the_longest_waiting_is_found_behind_the_urgent(
+async def test_longest_waiting_is_found_behind_the_urgent(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Priorities lie before due times in a tenant's queue, parked jobs elsewhere."""
+    """Priorities come before due times in a tenant's queue, parked jobs are elsewhere."""
     due = clock.at(MINUTE)
     await accepted(backend.store, a_message(priority=9, due=due))
     clock.advance(2 * MINUTE)
@@ -212,10 +204,10 @@ async def test_the_longest_waiting_is_found_behind_the_urgent(
     assert depth.oldest_due_at == due
 
 
-async def test_an_attempt_in_doubt_waits_since_its_hold_ended(
+async def test_attempt_in_doubt_waits_since_its_hold_ended(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """It is in flight no more."""
+    """It is not in flight any more."""
     await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
     clock.advance(2 * HOLD)
@@ -226,7 +218,7 @@ async def test_an_attempt_in_doubt_waits_since_its_hold_ended(
     assert depth.oldest_due_at == clock.at(-HOLD)
 
 
-async def test_an_empty_store_has_no_depths(backend: Backend) -> None:
+async def test_empty_store_has_no_depths(backend: Backend) -> None:
     """A kind is known by its jobs; one whose jobs ended stays, with none."""
     before = await backend.reading.depths()
     await accepted(backend.store, a_message())

@@ -1,4 +1,4 @@
-"""Recipients, deleted: a deleted recipient stays, with its time; what is to be sent to it fails."""
+"""Recipients, deleted: a deleted recipient stays, with its time; messages to it fail."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from support.steps import accepted_recipient, claimed_alone
 ANA = NewRecipient("ana@example.com", external_id="ana")
 
 
-async def test_a_deleted_recipient_stays_with_its_time(backend: Backend, clock: StoreClock) -> None:
+async def test_deleted_recipient_stays_with_its_time(backend: Backend, clock: StoreClock) -> None:
     """The first delete counts; a second one finds nothing to do."""
     ana = await accepted_recipient(backend, ANA)
 
@@ -36,8 +36,8 @@ async def test_only_its_own_tenant_deletes_it(backend: Backend) -> None:
     assert (await backend.recipients.show(ana, tenant=ACME)).deleted_at is None  # type: ignore[union-attr]
 
 
-async def test_what_is_to_be_sent_to_it_fails(backend: Backend) -> None:
-    """A claim tells that it was deleted, and the worker does not send."""
+async def test_message_to_a_deleted_recipient_fails(backend: Backend) -> None:
+    """A claim shows the deletion, and the worker does not send."""
     ana = await accepted_recipient(
         backend, ANA, content='{"to":"ana@example.com","subject":"Bom dia","html":"<p>Oi</p>"}'
     )

@@ -61,8 +61,8 @@ async def _known(backend: Backend, **changes: Any) -> tuple[RecipientId, Message
     return answer.recipient_id, new.id
 
 
-async def test_a_finished_message_keeps_id_state_and_times(backend: Backend) -> None:
-    """All that somebody wrote is gone."""
+async def test_finished_message_keeps_id_state_and_times(backend: Backend) -> None:
+    """All content is gone."""
     ana, message = await _known(backend)
     await attempted(backend.store, sent())
     before = await _row(backend, message)
@@ -78,7 +78,7 @@ async def test_a_finished_message_keeps_id_state_and_times(backend: Backend) -> 
 
 
 async def test_events_keep_their_types_and_times(backend: Backend) -> None:
-    """What they tell beside that may name anybody."""
+    """Their other fields may name a person."""
     ana, message = await _known(backend)
     await attempted(backend.store, sent())
     before = await backend.reading.events(message)
@@ -90,8 +90,8 @@ async def test_events_keep_their_types_and_times(backend: Backend) -> None:
     assert all(event.metadata == {} for event in after)
 
 
-async def test_a_failure_keeps_its_code(backend: Backend) -> None:
-    """Its words may repeat the address; its dead letter is gone with its content."""
+async def test_failure_keeps_its_code(backend: Backend) -> None:
+    """Its text may repeat the address; its dead letter is gone with its content."""
     ana, message = await _known(backend)
     await attempted(backend.store, dead())
 
@@ -104,8 +104,8 @@ async def test_a_failure_keeps_its_code(backend: Backend) -> None:
     assert await backend.dead_letters.show(message) is None
 
 
-async def test_it_is_found_by_nothing_personal_any_more(backend: Backend) -> None:
-    """No list leads to it by what was erased; by state it is still listed."""
+async def test_erased_message_is_found_by_no_personal_data(backend: Backend) -> None:
+    """No erased value finds it in a list; by state it is still listed."""
     ana, message = await _known(backend)
     await attempted(backend.store, sent())
     await _erased(backend, ana)
@@ -121,8 +121,8 @@ async def test_it_is_found_by_nothing_personal_any_more(backend: Backend) -> Non
     assert [row.id for row in listed.rows] == [message]
 
 
-async def test_the_recipient_is_gone(backend: Backend) -> None:
-    """It can be told of anew, and is somebody else then."""
+async def test_erased_recipient_is_gone(backend: Backend) -> None:
+    """The same data creates a new recipient."""
     ana, _ = await _known(backend)
     await _erased(backend, ana)
 
@@ -133,8 +133,8 @@ async def test_the_recipient_is_gone(backend: Backend) -> None:
     assert await backend.recipients.erase(ana, tenant=ACME) is None
 
 
-async def test_what_waits_is_cancelled_first(backend: Backend, clock: StoreClock) -> None:
-    """Ready, scheduled, to be tried again, or in a worker's hands and not begun."""
+async def test_waiting_messages_are_cancelled_first(backend: Backend, clock: StoreClock) -> None:
+    """Ready, scheduled, to be retried, or claimed and not begun."""
     ana, tried = await _known(backend)
     await attempted(backend.store, retry(timedelta(hours=1)))
     waiting = [
@@ -152,7 +152,7 @@ async def test_what_waits_is_cancelled_first(backend: Backend, clock: StoreClock
     assert await claimed_ids(backend.store) == []
 
 
-async def test_what_is_in_flight_is_erased_when_it_has_ended(backend: Backend) -> None:
+async def test_message_in_flight_is_erased_when_it_has_ended(backend: Backend) -> None:
     """It is marked to be cancelled, and everything else goes before it."""
     ana, message = await _known(backend)
     job = await claimed_and_declared(backend.store)
@@ -178,8 +178,8 @@ async def test_what_is_in_flight_is_erased_when_it_has_ended(backend: Backend) -
     )
 
 
-async def test_a_running_task_is_left_until_it_ended(backend: Backend) -> None:
-    """It has no attempt to be declared, so its lease counts."""
+async def test_running_task_is_erased_when_it_has_ended(backend: Backend) -> None:
+    """It has no declared attempt, so its lease counts."""
     ana = await accepted_recipient(backend, ANA)
     await _finished(backend)
     task = a_task(recipient=NewRecipient("ana@example.com", recipient_id=ana))
@@ -197,8 +197,8 @@ async def _finished(backend: Backend) -> None:
     await attempted(backend.store, sent())
 
 
-async def test_it_goes_page_by_page(backend: Backend) -> None:
-    """Each page is whole; nobody comes in by its name in between."""
+async def test_erasure_goes_page_by_page(backend: Backend) -> None:
+    """Each page is whole; no new message gets in under the name meanwhile."""
     ana, _ = await _known(backend)
     await accepted(backend.store, *messages(4, recipient=ANA))
 
@@ -212,8 +212,10 @@ async def test_it_goes_page_by_page(backend: Backend) -> None:
     assert (await backend.recipients.show(meanwhile, tenant=ACME)) is not None
 
 
-async def test_messages_to_its_address_that_name_nobody_go_with_it(backend: Backend) -> None:
-    """They are to the same person; those that name somebody else are that one's."""
+async def test_messages_to_its_address_without_a_recipient_are_erased_with_it(
+    backend: Backend,
+) -> None:
+    """They are to the same person; those of another recipient stay."""
     ana, _ = await _known(backend)
     other = NewRecipient("ana@example.com", external_id="other")
     [nameless] = await accepted(backend.store, a_message(to="ana@example.com"))
@@ -227,7 +229,7 @@ async def test_messages_to_its_address_that_name_nobody_go_with_it(backend: Back
     assert (await _row(backend, elsewhere)).state is State.ENQUEUED
 
 
-async def test_nobody_else_is_touched(backend: Backend) -> None:
+async def test_other_recipients_are_not_changed(backend: Backend) -> None:
     """Another's message reads as before."""
     ana, _ = await _known(backend)
     bia = NewRecipient("bia@example.com", external_id="bia")
@@ -239,7 +241,7 @@ async def test_nobody_else_is_touched(backend: Backend) -> None:
     assert await everything_about(backend, message) == before
 
 
-async def test_its_idempotency_keys_stand_for_nothing(backend: Backend) -> None:
+async def test_idempotency_keys_of_an_erased_recipient_are_deleted(backend: Backend) -> None:
     """The key of a message may name its recipient."""
     ana, first = await _known(backend, key=IdempotencyKey("for-ana", "digest-1"))
     [conflict] = await backend.store.accept([a_message(key=IdempotencyKey("for-ana", "digest-2"))])
@@ -251,7 +253,7 @@ async def test_its_idempotency_keys_stand_for_nothing(backend: Backend) -> None:
     assert isinstance(answer, Accepted)
 
 
-async def test_what_the_sandbox_kept_goes_too(backend: Backend) -> None:
+async def test_mails_in_the_sandbox_are_erased_too(backend: Backend) -> None:
     """Of its messages, and of no other."""
     ana, message = await _known(backend)
     mail = InboxMail(message, ACME, "ana@example.com", "Bom dia", "{}", "id-1")
@@ -276,8 +278,8 @@ async def test_only_its_own_tenant_erases_it(
     assert (await _row(backend, message)).to == "ana@example.com"
 
 
-async def test_a_late_result_brings_nothing_back(backend: Backend) -> None:
-    """A worker whose message was cancelled under its hands tells the provider's id, no more."""
+async def test_late_result_brings_nothing_back(backend: Backend) -> None:
+    """A worker whose message was cancelled reports the provider's id, no more."""
     ana, message = await _known(backend)
     job = await claimed_alone(backend.store)
     await _erased(backend, ana)
@@ -289,8 +291,8 @@ async def test_a_late_result_brings_nothing_back(backend: Backend) -> None:
     assert EventType.SENT not in [each.type for each in await backend.reading.events(message)]
 
 
-async def test_a_message_of_another_tenant_that_names_it_is_not_touched(backend: Backend) -> None:
-    """Whoever guesses an id can neither lose its own mail by it nor keep the erasure from its end."""
+async def test_message_of_another_tenant_with_its_id_is_not_changed(backend: Backend) -> None:
+    """A guessed id can neither lose a message nor keep the erasure from its end."""
     ana, _ = await _known(backend)
     await attempted(backend.store, sent())
     guessed = NewRecipient("ana@example.com", recipient_id=ana)

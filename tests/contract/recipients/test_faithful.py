@@ -1,4 +1,4 @@
-"""Recipients, faithful: made and changed when a message is accepted, read as last told, by their own tenant alone."""
+"""Recipients, faithful: created and changed at acceptance, read as last given, by their own tenant alone."""
 
 from datetime import timedelta
 
@@ -17,10 +17,10 @@ async def _read(backend: Backend, recipient: RecipientId) -> Recipient:
     return found
 
 
-async def test_a_new_recipient_is_read_as_it_wasaccepted_recipient(
+async def test_new_recipient_is_read_as_it_was_accepted(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Every field, under an id of its own."""
+    """Every field, under a new id."""
     known = await accepted_recipient(
         backend,
         NewRecipient(
@@ -45,8 +45,8 @@ async def test_a_new_recipient_is_read_as_it_wasaccepted_recipient(
     )
 
 
-async def test_a_recipient_is_known_by_its_external_id(backend: Backend, clock: StoreClock) -> None:
-    """What is told anew counts, what is not told stays."""
+async def test_recipient_is_known_by_its_external_id(backend: Backend, clock: StoreClock) -> None:
+    """New values count, missing ones stay."""
     first = await accepted_recipient(
         backend, NewRecipient("ana@example.com", external_id="ana", nome="Ana", razao_social="ME")
     )
@@ -64,10 +64,10 @@ async def test_a_recipient_is_known_by_its_external_id(backend: Backend, clock: 
     assert row.created_at == clock.at(-timedelta(days=1))
 
 
-async def test_a_recipient_without_an_external_id_is_known_by_its_document(
+async def test_recipient_without_an_external_id_is_known_by_its_document(
     backend: Backend,
 ) -> None:
-    """The document's hash is the second way to know somebody."""
+    """By the document's hash."""
     first = await accepted_recipient(
         backend, NewRecipient("ana@example.com", cpf_cnpj_hash="hash-1")
     )
@@ -79,7 +79,7 @@ async def test_a_recipient_without_an_external_id_is_known_by_its_document(
     assert (await _read(backend, first)).email == "ana@new.example.com"
 
 
-async def test_an_external_id_wins_over_the_document(backend: Backend) -> None:
+async def test_external_id_wins_over_the_document(backend: Backend) -> None:
     """Two external ids are two recipients, though they share a document."""
     first = await accepted_recipient(
         backend, NewRecipient("a@example.com", external_id="a", cpf_cnpj_hash="hash-1")
@@ -93,7 +93,7 @@ async def test_an_external_id_wins_over_the_document(backend: Backend) -> None:
 
 
 async def test_tenants_do_not_share_recipients(backend: Backend) -> None:
-    """The same external id of another tenant is somebody else."""
+    """The same external id of another tenant is another recipient."""
     ours = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
     theirs = await accepted_recipient(
         backend, NewRecipient("ana@other.example.com", external_id="ana"), BRASA
@@ -103,8 +103,8 @@ async def test_tenants_do_not_share_recipients(backend: Backend) -> None:
     assert (await _read(backend, ours)).email == "ana@example.com"
 
 
-async def test_two_messages_of_one_batch_meet_the_same_recipient(backend: Backend) -> None:
-    """The second item sees what the first one wrote."""
+async def test_two_messages_of_one_batch_have_the_same_recipient(backend: Backend) -> None:
+    """The second item sees the write of the first one."""
     ana = NewRecipient("ana@example.com", external_id="ana")
 
     first, second = await backend.store.accept([a_message(recipient=ana), a_message(recipient=ana)])
@@ -114,8 +114,8 @@ async def test_two_messages_of_one_batch_meet_the_same_recipient(backend: Backen
     assert first.recipient_id == second.recipient_id
 
 
-async def test_a_given_id_is_kept_and_changes_nobody(backend: Backend) -> None:
-    """Whether it exists is judged later: at accept it is stored as given."""
+async def test_given_id_is_kept_and_changes_no_recipient(backend: Backend) -> None:
+    """Its existence is checked later: at accept it is stored as given."""
     known = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
     given = RecipientId(an_id())
 
@@ -127,8 +127,8 @@ async def test_a_given_id_is_kept_and_changes_nobody(backend: Backend) -> None:
     assert await backend.recipients.show(given, tenant=ACME) is None
 
 
-async def test_a_claim_brings_the_recipient_along(backend: Backend) -> None:
-    """The worker needs no second look to judge it."""
+async def test_claim_includes_the_recipient(backend: Backend) -> None:
+    """The worker needs no second query."""
     ana = NewRecipient("ana@example.com", external_id="ana")
     await accepted(backend.store, a_message(recipient=ana))
 
@@ -138,8 +138,8 @@ async def test_a_claim_brings_the_recipient_along(backend: Backend) -> None:
     assert job.recipient == await _read(backend, job.recipient_id)
 
 
-async def test_a_claim_brings_no_recipient_that_does_not_exist(backend: Backend) -> None:
-    """The id is told, the row is missing: the worker's to judge."""
+async def test_claim_includes_no_missing_recipient(backend: Backend) -> None:
+    """The id is there, the row is missing: the worker decides."""
     given = RecipientId(an_id())
     unknown = NewRecipient("ana@example.com", recipient_id=given)
     await accepted(backend.store, a_message(recipient=unknown))
@@ -157,10 +157,10 @@ async def test_a_claim_brings_no_recipient_that_does_not_exist(backend: Backend)
     ],
     ids=["external id", "document"],
 )
-async def test_a_deleted_recipient_is_not_met_again(
+async def test_deleted_recipient_is_not_reused(
     backend: Backend, clock: StoreClock, told: NewRecipient
 ) -> None:
-    """Whoever is told of again is somebody new; the deleted one is still read by its id."""
+    """The same data creates a new one; the deleted one is still read by its id."""
     deleted = await accepted_recipient(backend, told)
     await backend.recipients.delete(deleted, tenant=ACME)
 
@@ -171,8 +171,8 @@ async def test_a_deleted_recipient_is_not_met_again(
     assert (await _read(backend, new)).deleted_at is None
 
 
-async def test_a_recipient_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
-    """Two tenants may write to one address and know nothing of each other."""
+async def test_recipient_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
+    """Two tenants may send to one address and know nothing of each other."""
     known = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
     show = backend.recipients.show
 

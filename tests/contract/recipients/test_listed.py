@@ -1,4 +1,4 @@
-"""Recipients, listed: pages follow each other without a gap or a twin, whatever is added meanwhile."""
+"""Recipients, listed: pages follow each other without gaps or duplicates, with any additions meanwhile."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def _ids(backend: Backend, *, limit: int = 100, **wanted: Any) -> list[Rec
 
 
 async def _people(backend: Backend, clock: StoreClock, count: int) -> list[RecipientId]:
-    """So many recipients, two of them at the same moment each time."""
+    """This many recipients, always two of them at the same moment."""
     known = []
     for index in range(count):
         told = NewRecipient(f"person{index}@example.com", external_id=f"p{index}")
@@ -51,7 +51,7 @@ async def test_pages_of_any_size_give_them_all(
     assert set(ids[3:]) == set(known[:2])
 
 
-async def test_who_is_added_meanwhile_moves_no_page(backend: Backend, clock: StoreClock) -> None:
+async def test_new_recipients_move_no_page(backend: Backend, clock: StoreClock) -> None:
     """A page starts behind a recipient, not after a number of them."""
     known = await _people(backend, clock, 4)
     clock.advance(MILLISECOND)
@@ -66,7 +66,7 @@ async def test_who_is_added_meanwhile_moves_no_page(backend: Backend, clock: Sto
 
 
 async def test_recipients_are_found_by_external_id_and_address(backend: Backend) -> None:
-    """Both count, if both are asked for; of the own tenant alone."""
+    """Both count, if both are given; of the own tenant alone."""
     ana = await accepted_recipient(backend, ANA)
     bia = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="bia"))
     await accepted_recipient(backend, ANA, BRASA)
@@ -78,7 +78,7 @@ async def test_recipients_are_found_by_external_id_and_address(backend: Backend)
 
 
 async def test_deleted_recipients_are_listed(backend: Backend, clock: StoreClock) -> None:
-    """With their time, beside whoever came after them under the same name."""
+    """With their time, next to their successors under the same name."""
     first = await accepted_recipient(backend, ANA)
     await backend.recipients.delete(first, tenant=ACME)
     clock.advance(MILLISECOND)

@@ -44,7 +44,7 @@ async def _state(backend: Backend, message: MessageId) -> State:
     return row.state
 
 
-async def test_what_waits_is_cancelled(backend: Backend, clock: StoreClock) -> None:
+async def test_waiting_message_is_cancelled(backend: Backend, clock: StoreClock) -> None:
     """Ready, scheduled or waiting for a retry: it ends, its event is written, and it is never claimed."""
     retried = await accepted(backend.store, a_message())
     await attempted(backend.store, retry(timedelta(minutes=1)))
@@ -65,7 +65,7 @@ async def test_what_waits_is_cancelled(backend: Backend, clock: StoreClock) -> N
         assert (await event_types(backend, each))[-1] is EventType.CANCELLED
 
 
-async def test_what_was_claimed_and_not_declared_is_cancelled(backend: Backend) -> None:
+async def test_claimed_and_undeclared_message_is_cancelled(backend: Backend) -> None:
     """Nothing was handed over yet: the claimer's declare is refused, its settle comes late."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
@@ -82,7 +82,7 @@ async def test_what_was_claimed_and_not_declared_is_cancelled(backend: Backend) 
     [(sent(), State.SENT), (retry(), State.CANCELLED), (dead(), State.FAILED)],
     ids=["sent", "retry", "dead"],
 )
-async def test_a_send_in_flight_is_marked(
+async def test_send_in_flight_is_marked(
     backend: Backend, clock: StoreClock, verdict: Verdict, state: State
 ) -> None:
     """A retry then becomes CANCELLED; a success stays SENT, a failure FAILED."""
@@ -100,7 +100,7 @@ async def test_a_send_in_flight_is_marked(
     assert await claimed_ids(backend.store) == []
 
 
-async def test_asking_again_writes_nothing(backend: Backend, clock: StoreClock) -> None:
+async def test_repeated_cancel_writes_nothing(backend: Backend, clock: StoreClock) -> None:
     """The request is marked once."""
     [message] = await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
@@ -113,7 +113,7 @@ async def test_asking_again_writes_nothing(backend: Backend, clock: StoreClock) 
     assert await everything_about(backend, message) == before
 
 
-async def test_what_is_in_doubt_is_marked_and_not_sent_again(
+async def test_message_in_doubt_is_marked_and_not_sent_again(
     backend: Backend, clock: StoreClock
 ) -> None:
     """It may have been delivered, so it is not simply CANCELLED; but no new attempt is begun."""
@@ -129,8 +129,8 @@ async def test_what_is_in_doubt_is_marked_and_not_sent_again(
     assert await settled(backend.store, job, retry(), in_doubt=1) == Settled(State.CANCELLED)
 
 
-async def test_a_running_task_is_marked(backend: Backend, clock: StoreClock) -> None:
-    """For kinds that do not declare a live lease is an attempt; a lease that ran out is none."""
+async def test_running_task_is_marked(backend: Backend, clock: StoreClock) -> None:
+    """For kinds that do not declare, a live lease is an attempt; an expired lease is not."""
     [message] = await accepted(backend.store, a_task())
     await claimed_alone(backend.store, kinds=[TASK])
 
@@ -143,10 +143,8 @@ async def test_a_running_task_is_marked(backend: Backend, clock: StoreClock) -> 
     assert await claimed_ids(backend.store, kinds=[TASK]) == []
 
 
-async def test_the_wish_to_cancel_a_repeated_task_is_kept(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """A task that failed before and runs again is marked as one that runs for the first time."""
+async def test_cancel_of_a_repeated_task_is_kept(backend: Backend, clock: StoreClock) -> None:
+    """A task that failed before and runs again is marked like one on its first run."""
     [message] = await accepted(backend.store, a_task())
     first = await claimed_alone(backend.store, kinds=[TASK])
     await settled(backend.store, first, retry(timedelta(minutes=1)), attempted=True)
@@ -160,8 +158,8 @@ async def test_the_wish_to_cancel_a_repeated_task_is_kept(
     assert await settled(backend.store, again, verdict, attempted=True) == Settled(State.CANCELLED)
 
 
-async def test_a_running_task_that_fails_becomes_cancelled(backend: Backend) -> None:
-    """The retry it would have had is what the cancel takes away."""
+async def test_running_task_that_fails_becomes_cancelled(backend: Backend) -> None:
+    """The cancel replaces its retry."""
     [message] = await accepted(backend.store, a_task())
     job = await claimed_alone(backend.store, kinds=[TASK])
     await _cancel(backend, message)
@@ -172,8 +170,8 @@ async def test_a_running_task_that_fails_becomes_cancelled(backend: Backend) -> 
 
 
 @pytest.mark.parametrize("verdict", [sent(), dead()], ids=["sent", "dead"])
-async def test_what_is_finished_stays_as_it_is(backend: Backend, verdict: Verdict) -> None:
-    """A finished message is not cancelled any more, and nothing is written."""
+async def test_finished_message_is_not_changed(backend: Backend, verdict: Verdict) -> None:
+    """It is not cancelled any more, and nothing is written."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, verdict)
     before = await everything_about(backend, message)
@@ -182,7 +180,7 @@ async def test_what_is_finished_stays_as_it_is(backend: Backend, verdict: Verdic
     assert await everything_about(backend, message) == before
 
 
-async def test_cancelling_twice_finds_it_finished(backend: Backend) -> None:
+async def test_second_cancel_finds_it_finished(backend: Backend) -> None:
     """CANCELLED is an end like any other, within a batch too."""
     [message] = await accepted(backend.store, a_message())
 
@@ -191,8 +189,8 @@ async def test_cancelling_twice_finds_it_finished(backend: Backend) -> None:
     assert answers == [CancelAnswer.CANCELLED, CancelAnswer.FINISHED]
 
 
-async def test_another_tenants_message_is_not_found(backend: Backend) -> None:
-    """Neither an unknown id nor another's tells anything or changes anything."""
+async def test_message_of_another_tenant_is_not_found(backend: Backend) -> None:
+    """Neither an unknown id nor another's reveals or changes anything."""
     [mine, theirs] = await accepted(backend.store, a_message(), a_message(BRASA))
     before = await everything_about(backend, theirs)
 
@@ -203,10 +201,10 @@ async def test_another_tenants_message_is_not_found(backend: Backend) -> None:
     assert await claimed_ids(backend.store) == [theirs]
 
 
-async def test_a_redriven_message_that_is_cancelled_leaves_no_dead_letter(
+async def test_redriven_message_that_is_cancelled_has_no_dead_letter(
     backend: Backend,
 ) -> None:
-    """Cancelled removes the entry: nobody is to look at it any more."""
+    """Cancelled removes the entry."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead())
     await backend.dead_letters.redrive([message], by="ana")

@@ -37,7 +37,7 @@ async def _kills_two_workers(store: Store, clock: StoreClock, *, priority: int =
 
 
 async def test_every_claim_without_an_end_is_counted(store: Store, clock: StoreClock) -> None:
-    """The claimer learns how often the job was claimed, so that it can give up."""
+    """The claimer gets the number, so that it can give up."""
     await accepted(store, a_message())
 
     counts = []
@@ -48,8 +48,8 @@ async def test_every_claim_without_an_end_is_counted(store: Store, clock: StoreC
     assert counts == [1, 2, 3, 4]
 
 
-async def test_a_suspect_is_claimed_alone(store: Store, clock: StoreClock) -> None:
-    """Whoever takes a job that killed two workers takes nothing else with it."""
+async def test_suspect_is_claimed_alone(store: Store, clock: StoreClock) -> None:
+    """A claim with a job that killed two workers has no other job."""
     suspect = await _kills_two_workers(store, clock, priority=1)
     innocent = await accepted(store, *messages(4))
 
@@ -60,7 +60,7 @@ async def test_a_suspect_is_claimed_alone(store: Store, clock: StoreClock) -> No
     assert second == innocent
 
 
-async def test_a_suspect_in_mid_batch_waits_for_a_claim_of_its_own(
+async def test_suspect_in_mid_batch_waits_for_a_separate_claim(
     store: Store, clock: StoreClock
 ) -> None:
     """The claim ends before the suspect, also for other tenants: no innocent job shares its fate."""
@@ -74,10 +74,8 @@ async def test_a_suspect_in_mid_batch_waits_for_a_claim_of_its_own(
     assert sorted(job for call in calls for job in call) == sorted([suspect, innocent, *others])
 
 
-async def test_a_suspect_does_not_take_a_turn_when_it_is_put_off(
-    store: Store, clock: StoreClock
-) -> None:
-    """Put off behind another's jobs it is the next to be claimed: it cannot be passed over for ever."""
+async def test_delayed_suspect_keeps_its_turn(store: Store, clock: StoreClock) -> None:
+    """Behind another's jobs it is the next to be claimed: it cannot be skipped for ever."""
     suspect = await _kills_two_workers(store, clock)
     await accepted(store, *messages(30, BRASA))
 
@@ -86,8 +84,8 @@ async def test_a_suspect_does_not_take_a_turn_when_it_is_put_off(
     assert [suspect] in calls
 
 
-async def test_an_end_clears_the_suspicion(store: Store, clock: StoreClock) -> None:
-    """A job that was settled did not kill its worker: the count starts again."""
+async def test_end_clears_the_suspicion(store: Store, clock: StoreClock) -> None:
+    """A settled job did not kill its worker: the count starts again."""
     await _kills_two_workers(store, clock)
     await attempted(store, retry(timedelta(seconds=1)))
     clock.advance(timedelta(seconds=1))
@@ -95,8 +93,8 @@ async def test_an_end_clears_the_suspicion(store: Store, clock: StoreClock) -> N
     assert (await claimed_alone(store)).claims == 1
 
 
-async def test_a_release_does_not_count(store: Store) -> None:
-    """Giving back is no way to become a suspect."""
+async def test_release_does_not_count(store: Store) -> None:
+    """A released job does not become a suspect."""
     ids = await accepted(store, *messages(3))
     for _ in range(3):
         jobs = await claimed(store)
@@ -105,7 +103,7 @@ async def test_a_release_does_not_count(store: Store) -> None:
     assert await claimed_ids(store) == ids
 
 
-async def test_a_suspect_that_behaves_holds_up_nobody(store: Store, clock: StoreClock) -> None:
+async def test_harmless_suspect_delays_no_other(store: Store, clock: StoreClock) -> None:
     """After the suspect's own claim the rest goes on in full batches."""
     await _kills_two_workers(store, clock, priority=1)
     rest = await accepted(store, *messages(5))
@@ -116,8 +114,8 @@ async def test_a_suspect_that_behaves_holds_up_nobody(store: Store, clock: Store
     assert await claimed_ids(store) == rest
 
 
-async def test_a_suspect_costs_its_tenant_five_turns(store: Store, clock: StoreClock) -> None:
-    """Each takes a claim of its own: others have fifteen jobs for every one of them."""
+async def test_suspect_costs_its_tenant_five_turns(store: Store, clock: StoreClock) -> None:
+    """Each takes a separate claim: others have fifteen jobs for every one of them."""
     await accepted(store, *messages(4))
     for _ in range(2):
         assert len(await claimed(store)) == 4
@@ -151,10 +149,10 @@ async def test_undone_claims_make_no_suspects(store: Store) -> None:
     assert {job.claims for job in jobs} == {1}
 
 
-async def test_an_undone_claim_whose_lease_has_ended_is_not_counted(
+async def test_undone_claim_whose_lease_has_ended_is_not_counted(
     store: Store, clock: StoreClock
 ) -> None:
-    """The store was unreachable for longer than a lease, and nobody has claimed the jobs since."""
+    """The store was unreachable for longer than a lease, and the jobs were not claimed since."""
     await accepted(store, a_message())
     lost = a_claim_id()
     await claim(store, claim_id=lost)
@@ -165,9 +163,7 @@ async def test_an_undone_claim_whose_lease_has_ended_is_not_counted(
     assert (await claimed_alone(store)).claims == 1
 
 
-async def test_an_undone_claim_draws_nothing_from_limits(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_undone_claim_draws_nothing_from_limits(backend: Backend, clock: StoreClock) -> None:
     """Concurrency limit, rate and send limit are as if it had never been."""
     store = backend.store
     await backend.tenants.define([a_tenant(cap=2, rate_per_second=2.0)])
@@ -182,8 +178,8 @@ async def test_an_undone_claim_draws_nothing_from_limits(
     assert len(await claimed(store)) == 2
 
 
-async def test_a_claim_is_undone_once(store: Store) -> None:
-    """Again, or for a claim that never came to be, nothing happens: also to those who have the jobs by then."""
+async def test_claim_is_undone_once(store: Store) -> None:
+    """A repetition, or an unknown claim, changes nothing: also not for later holders of the jobs."""
     await accepted(store, *messages(2))
     lost = a_claim_id()
     await claim(store, claim_id=lost)
@@ -215,7 +211,7 @@ async def test_undoing_a_claim_leaves_reassigned_jobs_to_their_holder(
 
 
 async def test_undoing_a_claim_spares_declared_attempts(store: Store) -> None:
-    """A call may be under way: it ends, or is in doubt when its hold ends."""
+    """A call may be in flight: it ends, or is in doubt when its hold ends."""
     await accepted(store, *messages(2))
     declared, claimed_only = await claimed(store)
     await declare(store, declared)

@@ -1,4 +1,4 @@
-"""Store, counted: limits hold over all processes together; what a store refuses or replays costs nothing."""
+"""Store, counted: limits hold over all processes together; a refusal or a replay costs nothing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _taken(answers: Sequence[AcceptAnswer]) -> list[bool]:
 
 
 @pytest.mark.parametrize("window", [MINUTE, HOUR, DAY], ids=str)
-async def test_a_window_takes_so_many_and_says_when_the_next_opens(
+async def test_window_has_a_limit_and_the_time_of_the_next(
     store: Store, clock: StoreClock, window: timedelta
 ) -> None:
     """Fixed windows of UTC: the limit, nothing remaining, the end of the window and the wait for it."""
@@ -69,7 +69,7 @@ async def test_a_window_takes_so_many_and_says_when_the_next_opens(
 
 
 @pytest.mark.parametrize("window", [MINUTE, HOUR, DAY], ids=str)
-async def test_the_next_window_begins_at_nothing(
+async def test_next_window_begins_at_zero(
     store: Store, clock: StoreClock, window: timedelta
 ) -> None:
     """At its very start, and not a moment before."""
@@ -85,7 +85,7 @@ async def test_the_next_window_begins_at_nothing(
     assert _taken(after) == [True, False]
 
 
-async def test_what_is_refused_leaves_nothing_behind(store: Store, clock: StoreClock) -> None:
+async def test_refused_message_leaves_nothing_behind(store: Store, clock: StoreClock) -> None:
     """No message, no job, no key: accepted later, it is new."""
     first, second = (
         a_message(limits=ApiLimits(1, None, None), key=IdempotencyKey(key, "digest"))
@@ -101,8 +101,8 @@ async def test_what_is_refused_leaves_nothing_behind(store: Store, clock: StoreC
     assert await claimed_ids(store) == [first.id, second.id]
 
 
-async def test_the_limit_that_opens_last_is_told(store: Store, clock: StoreClock) -> None:
-    """Whoever waits for a shorter one would come for nothing."""
+async def test_limit_that_opens_last_is_reported(store: Store, clock: StoreClock) -> None:
+    """A client that waits for a shorter one would come in vain."""
     await accepted(store, *messages(2, limits=TWO))
 
     [minute] = await store.accept(messages(1, limits=TWO))
@@ -119,10 +119,8 @@ async def test_the_limit_that_opens_last_is_told(store: Store, clock: StoreClock
     ]
 
 
-async def test_every_window_counts_whatever_the_limits_of_the_time(
-    store: Store, clock: StoreClock
-) -> None:
-    """A limit that is set later knows what came in before it, under any other limit."""
+async def test_every_window_counts_with_any_limits(store: Store, clock: StoreClock) -> None:
+    """A limit that is set later counts earlier messages, under any other limit."""
     await accepted(store, *messages(2, limits=ApiLimits(5, None, None)))
     _to_the_end_of(MINUTE, clock)
 
@@ -131,8 +129,8 @@ async def test_every_window_counts_whatever_the_limits_of_the_time(
     assert _taken(answers) == [True, False]
 
 
-async def test_a_limit_of_nothing_lets_nothing_in(store: Store) -> None:
-    """Zero is a limit; none at all is not."""
+async def test_limit_of_zero_accepts_nothing(store: Store) -> None:
+    """Zero is a limit; None is not."""
     nothing, anything = await store.accept(
         [a_message(limits=ApiLimits(0, None, None)), a_message(limits=ANY)]
     )
@@ -141,8 +139,8 @@ async def test_a_limit_of_nothing_lets_nothing_in(store: Store) -> None:
     assert isinstance(anything, Accepted)
 
 
-async def test_tenants_are_counted_apart(store: Store) -> None:
-    """In one batch, item by item: one tenant's limit is no other's, and holds up nobody behind it."""
+async def test_tenants_are_counted_separately(store: Store) -> None:
+    """In one batch, item by item: one tenant's limit affects no other."""
     tenants = [ACME, BRASA, ACME, ACME, BRASA, BRASA]
 
     answers = await store.accept([a_message(tenant, limits=TWO) for tenant in tenants])
@@ -150,8 +148,8 @@ async def test_tenants_are_counted_apart(store: Store) -> None:
     assert _taken(answers) == [True, True, True, False, True, False]
 
 
-async def test_what_has_no_limits_is_neither_counted_nor_refused(store: Store) -> None:
-    """What the library sends does not use up what may come over HTTP."""
+async def test_message_without_limits_is_neither_counted_nor_refused(store: Store) -> None:
+    """Messages of the library do not use up the limits of HTTP."""
     await accepted(store, *messages(5))
     await accepted(store, *messages(2, limits=TWO))
 
@@ -161,7 +159,7 @@ async def test_what_has_no_limits_is_neither_counted_nor_refused(store: Store) -
     assert _taken(answers) == [False]
 
 
-async def test_what_is_not_taken_costs_nothing(backend: Backend) -> None:
+async def test_message_that_is_not_accepted_costs_nothing(backend: Backend) -> None:
     """Known ids, replays, conflicts, unknown and disabled tenants and refusals are not counted."""
     limits = ApiLimits(3, None, None)
     known = a_message(limits=limits, key=IdempotencyKey("key", "digest"))
@@ -184,8 +182,8 @@ async def test_what_is_not_taken_costs_nothing(backend: Backend) -> None:
     assert [type(each) for each in answers] == [*kinds, Accepted, Accepted, OverLimit]
 
 
-async def test_a_known_key_is_replayed_beyond_the_limit(store: Store) -> None:
-    """Whoever lost the answer gets it again, however much came in since."""
+async def test_known_key_is_replayed_beyond_the_limit(store: Store) -> None:
+    """A client that lost the answer gets it again."""
     limits = ApiLimits(1, None, None)
     first = a_message(limits=limits, key=IdempotencyKey("key", "digest"))
     await accepted(store, first)
@@ -196,8 +194,8 @@ async def test_a_known_key_is_replayed_beyond_the_limit(store: Store) -> None:
     assert answer.id == first.id
 
 
-async def test_what_comes_at_once_is_counted_one_by_one(store: Store) -> None:
-    """Nobody slips in between the count and the commit."""
+async def test_concurrent_messages_are_counted_one_by_one(store: Store) -> None:
+    """Nothing slips in between the count and the commit."""
     limits = ApiLimits(10, None, None)
 
     batches = await asyncio.gather(*(store.accept(messages(2, limits=limits)) for _ in range(16)))
@@ -206,7 +204,7 @@ async def test_what_comes_at_once_is_counted_one_by_one(store: Store) -> None:
 
 
 async def test_openers_of_one_store_share_the_count(place: Place) -> None:
-    """Two processes take no more than one; the next knows what they took."""
+    """Two processes accept no more than one; the next knows their count."""
     limits = ApiLimits(5, None, None)
     async with place.opened() as first, place.opened() as second:
         batches = await asyncio.gather(
@@ -219,8 +217,8 @@ async def test_openers_of_one_store_share_the_count(place: Place) -> None:
     assert _taken(later) == [False]
 
 
-async def test_a_clock_that_steps_back_locks_nobody_out(store: Store, clock: StoreClock) -> None:
-    """A count of a window that is not open now counts for nothing."""
+async def test_clock_that_steps_back_locks_nobody_out(store: Store, clock: StoreClock) -> None:
+    """A count of a window that is not open now does not count."""
     await accepted(store, *messages(2, limits=TWO))
 
     clock.back(HOUR)

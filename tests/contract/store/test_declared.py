@@ -1,4 +1,4 @@
-"""Store, declared: only a declared attempt may be in doubt; what was merely claimed comes back unharmed."""
+"""Store, declared: only a declared attempt may be in doubt; a merely claimed job comes back unharmed."""
 
 from datetime import timedelta
 
@@ -32,9 +32,7 @@ from support.steps import (
 )
 
 
-async def test_what_was_merely_claimed_comes_back_unharmed(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_merely_claimed_jobs_come_back_unharmed(backend: Backend, clock: StoreClock) -> None:
     """A worker dies with 200 claimed jobs: none is in doubt, none is charged, no ledger row changed."""
     ids = await accepted(backend.store, *messages(200))
     before = [await everything_about(backend, each) for each in ids]
@@ -49,7 +47,7 @@ async def test_what_was_merely_claimed_comes_back_unharmed(
     assert [await everything_about(backend, each) for each in ids] == before
 
 
-async def test_a_declared_attempt_that_never_ended_is_found_open(
+async def test_declared_attempt_that_never_ended_is_found_open(
     backend: Backend, clock: StoreClock
 ) -> None:
     """The next claimer sees the doubt; declaring it counts the doubt and the new attempt."""
@@ -80,7 +78,7 @@ async def test_a_declared_attempt_that_never_ended_is_found_open(
 async def test_reaping_leaves_the_doubt_to_the_next_claimer(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Reap readies the job and judges nothing."""
+    """Reap readies the job and decides nothing."""
     [message] = await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
     clock.advance(past(HOLD))
@@ -92,9 +90,7 @@ async def test_reaping_leaves_the_doubt_to_the_next_claimer(
     assert (await claimed_alone(backend.store)).open_attempt
 
 
-async def test_an_unknown_outcome_that_is_settled_is_closed(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_settled_unknown_outcome_is_closed(backend: Backend, clock: StoreClock) -> None:
     """The worker itself lost the answer: the doubt is counted by settle, and the next claim finds nothing open."""
     await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
@@ -108,9 +104,7 @@ async def test_an_unknown_outcome_that_is_settled_is_closed(
     assert (again.attempts, again.charged, again.in_doubt) == (1, 0, 1)
 
 
-async def test_a_hold_shorter_than_the_lease_replaces_it_too(
-    store: Store, clock: StoreClock
-) -> None:
+async def test_hold_shorter_than_the_lease_replaces_it_too(store: Store, clock: StoreClock) -> None:
     """One expiry per job: a dead worker's message is free when its hold ends."""
     [message] = await accepted(store, a_message())
     job = await claimed_alone(store, lease=timedelta(minutes=10))
@@ -121,8 +115,8 @@ async def test_a_hold_shorter_than_the_lease_replaces_it_too(
     assert await claimed_ids(store) == [message]
 
 
-async def test_what_is_released_is_as_if_never_claimed(backend: Backend, clock: StoreClock) -> None:
-    """Released at once or after a wait: no trace in the ledger, and the claim does not count."""
+async def test_released_job_is_as_if_never_claimed(backend: Backend, clock: StoreClock) -> None:
+    """At once or after a delay: no trace in the ledger, and the claim does not count."""
     [message] = await accepted(backend.store, a_message())
     before = await everything_about(backend, message)
 
@@ -139,8 +133,8 @@ async def test_what_is_released_is_as_if_never_claimed(backend: Backend, clock: 
     assert await everything_about(backend, message) == before
 
 
-async def test_a_declared_attempt_cannot_be_released(store: Store, clock: StoreClock) -> None:
-    """Giving back what may be on its way would send it twice: it stays held."""
+async def test_declared_attempt_cannot_be_released(store: Store, clock: StoreClock) -> None:
+    """It may be in flight, and would be sent twice: it stays held."""
     await accepted(store, a_message())
     job = await claimed_and_declared(store)
 
@@ -151,10 +145,10 @@ async def test_a_declared_attempt_cannot_be_released(store: Store, clock: StoreC
     assert await settled(store, job, sent()) == Settled(State.SENT)
 
 
-async def test_an_open_attempt_of_another_does_not_hinder_a_release(
+async def test_open_attempt_of_another_does_not_prevent_a_release(
     store: Store, clock: StoreClock
 ) -> None:
-    """A claimer that found a doubt and made no attempt of its own may give the job back."""
+    """A claimer that found a doubt and made no attempt of its own may release the job."""
     await accepted(store, a_message())
     await claimed_and_declared(store)
     clock.advance(past(HOLD))
@@ -165,7 +159,7 @@ async def test_an_open_attempt_of_another_does_not_hinder_a_release(
     assert (await claimed_alone(store)).open_attempt
 
 
-async def test_the_events_of_a_start_are_stamped_and_come_before_the_attempt(
+async def test_events_of_a_start_are_stamped_and_come_before_the_attempt(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Stages keep their own times; the attempt itself is stamped with the commit."""
@@ -186,8 +180,8 @@ async def test_the_events_of_a_start_are_stamped_and_come_before_the_attempt(
     assert events[2].metadata == {"attempt": 1, "provider": "sandbox"}
 
 
-async def test_a_refused_start_does_not_stop_its_batch(backend: Backend, clock: StoreClock) -> None:
-    """Each start is judged alone; what is refused leaves no event."""
+async def test_refused_start_does_not_stop_its_batch(backend: Backend, clock: StoreClock) -> None:
+    """Each start is decided alone; a refused one leaves no event."""
     short, cancelled, good = await accepted(
         backend.store,
         a_message(ttl=timedelta(seconds=1)),
@@ -207,8 +201,8 @@ async def test_a_refused_start_does_not_stop_its_batch(backend: Backend, clock: 
     assert (await event_types(backend, good))[-1] is EventType.SENT_ATTEMPT
 
 
-async def test_an_attempt_is_not_declared_before_its_time(store: Store, clock: StoreClock) -> None:
-    """The clock stepped back before the due time: the claimer is told how long to wait."""
+async def test_attempt_is_not_declared_before_its_time(store: Store, clock: StoreClock) -> None:
+    """The clock stepped back before the due time: the claimer gets the time to wait."""
     await accepted(store, a_message())
     job = await claimed_alone(store)
 
@@ -217,7 +211,7 @@ async def test_an_attempt_is_not_declared_before_its_time(store: Store, clock: S
     assert await declare(store, job) == Refused(RefusedWhy.NOT_DUE, timedelta(seconds=5))
 
 
-async def test_a_kind_that_does_not_declare_is_never_in_doubt(
+async def test_kind_that_does_not_declare_is_never_in_doubt(
     backend: Backend, clock: StoreClock
 ) -> None:
     """A task that vanished with its worker just runs again; its attempts are counted when they end."""

@@ -48,8 +48,8 @@ from support.steps import (
 )
 
 
-async def test_what_was_accepted_is_there_for_the_next_opener(place: Place) -> None:
-    """An accepted message survives its process: readable, claimable and replayed."""
+async def test_accepted_message_is_there_for_the_next_opener(place: Place) -> None:
+    """It survives its process: readable, claimable and replayed."""
     new = a_message()
     async with place.opened() as first:
         await accepted(first.store, new)
@@ -65,10 +65,8 @@ async def test_what_was_accepted_is_there_for_the_next_opener(place: Place) -> N
     assert found == [new.id]
 
 
-async def test_a_lease_outlives_the_process_that_asked_for_it(
-    place: Place, clock: StoreClock
-) -> None:
-    """What was claimed stays leased after a restart, and comes back when the lease runs out."""
+async def test_lease_outlives_its_process(place: Place, clock: StoreClock) -> None:
+    """A claimed job stays leased after a restart, and comes back when the lease runs out."""
     async with place.opened() as first:
         [message] = await accepted(first.store, a_message())
         await claimed_alone(first.store)
@@ -82,7 +80,7 @@ async def test_a_lease_outlives_the_process_that_asked_for_it(
     assert in_time == [message]
 
 
-async def test_a_declared_attempt_is_found_open_after_a_crash(
+async def test_declared_attempt_is_found_open_after_a_crash(
     place: Place, clock: StoreClock
 ) -> None:
     """Declare is durable: the next claimer learns that an attempt may have been made."""
@@ -98,7 +96,7 @@ async def test_a_declared_attempt_is_found_open_after_a_crash(
     assert job.attempts == 1
 
 
-async def test_a_claim_made_before_a_restart_still_settles(place: Place) -> None:
+async def test_claim_made_before_a_restart_still_settles(place: Place) -> None:
     """A claim belongs to its id, not to a connection."""
     async with place.opened() as first:
         [message] = await accepted(first.store, a_message())
@@ -132,8 +130,8 @@ async def test_verdicts_are_there_for_the_next_opener(place: Place, clock: Store
     assert found == [lives[1]]
 
 
-async def test_a_cancel_and_a_redrive_are_there_for_the_next_opener(place: Place) -> None:
-    """What people asked for is as durable as what workers did."""
+async def test_cancel_and_redrive_are_there_for_the_next_opener(place: Place) -> None:
+    """Requests of people are as durable as results of workers."""
     async with place.opened() as first:
         [buried] = await accepted(first.store, a_message())
         await attempted(first.store, dead())
@@ -151,7 +149,7 @@ async def test_a_cancel_and_a_redrive_are_there_for_the_next_opener(place: Place
 
 
 async def test_virtual_time_outlives_the_process(place: Place) -> None:
-    """A restart gives nobody a second first turn."""
+    """A restart gives no tenant a second first turn."""
     async with place.opened() as first:
         await accepted(first.store, *messages(6, ACME), *messages(6, BRASA))
         before = await claimed_tenants(first.store, limit=3)
@@ -200,8 +198,8 @@ async def test_two_openers_see_each_others_commits_at_once(place: Place) -> None
     assert row.state is State.SENT
 
 
-async def test_nothing_is_accepted_only_where_something_could_be(place: Place) -> None:
-    """Whoever asks whether the store can be written asks this: it is answered by the place itself."""
+async def test_empty_accept_checks_that_the_store_is_writable(place: Place) -> None:
+    """The answer comes from the store itself."""
     async with place.opened() as opened:
         nothing = await opened.store.accept([])
         states = await opened.reading.states()

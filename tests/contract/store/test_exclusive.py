@@ -34,7 +34,7 @@ from support.steps import (
 )
 
 
-async def test_a_leased_job_is_nobody_elses_until_the_lease_ends(
+async def test_leased_job_is_exclusive_until_the_lease_ends(
     store: Store, clock: StoreClock
 ) -> None:
     """The last moment of a lease is still its own; then the job is free."""
@@ -51,7 +51,7 @@ async def test_a_leased_job_is_nobody_elses_until_the_lease_ends(
 
 
 async def test_concurrent_claims_share_no_job(store: Store) -> None:
-    """Many workers asking at once get all jobs, each job once."""
+    """Many workers at once get all jobs, each job once."""
     expected = await accepted(store, *messages(60))
 
     answers = await asyncio.gather(*(claimed_ids(store, limit=7) for _ in range(12)))
@@ -60,7 +60,7 @@ async def test_concurrent_claims_share_no_job(store: Store) -> None:
     assert sorted(got) == expected
 
 
-async def test_a_declared_attempt_is_exclusive_until_its_hold_ends(
+async def test_declared_attempt_is_exclusive_until_its_hold_ends(
     store: Store, clock: StoreClock
 ) -> None:
     """The hold replaces the lease: the end of the lease frees nothing."""
@@ -74,8 +74,8 @@ async def test_a_declared_attempt_is_exclusive_until_its_hold_ends(
     assert await claimed_ids(store) == [message]
 
 
-async def test_an_extended_lease_lives_on(store: Store, clock: StoreClock) -> None:
-    """Extend counts from now, as often as asked."""
+async def test_extended_lease_lives_on(store: Store, clock: StoreClock) -> None:
+    """Extend counts from now, at any number of calls."""
     [message] = await accepted(store, a_message())
     job = await claimed_alone(store)
 
@@ -89,7 +89,7 @@ async def test_an_extended_lease_lives_on(store: Store, clock: StoreClock) -> No
 
 
 async def test_extending_never_shortens(store: Store, clock: StoreClock) -> None:
-    """A short extension leaves a longer hold as it is."""
+    """A short extension does not change a longer hold."""
     await accepted(store, a_message())
     job = await claimed_and_declared(store)
 
@@ -99,8 +99,8 @@ async def test_extending_never_shortens(store: Store, clock: StoreClock) -> None
     assert await claimed_ids(store) == []
 
 
-async def test_an_extended_hold_lives_on(backend: Backend, clock: StoreClock) -> None:
-    """While a provider takes its time to answer, job and ledger agree on whose the message is."""
+async def test_extended_hold_lives_on(backend: Backend, clock: StoreClock) -> None:
+    """While a provider takes its time to answer, job and ledger agree on the holder of the message."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
 
@@ -114,10 +114,8 @@ async def test_an_extended_hold_lives_on(backend: Backend, clock: StoreClock) ->
     assert isinstance(await settled(backend.store, job, sent()), Settled)
 
 
-async def test_only_who_still_has_the_claim_extends_a_hold(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """A worker that slept past its hold, and lost the job, does not get the ledger's word for it."""
+async def test_only_the_current_claim_extends_a_hold(backend: Backend, clock: StoreClock) -> None:
+    """A worker that slept past its hold, and lost the job, gets a refusal from the ledger."""
     [message] = await accepted(backend.store, a_message())
     slow = await claimed_and_declared(backend.store)
     clock.advance(past(HOLD))
@@ -129,8 +127,8 @@ async def test_only_who_still_has_the_claim_extends_a_hold(
     assert await backend.reading.message(message) == before
 
 
-async def test_a_lost_or_settled_lease_cannot_be_extended(store: Store, clock: StoreClock) -> None:
-    """Extend tells a worker that its claim is no longer the job's, and changes nothing."""
+async def test_lost_or_settled_lease_cannot_be_extended(store: Store, clock: StoreClock) -> None:
+    """Extend reports that the job was reassigned, and changes nothing."""
     [message] = await accepted(store, a_message())
     lost = await claimed_alone(store)
     clock.advance(past(LEASE))
@@ -144,8 +142,8 @@ async def test_a_lost_or_settled_lease_cannot_be_extended(store: Store, clock: S
     assert await claimed_ids(store) == [message]
 
 
-async def test_reaping_leaves_live_leases_alone(store: Store, clock: StoreClock) -> None:
-    """Reap may run anywhere at any time: it readies what ran out, and nothing else."""
+async def test_reaping_skips_live_leases(store: Store, clock: StoreClock) -> None:
+    """Reap may run anywhere at any time: it readies expired ones, and nothing else."""
     old = await accepted(store, *messages(2))
     await claimed(store)
     clock.advance(LEASE / 2)
@@ -159,8 +157,8 @@ async def test_reaping_leaves_live_leases_alone(store: Store, clock: StoreClock)
     assert await claimed_ids(store) == old
 
 
-async def test_reaping_takes_first_what_ran_out_first(backend: Backend, clock: StoreClock) -> None:
-    """Whosever it is, and of whatever kind: a limit leaves none behind for long."""
+async def test_reaping_takes_the_first_expired_first(backend: Backend, clock: StoreClock) -> None:
+    """Of any tenant and kind: a limit leaves none behind for long."""
     await backend.tenants.define([a_tenant(BRASA)])
     jobs = []
     for new in (a_message(BRASA), a_task(), a_message(), a_task(BRASA)):
@@ -192,8 +190,8 @@ _MOVES = st.lists(
 
 @PROPERTY
 @given(moves=_MOVES)
-async def test_no_job_is_ever_leased_twice(set_up: SetUp, moves: Sequence[tuple[str, int]]) -> None:
-    """Whatever workers do, a claim gets no job whose lease is live."""
+async def test_job_is_never_leased_twice(set_up: SetUp, moves: Sequence[tuple[str, int]]) -> None:
+    """With any actions of workers, a claim gets no job whose lease is live."""
     clock = StoreClock()
     async with set_up.opened(clock) as backend:
         await backend.tenants.define(tenants_named([ACME]))

@@ -43,7 +43,7 @@ async def test_tenants_take_turns_of_three(backend: Backend) -> None:
 
 
 async def test_turns_go_on_from_claim_to_claim(backend: Backend) -> None:
-    """Where one worker's claim ends another's begins: whoever had less is next."""
+    """Where one worker's claim ends another's begins: the tenant with less is next."""
     await accepted(backend.store, *messages(9, ACME), *messages(9, BRASA))
 
     served = [await claimed_tenants(backend.store, limit=limit) for limit in (2, 3, 3, 1)]
@@ -51,15 +51,15 @@ async def test_turns_go_on_from_claim_to_claim(backend: Backend) -> None:
     assert served == [[ACME] * 2, [BRASA] * 3, [ACME] * 3, [BRASA]]
 
 
-async def test_a_tenant_alone_gets_the_whole_batch(backend: Backend) -> None:
-    """Fairness costs nothing when there is nobody to be fair to."""
+async def test_single_tenant_gets_the_whole_batch(backend: Backend) -> None:
+    """Fairness costs nothing without others."""
     expected = await accepted(backend.store, *messages(50))
 
     assert await claimed_ids(backend.store, limit=50) == expected
 
 
-async def test_a_newcomer_does_not_wait_behind_a_backlog(backend: Backend) -> None:
-    """Whoever comes into the ring is served within one turn of each other tenant."""
+async def test_newcomer_does_not_wait_behind_a_backlog(backend: Backend) -> None:
+    """A tenant that enters the ring is served within one turn of each other tenant."""
     await accepted(backend.store, *messages(50, ACME))
     await claimed(backend.store, limit=30)
     await accepted(backend.store, a_message(BRASA))
@@ -77,7 +77,7 @@ async def test_absence_gives_no_credit(backend: Backend) -> None:
 
 
 async def test_leaving_and_returning_gives_no_second_first_turn(backend: Backend) -> None:
-    """Virtual time is kept: who comes and goes with one job at a time gains nothing by it."""
+    """Virtual time is kept: coming and going with one job at a time gains nothing."""
     await accepted(backend.store, *messages(60, ACME))
     served: list[str] = []
     for _ in range(30):
@@ -88,7 +88,7 @@ async def test_leaving_and_returning_gives_no_second_first_turn(backend: Backend
 
 
 @pytest.mark.parametrize(("weight", "share"), [(1.0, 30), (2.0, 40), (5.0, 50), (0.5, 20)])
-async def test_a_weight_is_a_share(backend: Backend, weight: float, share: int) -> None:
+async def test_weight_is_a_share(backend: Backend, weight: float, share: int) -> None:
     """A tenant of weight w gets w times the jobs of one of weight 1, up to one turn."""
     await _tenants_with_work(backend, a_tenant("a", weight=weight), a_tenant("b"), each=60)
 
@@ -97,8 +97,8 @@ async def test_a_weight_is_a_share(backend: Backend, weight: float, share: int) 
     assert abs(served["a"] - share) <= 3
 
 
-async def test_a_change_of_weight_acts_at_once(backend: Backend) -> None:
-    """What a tenant is ahead counts at the new price: from the next turn on it gets its new share."""
+async def test_change_of_weight_applies_at_once(backend: Backend) -> None:
+    """The lead of a tenant counts at the new price: from the next turn on it gets its new share."""
     await _tenants_with_work(backend, a_tenant("a", weight=0.01), a_tenant("b"), each=90)
     first = await claimed_tenants(backend.store, limit=30)
 
@@ -109,8 +109,8 @@ async def test_a_change_of_weight_acts_at_once(backend: Backend) -> None:
     assert abs(served["a"] - served["b"]) <= 6
 
 
-async def test_equal_ties_go_to_the_least_recently_served(backend: Backend) -> None:
-    """Among those who had the same, the one longest without a turn is next."""
+async def test_ties_go_to_the_least_recently_served(backend: Backend) -> None:
+    """Among equals, the one longest without a turn is next."""
     names = ["a", "b", "c"]
     await backend.tenants.define(tenants_named(names))
     await accepted(backend.store, *messages(9, "c"))
@@ -132,14 +132,14 @@ async def test_kinds_claimed_together_share_one_virtual_time(backend: Backend) -
     assert Counter(job.kind for job in jobs) == {EMAIL: 15, TASK: 15}
 
 
-async def test_a_kind_that_is_not_asked_for_is_left_alone(backend: Backend) -> None:
+async def test_other_kinds_are_not_claimed(backend: Backend) -> None:
     """A worker claims only the kinds that it knows."""
     await accepted(backend.store, a_task(), a_message())
 
     assert [job.kind for job in await claimed(backend.store, kinds=[EMAIL])] == [EMAIL]
 
 
-async def test_the_size_of_a_turn_is_a_setting(set_up: SetUp, clock: StoreClock) -> None:
+async def test_size_of_a_turn_is_a_setting(set_up: SetUp, clock: StoreClock) -> None:
     """`max_jobs_per_tenant_batch`, as configured."""
     fairness = Fairness(max_jobs_per_tenant_batch=2)
     async with set_up.opened(clock, fairness=fairness) as backend:
@@ -160,10 +160,10 @@ async def test_the_size_of_a_turn_is_a_setting(set_up: SetUp, clock: StoreClock)
     ),
     limits=st.lists(st.integers(1, 6), min_size=20, max_size=20),
 )
-async def test_without_round_robin_it_is_first_in_first_out(
+async def test_order_without_round_robin_is_first_in_first_out(
     set_up: SetUp, wishes: Sequence[tuple[str, int, int]], limits: Sequence[int]
 ) -> None:
-    """`enable_round_robin = false`: priority, due time, id; whose it is does not matter."""
+    """`enable_round_robin = false`: priority, due time, id; the tenant does not matter."""
     clock = StoreClock()
     async with set_up.opened(clock, fairness=Fairness(enable_round_robin=False)) as backend:
         await backend.tenants.define(tenants_named("abc"))
@@ -187,7 +187,7 @@ async def _wished_for(
     return [each.id for each in ordered]
 
 
-async def test_without_round_robin_limits_still_hold(set_up: SetUp, clock: StoreClock) -> None:
+async def test_limits_hold_without_round_robin(set_up: SetUp, clock: StoreClock) -> None:
     """First in, first out among those who may have more."""
     async with set_up.opened(clock, fairness=Fairness(enable_round_robin=False)) as backend:
         await _tenants_with_work(
@@ -211,7 +211,7 @@ async def test_turns_go_on_where_they_were_when_round_robin_comes_back(backend: 
     assert fair == [BRASA] * 3
 
 
-# --- what people see of it --------------------------------------------------------------------
+# --- figures ----------------------------------------------------------------------------------
 
 
 @PROPERTY
@@ -225,7 +225,7 @@ async def test_turns_go_on_where_they_were_when_round_robin_comes_back(backend: 
         max_size=30,
     )
 )
-async def test_at_equal_weights_the_order_agrees_with_the_priority_that_people_see(
+async def test_order_at_equal_weights_agrees_with_the_shown_priority(
     set_up: SetUp, moves: Sequence[tuple[str, str]]
 ) -> None:
     """With full turns the next is always the one longest without a turn.
@@ -265,7 +265,7 @@ async def _assert_next_turn_is_due(
     waits_since.clear()
     waits_since.update(since | {chosen: number + 1})
     if next(each.waiting for each in waiting if each.tenant == chosen) == len(served):
-        del waits_since[chosen]  # it has nothing left: what comes later waits from then on
+        del waits_since[chosen]  # it has nothing left: later jobs wait from then on
     last_turn[chosen] = number
 
 

@@ -1,8 +1,8 @@
-"""Store, fair: the bound in claim order, whatever tenants, weights, workers and backlogs there are.
+"""Store, fair: the bound in claim order, for any tenants, weights, workers and backlogs.
 
-Between two turns of i, j gets at most 3·w_j/w_i + 3 jobs, also if j leaves and returns; a comer
-that is not ahead waits for at most one turn of each other tenant; and nobody who has ready work
-and free capacity is left outside.
+Between two turns of i, j gets at most 3·w_j/w_i + 3 jobs, also if j leaves and returns; a newcomer
+that is not ahead waits for at most one turn of each other tenant; and no tenant with ready work
+and free capacity is skipped.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ _comings_and_goings = st.lists(
 
 @dataclass
 class Watch:
-    """What was served in claim order, and how much each tenant still waits for."""
+    """The served jobs in claim order, and the waiting jobs of each tenant."""
 
     strides: dict[str, int]
     waiting: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class Watch:
             self.newcomers[tenant] = Counter()
 
     def served(self, tenant: str) -> None:
-        """Check the bound for everybody who waits, at every single job."""
+        """Check the bound for every waiting tenant, at every single job."""
         self.waiting[tenant] -= 1
         for other, jobs in self.since.items():
             if other != tenant and self.waiting[other]:
@@ -97,7 +97,7 @@ def _watch(weights: Sequence[float]) -> Watch:
 
 @PROPERTY
 @given(weights=st.tuples(*[_weights] * len(NAMES)), moves=_comings_and_goings)
-async def test_the_bound_holds_in_claim_order(
+async def test_bound_holds_in_claim_order(
     set_up: SetUp, weights: Sequence[float], moves: Sequence[Move]
 ) -> None:
     """Many workers with claims of any size, tenants of any weight that come and go."""
@@ -108,9 +108,7 @@ async def test_the_bound_holds_in_claim_order(
 
 @PROPERTY
 @given(moves=_comings_and_goings)
-async def test_the_bound_holds_for_kinds_claimed_together(
-    set_up: SetUp, moves: Sequence[Move]
-) -> None:
+async def test_bound_holds_for_kinds_claimed_together(set_up: SetUp, moves: Sequence[Move]) -> None:
     """Each tenant with one kind of work, two kinds claimed as one set."""
     weights = [1.0] * len(NAMES)
     kinds = dict(zip(NAMES, (EMAIL, TASK, EMAIL, TASK), strict=True))
@@ -127,7 +125,7 @@ async def test_the_bound_holds_for_kinds_claimed_together(
 async def test_shares_of_standing_backlogs_follow_the_weights(
     set_up: SetUp, weights: Sequence[float], limits: Sequence[int]
 ) -> None:
-    """While everybody has work, virtual times stay within one turn of the dearest of each other."""
+    """While all have work, virtual times stay within one turn of the dearest of each other."""
     strides = _watch(weights).strides
     served: Counter[str] = Counter()
     async with set_up.opened(StoreClock()) as backend:
@@ -142,12 +140,12 @@ async def test_shares_of_standing_backlogs_follow_the_weights(
         assert times[name] - min(times.values()) <= TURN * strides[name]
 
 
-# --- nobody is left outside -------------------------------------------------------------------
+# --- no tenant is skipped ---------------------------------------------------------------------
 
 
 @dataclass
 class Scene:
-    """A store in use: who may have how much, what waits and what is leased."""
+    """A store in use: its limits, its waiting jobs and its leased ones."""
 
     backend: Backend
     tenants: dict[str, Tenant]
@@ -177,7 +175,7 @@ class Scene:
         del self.leased[:count]
 
     async def release(self, _tenant: str, count: int) -> None:
-        """The oldest leased jobs are given back."""
+        """The oldest leased jobs are released."""
         leases: list[Lease] = [job.lease for job in self.leased[:count]]
         await self.backend.store.release(leases)
         self.waiting.update(job.tenant for job in self.leased[:count])
@@ -192,7 +190,7 @@ class Scene:
         await self._define(a_tenant(tenant, paused=count % 2 == 1))
 
     async def weigh(self, tenant: str, count: int) -> None:
-        """A tenant has another weight, and nothing else that limits it."""
+        """A tenant has another weight, and no other limit."""
         await self._define(a_tenant(tenant, weight=float(count)))
 
     async def _define(self, tenant: Tenant) -> None:
@@ -200,14 +198,14 @@ class Scene:
         await self.backend.tenants.define([tenant])
 
     async def take(self, limit: int) -> set[str]:
-        """Claim, and say who was served."""
+        """Claim, and return the served tenants."""
         jobs = await claimed(self.backend.store, limit=limit, lease=LONG)
         self.leased += jobs
         self.waiting.subtract(job.tenant for job in jobs)
         return {job.tenant for job in jobs}
 
     def entitled(self) -> set[str]:
-        """Those who have ready work and free capacity now."""
+        """Tenants with ready work and free capacity now."""
         in_flight: Counter[str] = Counter(job.tenant for job in self.leased)
         return {
             name
@@ -231,10 +229,10 @@ _uses = st.lists(
 
 @PROPERTY
 @given(moves=_uses)
-async def test_nobody_with_ready_work_and_free_capacity_is_left_outside(
+async def test_tenant_with_ready_work_and_free_capacity_is_never_skipped(
     set_up: SetUp, moves: Sequence[Move]
 ) -> None:
-    """After any use of the store, a claim that is large enough serves everyone who may be served."""
+    """After any use of the store, a claim that is large enough serves every entitled tenant."""
     async with set_up.opened(StoreClock()) as backend:
         scene = Scene(backend, {name: a_tenant(name) for name in NAMES})
         await backend.tenants.define(list(scene.tenants.values()))
@@ -253,7 +251,7 @@ async def test_nobody_with_ready_work_and_free_capacity_is_left_outside(
     counts=st.tuples(*[st.integers(0, 6)] * len(NAMES)),
     delays=st.lists(st.integers(0, 5), min_size=24, max_size=24),
 )
-async def test_whoever_sleeps_as_long_as_the_claim_says_gets_everything_done(
+async def test_sleeping_as_long_as_the_claim_says_gets_everything_done(
     set_up: SetUp,
     caps: Sequence[int | None],
     rates: Sequence[float | None],

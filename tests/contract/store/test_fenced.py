@@ -1,4 +1,4 @@
-"""Store, fenced: a worker whose claim was taken over changes no attempt of another; what it knows is kept."""
+"""Store, fenced: a worker whose job was reassigned changes no attempt of another; its result is recorded."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ from support.steps import (
 
 
 async def _slow_worker(store: Store, clock: StoreClock) -> LeasedJob:
-    """A worker that declared an attempt and slept past its hold; nobody took the job over yet."""
+    """A worker that declared an attempt and slept past its hold; the job is not reassigned yet."""
     await accepted(store, a_message())
     slow = await claimed_and_declared(store)
     clock.advance(past(HOLD))
@@ -53,8 +53,8 @@ async def _read(backend: Backend, message: MessageId) -> StoredMessage:
     return row
 
 
-async def test_a_worker_that_comes_late_changes_nothing(store: Store, clock: StoreClock) -> None:
-    """A slow worker wakes after its claim went to another: its verdict must not count, but is kept."""
+async def test_late_worker_changes_nothing(store: Store, clock: StoreClock) -> None:
+    """Its job was reassigned: its result is ignored but recorded."""
     slow = await _slow_worker(store, clock)
     quick = await claimed_and_declared(store)
 
@@ -63,10 +63,10 @@ async def test_a_worker_that_comes_late_changes_nothing(store: Store, clock: Sto
 
 
 @pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
-async def test_a_late_failure_is_no_news(
+async def test_late_failure_is_ignored(
     backend: Backend, clock: StoreClock, verdict: Verdict
 ) -> None:
-    """Another attempt is under way already: that an earlier one failed changes and writes nothing."""
+    """Another attempt is in flight already: the failure of an earlier one changes and writes nothing."""
     slow = await _slow_worker(backend.store, clock)
     await claimed_and_declared(backend.store)
     before = await everything_about(backend, slow.lease.job)
@@ -77,10 +77,10 @@ async def test_a_late_failure_is_no_news(
     assert await everything_about(backend, slow.lease.job) == before
 
 
-async def test_a_late_success_is_kept_beside_a_live_attempt(
+async def test_late_success_is_kept_alongside_a_live_attempt(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """The evidence is an event; the attempt under way keeps state, holder and hold."""
+    """The evidence is an event; the attempt in flight keeps state, holder and hold."""
     slow = await _slow_worker(backend.store, clock)
     await claimed_and_declared(backend.store)
     before = await _read(backend, slow.lease.job)
@@ -95,10 +95,10 @@ async def test_a_late_success_is_kept_beside_a_live_attempt(
 
 
 @pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
-async def test_a_failure_after_a_late_success_ends_as_sent(
+async def test_failure_after_a_late_success_ends_as_sent(
     backend: Backend, clock: StoreClock, verdict: Verdict
 ) -> None:
-    """What was delivered once is neither sent again nor buried, though the second attempt failed."""
+    """A delivered message is neither sent again nor a dead letter, though the second attempt failed."""
     slow = await _slow_worker(backend.store, clock)
     quick = await claimed_and_declared(backend.store)
     await settled(backend.store, slow, sent("late"))
@@ -113,10 +113,8 @@ async def test_a_failure_after_a_late_success_ends_as_sent(
     assert await backend.dead_letters.show(slow.lease.job) is None
 
 
-async def test_a_success_of_its_own_wins_over_late_evidence(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """The attempt that is settled under its claim names the provider's id."""
+async def test_own_success_wins_over_late_evidence(backend: Backend, clock: StoreClock) -> None:
+    """The attempt that is settled under its claim has the provider's id."""
     slow = await _slow_worker(backend.store, clock)
     quick = await claimed_and_declared(backend.store)
     await settled(backend.store, slow, sent("late"))
@@ -128,8 +126,8 @@ async def test_a_success_of_its_own_wins_over_late_evidence(
     assert "late" not in last.metadata
 
 
-async def test_the_same_late_success_is_told_once(backend: Backend, clock: StoreClock) -> None:
-    """Evidence repeated is answered alike and writes nothing."""
+async def test_same_late_success_is_recorded_once(backend: Backend, clock: StoreClock) -> None:
+    """Repeated evidence gets the same answer and writes nothing."""
     slow = await _slow_worker(backend.store, clock)
     await claimed_and_declared(backend.store)
     await settled(backend.store, slow, sent("late"))
@@ -139,16 +137,16 @@ async def test_the_same_late_success_is_told_once(backend: Backend, clock: Store
     assert await everything_about(backend, slow.lease.job) == before
 
 
-async def test_a_claim_that_ran_out_still_settles_while_nobody_took_the_job(
+async def test_expired_claim_still_settles_while_the_job_is_not_reassigned(
     store: Store, clock: StoreClock
 ) -> None:
-    """The claim decides, not the time: without another claimer there is nobody to protect."""
+    """The claim decides, not the time: without another claimer there is nothing to protect."""
     slow = await _slow_worker(store, clock)
 
     assert await settled(store, slow, sent()) == Settled(State.SENT)
 
 
-async def test_a_late_success_ends_a_message_that_nobody_is_sending(
+async def test_late_success_ends_a_message_that_is_not_in_flight(
     backend: Backend, clock: StoreClock
 ) -> None:
     """After reap the claim is gone, and no attempt is live: the evidence decides, the job leaves the queue."""
@@ -165,10 +163,10 @@ async def test_a_late_success_ends_a_message_that_nobody_is_sending(
     assert await claimed_ids(backend.store) == []
 
 
-async def test_a_late_success_takes_the_job_from_one_that_only_claimed_it(
+async def test_late_success_takes_the_job_from_a_mere_claim(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A claim without an attempt is no reason to send what was sent: its declare is refused."""
+    """A claim without an attempt must not send a sent message: its declare is refused."""
     slow = await _slow_worker(backend.store, clock)
     quick = await claimed_alone(backend.store)
 
@@ -184,10 +182,10 @@ async def test_a_late_success_takes_the_job_from_one_that_only_claimed_it(
     [(dead(), State.FAILED), (retry(timedelta(minutes=5)), State.RETRY_SCHEDULED)],
     ids=["FAILED", "RETRY_SCHEDULED"],
 )
-async def test_a_late_success_corrects_a_failure(
+async def test_late_success_corrects_a_failure(
     backend: Backend, clock: StoreClock, verdict: Verdict, state: State
 ) -> None:
-    """What was given up or waits for another attempt was in fact delivered: SENT, and no dead letter."""
+    """A message that was given up or waits for a retry was in fact delivered: SENT, and no dead letter."""
     slow = await _slow_worker(backend.store, clock)
     await attempted(backend.store, verdict)
     assert (await _read(backend, slow.lease.job)).state is state
@@ -202,8 +200,8 @@ async def test_a_late_success_corrects_a_failure(
     assert await claimed_ids(backend.store) == []
 
 
-async def test_a_late_success_ends_a_redriven_message(backend: Backend, clock: StoreClock) -> None:
-    """Redriven and not yet claimed: delivered is delivered."""
+async def test_late_success_ends_a_redriven_message(backend: Backend, clock: StoreClock) -> None:
+    """Redriven and not yet claimed: it was delivered."""
     slow = await _slow_worker(backend.store, clock)
     await attempted(backend.store, dead())
     answers = await backend.dead_letters.redrive([slow.lease.job], by="ana")
@@ -216,10 +214,10 @@ async def test_a_late_success_ends_a_redriven_message(backend: Backend, clock: S
     assert await claimed_ids(backend.store) == []
 
 
-async def test_a_late_success_of_what_was_edited_since_ends_nothing(
+async def test_late_success_of_an_earlier_revision_ends_nothing(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """It went to the old address: the new one still gets its mail, and the timeline tells of both."""
+    """It went to the old address: the new one still gets its mail, and the timeline has both."""
     slow = await _slow_worker(backend.store, clock)
     await attempted(backend.store, dead())
     edited = Revision('{"html":"<p>Novo</p>"}', "rui@example.com", "Novo")
@@ -235,8 +233,8 @@ async def test_a_late_success_of_what_was_edited_since_ends_nothing(
     assert (row.state, row.provider_id) == (State.SENT, "new")
 
 
-async def test_a_late_success_ends_an_expired_message(backend: Backend, clock: StoreClock) -> None:
-    """EXPIRED gives way to evidence as FAILED does."""
+async def test_late_success_ends_an_expired_message(backend: Backend, clock: StoreClock) -> None:
+    """Evidence corrects EXPIRED as it does FAILED."""
     slow = await _slow_worker(backend.store, clock)
     await attempted(backend.store, retry(timedelta(days=2)))
     assert (await _read(backend, slow.lease.job)).state is State.EXPIRED
@@ -244,7 +242,7 @@ async def test_a_late_success_ends_an_expired_message(backend: Backend, clock: S
     assert await settled(backend.store, slow, sent("late")) == Late(State.SENT)
 
 
-async def test_a_late_success_leaves_what_was_sent_or_cancelled_as_it_is(
+async def test_late_success_does_not_change_a_sent_or_cancelled_message(
     backend: Backend, clock: StoreClock
 ) -> None:
     """A second delivery of a finished message is an event, and nothing else."""
@@ -262,10 +260,10 @@ async def test_a_late_success_leaves_what_was_sent_or_cancelled_as_it_is(
         assert (await event_types(backend, job.lease.job))[-1] is EventType.LATE_RESULT
 
 
-async def test_a_task_that_comes_late_is_sent_while_nobody_declared_it(
+async def test_late_task_is_sent_while_no_other_declared_it(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """For kinds that do not declare a live lease protects nothing: the task was done."""
+    """For kinds that do not declare, a live lease protects nothing: the task was done."""
     [message] = await accepted(backend.store, a_task())
     slow = await claimed_alone(backend.store, kinds=[TASK])
     clock.advance(past(LEASE))
@@ -279,8 +277,8 @@ async def test_a_task_that_comes_late_is_sent_while_nobody_declared_it(
     assert (await _read(backend, message)).provider_id == "late"
 
 
-async def test_a_lost_claim_cannot_declare(backend: Backend, clock: StoreClock) -> None:
-    """The ledger decides who may attempt: only the job's present claim."""
+async def test_lost_claim_cannot_declare(backend: Backend, clock: StoreClock) -> None:
+    """The ledger decides: only the job's present claim may attempt."""
     [message] = await accepted(backend.store, a_message())
     lost = await claimed_alone(backend.store)
     clock.advance(past(LEASE))
@@ -295,8 +293,8 @@ async def test_a_lost_claim_cannot_declare(backend: Backend, clock: StoreClock) 
     assert await everything_about(backend, message) == before
 
 
-async def test_a_lost_claim_cannot_release(store: Store, clock: StoreClock) -> None:
-    """Giving back what another holds would lend it to a third."""
+async def test_lost_claim_cannot_release(store: Store, clock: StoreClock) -> None:
+    """Releasing a job of another would give it to a third."""
     await accepted(store, a_message())
     lost = await claimed_alone(store)
     clock.advance(past(LEASE))
@@ -307,7 +305,7 @@ async def test_a_lost_claim_cannot_release(store: Store, clock: StoreClock) -> N
     assert await claimed_ids(store) == []
 
 
-async def test_both_must_agree_whether_an_attempt_is_open(store: Store, clock: StoreClock) -> None:
+async def test_both_must_agree_on_an_open_attempt(store: Store, clock: StoreClock) -> None:
     """A start that does not know of the doubt would send twice without a trace: refused."""
     slow = await _slow_worker(store, clock)
     job = await claimed_alone(store)
@@ -319,10 +317,10 @@ async def test_both_must_agree_whether_an_attempt_is_open(store: Store, clock: S
     assert answer == Refused(RefusedWhy.LOST)
 
 
-async def test_an_attempt_that_became_live_again_is_not_repeated(
+async def test_attempt_that_became_live_again_is_not_repeated(
     store: Store, clock: StoreClock
 ) -> None:
-    """The clock steps back into another's hold: the new claimer is told how long to wait."""
+    """The clock steps back into another's hold: the new claimer gets the time to wait."""
     await _slow_worker(store, clock)
     job = await claimed_alone(store)
 

@@ -34,8 +34,8 @@ from support.steps import (
 )
 
 
-async def test_a_known_message_is_replayed(backend: Backend, clock: StoreClock) -> None:
-    """Accepting again answers with the first acceptance and writes nothing, whatever came along."""
+async def test_known_message_is_replayed(backend: Backend, clock: StoreClock) -> None:
+    """Accepting again answers with the first acceptance and writes nothing, in any batch."""
     new = a_message(recipient=NewRecipient("ana@example.com", external_id="ana"))
     [first] = await backend.store.accept([new])
     before = await everything_about(backend, new.id)
@@ -52,7 +52,7 @@ async def test_a_known_message_is_replayed(backend: Backend, clock: StoreClock) 
     assert await claimed_ids(backend.store) == [new.id]
 
 
-async def test_a_message_that_comes_twice_in_one_batch_is_accepted_once(store: Store) -> None:
+async def test_repeated_message_in_one_batch_is_accepted_once(store: Store) -> None:
     """The second of two equal ids is a replay, as if it had come later."""
     new = a_message()
 
@@ -64,7 +64,7 @@ async def test_a_message_that_comes_twice_in_one_batch_is_accepted_once(store: S
 
 
 @pytest.mark.parametrize("verdict", [sent(), dead()], ids=["sent", "dead"])
-async def test_a_finished_message_is_replayed_and_not_sent_again(
+async def test_finished_message_is_replayed_and_not_sent_again(
     store: Store, verdict: Verdict
 ) -> None:
     """A finished message is still known."""
@@ -78,7 +78,7 @@ async def test_a_finished_message_is_replayed_and_not_sent_again(
     assert await claimed_ids(store) == []
 
 
-async def test_a_message_of_an_unknown_tenant_leaves_nothing_behind(backend: Backend) -> None:
+async def test_message_of_an_unknown_tenant_leaves_nothing_behind(backend: Backend) -> None:
     """One refused item neither stops its batch nor writes anything; accepted later, it is new."""
     good, bad = a_message(), a_message("nobody")
 
@@ -90,15 +90,14 @@ async def test_a_message_of_an_unknown_tenant_leaves_nothing_behind(backend: Bac
     assert await backend.reading.events(bad.id) == []
 
 
-async def test_an_empty_batch_is_no_work(store: Store) -> None:
-    """Nothing in, nothing out."""
+async def test_empty_batch_does_nothing(store: Store) -> None:
     assert await store.accept([]) == []
     assert await store.declare([]) == []
     assert await store.settle([]) == []
 
 
-async def test_declaring_again_is_the_same_attempt(backend: Backend, clock: StoreClock) -> None:
-    """A declare whose answer was lost is answered alike: same number, same hold, no second event."""
+async def test_repeated_declare_is_the_same_attempt(backend: Backend, clock: StoreClock) -> None:
+    """A declare whose answer was lost gets the same answer: same number, same hold, no second event."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     before = await everything_about(backend, message)
@@ -110,7 +109,7 @@ async def test_declaring_again_is_the_same_attempt(backend: Backend, clock: Stor
     assert await everything_about(backend, message) == before
 
 
-async def test_declaring_twice_in_one_batch_is_one_attempt(store: Store) -> None:
+async def test_repeated_declare_in_one_batch_is_one_attempt(store: Store) -> None:
     """Equal starts of a batch see each other."""
     await accepted(store, a_message())
     job = await claimed_alone(store)
@@ -129,10 +128,10 @@ async def test_declaring_twice_in_one_batch_is_one_attempt(store: Store) -> None
     ],
     ids=["sent", "retry", "retry at once", "dead"],
 )
-async def test_settling_again_is_the_same_end(
+async def test_repeated_settle_is_the_same_end(
     backend: Backend, clock: StoreClock, verdict: Verdict, state: State
 ) -> None:
-    """A settle whose answer was lost is answered alike and charges nothing twice."""
+    """A settle whose answer was lost gets the same answer and charges nothing twice."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     first = await settled(backend.store, job, verdict)
@@ -145,7 +144,7 @@ async def test_settling_again_is_the_same_end(
     assert await everything_about(backend, message) == before
 
 
-async def test_settling_twice_in_one_batch_is_one_end(backend: Backend) -> None:
+async def test_repeated_settle_in_one_batch_is_one_end(backend: Backend) -> None:
     """Equal ends of a batch see each other."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
@@ -159,7 +158,7 @@ async def test_settling_twice_in_one_batch_is_one_end(backend: Backend) -> None:
     assert row.charged == 1
 
 
-async def test_a_task_settled_again_is_charged_once(backend: Backend) -> None:
+async def test_task_settled_again_is_charged_once(backend: Backend) -> None:
     """Kinds that do not declare repeat as safely as those that do."""
     [message] = await accepted(backend.store, a_task())
     job = await claimed_alone(backend.store, kinds=[a_task().kind])
@@ -173,10 +172,10 @@ async def test_a_task_settled_again_is_charged_once(backend: Backend) -> None:
     assert (row.attempts, row.charged) == (1, 1)
 
 
-async def test_settling_again_does_not_disturb_the_next_claimer(
+async def test_repeated_settle_does_not_disturb_the_next_claimer(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A repeated settle finds the job in other hands and leaves it there."""
+    """It finds the job reassigned and does not change it."""
     [message] = await accepted(backend.store, a_message())
     first = await attempted(backend.store, retry())
     second = await claimed_alone(backend.store)
@@ -194,7 +193,7 @@ async def test_settling_again_does_not_disturb_the_next_claimer(
     [(sent(), RefusedWhy.FINISHED), (retry(), RefusedWhy.LOST)],
     ids=["finished", "given up"],
 )
-async def test_an_attempt_cannot_be_declared_after_its_end(
+async def test_attempt_cannot_be_declared_after_its_end(
     store: Store, verdict: Verdict, why: RefusedWhy
 ) -> None:
     """A declare that arrives after its own settle makes no new attempt."""

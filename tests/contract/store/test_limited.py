@@ -44,8 +44,8 @@ BOTH = (EMAIL, TASK)
 # --- caps -------------------------------------------------------------------------------------
 
 
-async def test_a_cap_bounds_what_is_in_flight(backend: Backend) -> None:
-    """However much is asked for, in one claim or in several, no more than the cap is leased."""
+async def test_cap_bounds_the_jobs_in_flight(backend: Backend) -> None:
+    """In one claim or in several, no more than the cap is leased."""
     await backend.tenants.define([a_tenant(cap=4)])
     await accepted(backend.store, *messages(20))
 
@@ -54,7 +54,7 @@ async def test_a_cap_bounds_what_is_in_flight(backend: Backend) -> None:
     assert got == [3, 1, 0]
 
 
-async def test_a_cap_costs_others_nothing(backend: Backend) -> None:
+async def test_cap_costs_others_nothing(backend: Backend) -> None:
     """While one tenant is at its cap the others get the whole batch."""
     await backend.tenants.define([a_tenant(cap=2)])
     await accepted(backend.store, *messages(20), *messages(20, BRASA))
@@ -64,8 +64,8 @@ async def test_a_cap_costs_others_nothing(backend: Backend) -> None:
     assert served == {ACME: 2, BRASA: 13}
 
 
-async def test_a_cap_counts_all_kinds_together(backend: Backend) -> None:
-    """The slots are the tenant's, whichever kind fills them."""
+async def test_cap_counts_all_kinds_together(backend: Backend) -> None:
+    """The slots are the tenant's, for every kind."""
     await backend.tenants.define([a_tenant(cap=2)])
     await accepted(backend.store, *messages(2), a_task(), a_task())
 
@@ -79,8 +79,8 @@ async def test_a_cap_counts_all_kinds_together(backend: Backend) -> None:
 @pytest.mark.parametrize(
     "verdict", [sent(), retry(timedelta(hours=1)), dead()], ids=["sent", "retry", "dead"]
 )
-async def test_a_settled_job_frees_its_slot_at_once(backend: Backend, verdict: Verdict) -> None:
-    """The next claim fills the slot, whatever the verdict was."""
+async def test_settled_job_frees_its_slot_at_once(backend: Backend, verdict: Verdict) -> None:
+    """The next claim fills the slot, after any verdict."""
     await backend.tenants.define([a_tenant(cap=1)])
     _, second = await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -90,7 +90,7 @@ async def test_a_settled_job_frees_its_slot_at_once(backend: Backend, verdict: V
     assert await claimed_ids(backend.store) == [second]
 
 
-async def test_a_slot_freed_by_one_kind_is_open_to_the_others(backend: Backend) -> None:
+async def test_slot_freed_by_one_kind_is_open_to_the_others(backend: Backend) -> None:
     """A tenant that waits at its cap for one kind wakes when another kind's job ends."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, a_task())
@@ -103,8 +103,8 @@ async def test_a_slot_freed_by_one_kind_is_open_to_the_others(backend: Backend) 
     assert await claimed_ids(backend.store) == [email]
 
 
-async def test_a_released_or_cancelled_job_frees_its_slot(backend: Backend) -> None:
-    """A slot belongs to what is in flight, and to nothing else."""
+async def test_released_or_cancelled_job_frees_its_slot(backend: Backend) -> None:
+    """A slot belongs to a job in flight, and to nothing else."""
     await backend.tenants.define([a_tenant(cap=1)])
     first, second = await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -119,7 +119,7 @@ async def test_a_released_or_cancelled_job_frees_its_slot(backend: Backend) -> N
 
 
 @pytest.mark.parametrize("is_reaped", [True, False], ids=["reaped", "not reaped"])
-async def test_a_vanished_worker_leaks_no_slot(
+async def test_vanished_worker_leaks_no_slot(
     backend: Backend, clock: StoreClock, *, is_reaped: bool
 ) -> None:
     """Slots are counted from live leases: when a lease ends its slot is free, with or without reap."""
@@ -137,9 +137,7 @@ async def test_a_vanished_worker_leaks_no_slot(
     assert await claimed_ids(backend.store) == ids[:2]
 
 
-async def test_a_hold_keeps_its_slot_as_long_as_it_lasts(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_hold_keeps_its_slot_while_it_lasts(backend: Backend, clock: StoreClock) -> None:
     """A declared attempt is in flight until it is settled or its hold ends."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, *messages(2))
@@ -155,10 +153,8 @@ async def test_a_hold_keeps_its_slot_as_long_as_it_lasts(
     assert len(free) == 1
 
 
-async def test_a_slot_held_by_another_kind_is_waited_for(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """The lease that fills the cap is of a kind not asked for; its end is still the time to look again."""
+async def test_slot_held_by_another_kind_is_waited_for(backend: Backend, clock: StoreClock) -> None:
+    """The lease that fills the cap is of another kind; its end is still the time of the next claim."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, a_task())
     [email] = await accepted(backend.store, a_message())
@@ -179,7 +175,7 @@ async def test_a_slot_held_by_another_kind_is_waited_for(
 async def test_due_jobs_do_not_keep_a_limited_tenant_awake(
     backend: Backend, clock: StoreClock, limit: dict[str, float], wait: timedelta
 ) -> None:
-    """Work that became due while its tenant is held back is no reason to look again before the limit ends."""
+    """Newly due work of a limited tenant causes no claim before the limit ends."""
     await backend.tenants.define([a_tenant(ACME, **limit)])
     await accepted(backend.store, a_message(), a_message(due=clock.at(SECOND)))
     await claimed(backend.store)
@@ -193,7 +189,7 @@ async def test_due_jobs_do_not_keep_a_limited_tenant_awake(
 # --- rates ------------------------------------------------------------------------------------
 
 
-async def test_a_rate_gives_a_second_at_once_and_then_its_pace(
+async def test_rate_allows_one_seconds_worth_at_once_and_then_its_pace(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Two a second: two now, then one every half second, and the claim says when."""
@@ -212,7 +208,7 @@ async def test_a_rate_gives_a_second_at_once_and_then_its_pace(
     assert waits == [SECOND / 2] * 4
 
 
-async def test_a_rate_below_one_a_second_still_lets_one_through(
+async def test_rate_below_one_a_second_still_allows_one(
     backend: Backend, clock: StoreClock
 ) -> None:
     """One in four seconds: one now, the next after four seconds."""
@@ -242,7 +238,7 @@ async def test_unused_tokens_do_not_pile_up(backend: Backend, clock: StoreClock)
     assert len(await claimed(backend.store, lease=timedelta(minutes=1))) == 3
 
 
-async def test_a_rate_counts_all_kinds_together_and_costs_others_nothing(backend: Backend) -> None:
+async def test_rate_counts_all_kinds_together_and_costs_others_nothing(backend: Backend) -> None:
     """The tokens are the tenant's; another tenant gets the rest of the batch."""
     await backend.tenants.define([a_tenant(rate_per_second=2.0)])
     tasks = [a_task() for _ in range(5)]
@@ -253,8 +249,8 @@ async def test_a_rate_counts_all_kinds_together_and_costs_others_nothing(backend
     assert served == {ACME: 2, BRASA: 8}
 
 
-async def test_a_release_gives_the_token_back(backend: Backend) -> None:
-    """What was given back was never sent."""
+async def test_release_gives_the_token_back(backend: Backend) -> None:
+    """A released job was never sent."""
     await backend.tenants.define([a_tenant(rate_per_second=1.0)])
     await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -265,10 +261,10 @@ async def test_a_release_gives_the_token_back(backend: Backend) -> None:
     assert len(await claimed(backend.store)) == 1
 
 
-async def test_a_clock_that_steps_back_does_not_stop_a_limited_tenant(
+async def test_clock_that_steps_back_does_not_stop_a_limited_tenant(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A token due far ahead is the work of a clock: the wait is never longer than the pace."""
+    """A token due far ahead is a clock error: the wait is never longer than the pace."""
     await backend.tenants.define([a_tenant(rate_per_second=1.0)])
     await accepted(backend.store, *messages(5))
     await claimed(backend.store, lease=SECOND)
@@ -283,8 +279,8 @@ async def test_a_clock_that_steps_back_does_not_stop_a_limited_tenant(
 # --- pauses -----------------------------------------------------------------------------------
 
 
-async def test_a_paused_tenant_is_not_served_and_costs_others_nothing(backend: Backend) -> None:
-    """Neither its backlog nor what it adds is claimed; the others go on."""
+async def test_paused_tenant_is_not_served_and_costs_others_nothing(backend: Backend) -> None:
+    """Neither its backlog nor new jobs are claimed; the others go on."""
     await accepted(backend.store, *messages(5), *messages(5, BRASA))
     assert len(await claimed(backend.store, limit=3)) == 3
 
@@ -295,7 +291,7 @@ async def test_a_paused_tenant_is_not_served_and_costs_others_nothing(backend: B
     assert served == {BRASA: 5}
 
 
-async def test_a_pause_alone_is_nothing_to_wait_for(backend: Backend) -> None:
+async def test_pause_alone_has_no_sleep_time(backend: Backend) -> None:
     """Only a resume ends a pause, and a resume wakes: there is no time to sleep until."""
     await accepted(backend.store, *messages(5))
     await backend.tenants.define([a_tenant(paused=True)])
@@ -306,8 +302,8 @@ async def test_a_pause_alone_is_nothing_to_wait_for(backend: Backend) -> None:
     assert answer.idle_for is None
 
 
-async def test_what_is_in_flight_when_the_pause_comes_still_settles(backend: Backend) -> None:
-    """A pause stops claims, not ends; what failed waits for the resume."""
+async def test_jobs_in_flight_at_a_pause_still_settle(backend: Backend) -> None:
+    """A pause stops claims, not ends; a failed job waits for the resume."""
     await accepted(backend.store, *messages(2))
     done, failed = await claimed(backend.store)
     await backend.tenants.define([a_tenant(paused=True)])
@@ -321,7 +317,7 @@ async def test_what_is_in_flight_when_the_pause_comes_still_settles(backend: Bac
     assert await claimed_ids(backend.store) == [failed.lease.job]
 
 
-async def test_a_resumed_tenant_has_no_credit_for_its_absence(backend: Backend) -> None:
+async def test_resumed_tenant_has_no_credit_for_its_absence(backend: Backend) -> None:
     """After the pause it takes turns like the others, and does not catch up."""
     await accepted(backend.store, *messages(60), *messages(60, BRASA))
     await backend.tenants.define([a_tenant(paused=True)])
@@ -336,8 +332,8 @@ async def test_a_resumed_tenant_has_no_credit_for_its_absence(backend: Backend) 
 # --- the send limit ---------------------------------------------------------------------------
 
 
-async def test_the_send_limit_is_shared_by_all_claims(backend: Backend, clock: StoreClock) -> None:
-    """Six a minute: six at once whoever claims them, then none for a minute, to the millisecond."""
+async def test_send_limit_is_shared_by_all_claims(backend: Backend, clock: StoreClock) -> None:
+    """Six a minute: six at once by any claimers, then none for a minute, to the millisecond."""
     await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
     await accepted(backend.store, *messages(10), *messages(10, BRASA))
 
@@ -356,10 +352,10 @@ async def test_the_send_limit_is_shared_by_all_claims(backend: Backend, clock: S
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_no_span_holds_more_than_the_send_limit(
+async def test_period_never_holds_more_than_the_send_limit(
     backend: Backend, clock: StoreClock, seed: int
 ) -> None:
-    """Whoever claims how many when, and gives some back: never more than the count in any span of its length."""
+    """With any claims and releases: never more than the count in any period of its length."""
     chance = random.Random(seed)
     limit = SendLimit(7, 10 * SECOND)
     await backend.tenants.limit(EMAIL, limit)
@@ -379,10 +375,10 @@ async def test_no_span_holds_more_than_the_send_limit(
 
 
 @pytest.mark.parametrize("limit", [SendLimit(7, 10 * SECOND), SendLimit(130, 10 * SECOND)])
-async def test_the_full_send_limit_is_reached(
+async def test_full_send_limit_is_reached(
     backend: Backend, clock: StoreClock, limit: SendLimit
 ) -> None:
-    """With work waiting and a claim whenever the last one said: the whole count in every span, and never more."""
+    """With work waiting and claims at the announced times: the whole count in every period, and never more."""
     await backend.tenants.limit(EMAIL, limit)
     await accepted(backend.store, *messages(5 * limit.count))
     starts: list[datetime] = []
@@ -398,7 +394,9 @@ async def test_the_full_send_limit_is_reached(
     assert len(starts) == 4 * limit.count
 
 
-async def test_each_draw_ends_a_span_after_it_was_made(backend: Backend, clock: StoreClock) -> None:
+async def test_each_draw_ends_one_period_after_it_was_made(
+    backend: Backend, clock: StoreClock
+) -> None:
     """Four now and two in ten seconds: the next four after a minute; of a smaller limit, the next after both."""
     await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
     await accepted(backend.store, *messages(20))
@@ -419,10 +417,10 @@ async def test_each_draw_ends_a_span_after_it_was_made(backend: Backend, clock: 
     ("count", "wait"),
     [(MOST_DRAWS, 9_950 * MILLISECOND), (MOST_DRAWS + 1, 10_000 * MILLISECOND)],
 )
-async def test_of_a_large_send_limit_draws_close_together_end_together(
+async def test_close_draws_of_a_large_send_limit_end_together(
     backend: Backend, clock: StoreClock, count: int, wait: timedelta
 ) -> None:
-    """Up to a hundred are told apart; beyond, those of a hundredth of the span end with the last: few are kept."""
+    """Up to a hundred are separate; beyond, those of a hundredth of the period end with the last: few are kept."""
     await backend.tenants.limit(EMAIL, SendLimit(count, 10 * SECOND))
     await accepted(backend.store, *messages(count + 1))
     await claimed(backend.store, limit=1)
@@ -433,10 +431,10 @@ async def test_of_a_large_send_limit_draws_close_together_end_together(
     assert (len(answer.jobs), answer.idle_for) == (count - 1, wait)
 
 
-async def test_draws_that_are_a_span_old_are_not_given_back(
+async def test_draws_that_are_a_period_old_are_not_given_back(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A release after its draw has ended frees nothing: what others drew since still counts."""
+    """A release after the end of its draw frees nothing: later draws still count."""
     await backend.tenants.limit(EMAIL, SendLimit(2, 10 * SECOND))
     await accepted(backend.store, *messages(6))
     late = await claimed(backend.store, limit=2)
@@ -448,7 +446,7 @@ async def test_draws_that_are_a_span_old_are_not_given_back(
     assert await claimed(backend.store) == []
 
 
-async def test_another_send_limit_counts_what_was_drawn_from_the_last(backend: Backend) -> None:
+async def test_new_send_limit_counts_draws_from_the_last(backend: Backend) -> None:
     """Two started in the last minute: of three a minute, one is left; of one, none."""
     await backend.tenants.limit(EMAIL, SendLimit(2, MINUTE))
     await accepted(backend.store, *messages(6))
@@ -462,7 +460,7 @@ async def test_another_send_limit_counts_what_was_drawn_from_the_last(backend: B
     assert len(await claimed(backend.store)) == 1
 
 
-async def test_a_clock_that_steps_back_holds_a_send_limit_for_one_span(
+async def test_clock_that_steps_back_holds_a_send_limit_for_one_period(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Draws that lie a day ahead count as drawn now: for a minute, and neither shorter nor longer."""
@@ -479,7 +477,7 @@ async def test_a_clock_that_steps_back_holds_a_send_limit_for_one_span(
 
 
 async def test_processes_share_a_send_limit(place: Place) -> None:
-    """Whichever process claims: they draw from one count."""
+    """They draw from one count."""
     async with place.opened() as one, place.opened() as other:
         for each in (one, other):
             await each.tenants.limit(EMAIL, SendLimit(5, timedelta(hours=1)))
@@ -492,12 +490,12 @@ async def test_processes_share_a_send_limit(place: Place) -> None:
 
 
 def _most_in_a_span(starts: Sequence[datetime], span: timedelta) -> int:
-    """The most starts that any span holds; a span ends just before its length has passed."""
+    """The most starts in any period; a period ends just before its length has passed."""
     return max(sum(first <= each < first + span for each in starts) for first in starts)
 
 
-async def test_the_send_limit_of_one_kind_leaves_the_others_alone(backend: Backend) -> None:
-    """A claim of several kinds gets what is not limited."""
+async def test_send_limit_of_one_kind_does_not_affect_the_others(backend: Backend) -> None:
+    """A claim of several kinds gets the unlimited ones."""
     await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(minutes=1)))
     await accepted(backend.store, *messages(5), *[a_task() for _ in range(5)])
 
@@ -506,8 +504,8 @@ async def test_the_send_limit_of_one_kind_leaves_the_others_alone(backend: Backe
     assert served == {EMAIL: 1, TASK: 5}
 
 
-async def test_a_lifted_send_limit_limits_no_more(backend: Backend) -> None:
-    """Lifting it lets the whole backlog through at once."""
+async def test_lifted_send_limit_does_not_limit(backend: Backend) -> None:
+    """The whole backlog goes at once."""
     await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
     await accepted(backend.store, *messages(5))
     await claimed(backend.store)
@@ -517,8 +515,8 @@ async def test_a_lifted_send_limit_limits_no_more(backend: Backend) -> None:
     assert len(await claimed(backend.store)) == 4
 
 
-async def test_a_release_gives_the_send_limits_token_back(backend: Backend) -> None:
-    """What was given back was never sent."""
+async def test_release_gives_the_send_limits_token_back(backend: Backend) -> None:
+    """A released job was never sent."""
     await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
     await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -528,8 +526,8 @@ async def test_a_release_gives_the_send_limits_token_back(backend: Backend) -> N
     assert await claimed_ids(backend.store) == [job.lease.job]
 
 
-async def test_the_send_limit_keeps_turns_fair(backend: Backend, clock: StoreClock) -> None:
-    """Those held up by the shared limit stay in the ring and take turns as tokens come."""
+async def test_send_limit_keeps_turns_fair(backend: Backend, clock: StoreClock) -> None:
+    """Tenants delayed by the shared limit stay in the ring and take turns as tokens come."""
     await backend.tenants.limit(EMAIL, SendLimit(5, MINUTE))
     await accepted(backend.store, *messages(60), *messages(60, BRASA))
     served = Counter(await claimed_tenants(backend.store, lease=LONG))
@@ -542,7 +540,7 @@ async def test_the_send_limit_keeps_turns_fair(backend: Backend, clock: StoreClo
     assert abs(served[ACME] - served[BRASA]) <= 3
 
 
-async def test_no_limit_is_taken_for_nothing(backend: Backend) -> None:
+async def test_empty_claim_uses_no_limit(backend: Backend) -> None:
     """A claim of no jobs draws no token and fills no slot."""
     await backend.tenants.define([a_tenant(cap=1, rate_per_second=1.0)])
     await accepted(backend.store, *messages(2))

@@ -30,9 +30,7 @@ def keyed(key: str = "order-1", digest: str = "digest-1", **changes: Any) -> New
     return a_message(key=IdempotencyKey(key, digest), **changes)
 
 
-async def test_the_same_request_is_answered_as_the_first_time(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_same_request_gets_the_first_answer(backend: Backend, clock: StoreClock) -> None:
     """Same key, same digest: the first message with its time, recipient and request, and nothing is written."""
     recipient = NewRecipient("ana@example.com", external_id="ana")
     first = keyed(request_id="first", recipient=recipient)
@@ -52,7 +50,7 @@ async def test_the_same_request_is_answered_as_the_first_time(
 
 
 async def test_another_request_under_the_same_key_conflicts(backend: Backend) -> None:
-    """It is told which message the key stands for; nothing is written, and the key stays as it was."""
+    """The answer names the message of the key; nothing is written, and the key is not changed."""
     first, other = keyed(), keyed(digest="digest-2")
     await accepted(backend.store, first)
 
@@ -65,8 +63,8 @@ async def test_another_request_under_the_same_key_conflicts(backend: Backend) ->
     assert replayed.id == first.id
 
 
-async def test_a_key_is_a_tenants_own(store: Store) -> None:
-    """Two tenants may call different requests by one name."""
+async def test_key_belongs_to_its_tenant(store: Store) -> None:
+    """Two tenants may use one key for different requests."""
     first, second = keyed(tenant=ACME), keyed(tenant=BRASA, digest="digest-2")
 
     assert await accepted(store, first, second) == [first.id, second.id]
@@ -86,7 +84,7 @@ async def test_equal_keys_of_one_batch_are_one_message(store: Store) -> None:
     assert await claimed_ids(store) == [first.id, free.id]
 
 
-async def test_a_key_stands_for_its_request_for_a_day(store: Store, clock: StoreClock) -> None:
+async def test_key_stands_for_its_request_for_a_day(store: Store, clock: StoreClock) -> None:
     """Until the last moment of it; then it is as new, for another request too."""
     first = keyed()
     await accepted(store, first)
@@ -103,10 +101,8 @@ async def test_a_key_stands_for_its_request_for_a_day(store: Store, clock: Store
     assert again == KeyConflict(second.id)
 
 
-async def test_a_replay_does_not_lengthen_the_life_of_a_key(
-    store: Store, clock: StoreClock
-) -> None:
-    """A day from its commit, however often it is asked for."""
+async def test_replay_does_not_lengthen_the_life_of_a_key(store: Store, clock: StoreClock) -> None:
+    """A day from its commit, at any number of replays."""
     await accepted(store, keyed())
     clock.advance(KEPT_FOR / 2)
     await store.accept([keyed()])
@@ -117,10 +113,8 @@ async def test_a_replay_does_not_lengthen_the_life_of_a_key(
     assert isinstance(answer, Accepted)
 
 
-async def test_a_key_answers_for_a_message_that_is_pruned(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """What was sent and forgotten within the day must not be sent again."""
+async def test_key_answers_for_a_pruned_message(backend: Backend, clock: StoreClock) -> None:
+    """A message that was sent and pruned within the day must not be sent again."""
     first = keyed()
     await accepted(backend.store, first)
     await attempted(backend.store, sent())
@@ -134,7 +128,7 @@ async def test_a_key_answers_for_a_message_that_is_pruned(
     assert (answer.id, answer.request_id) == (first.id, first.request_id)
 
 
-async def test_a_refused_message_leaves_its_key_free(backend: Backend) -> None:
+async def test_refused_message_leaves_its_key_free(backend: Backend) -> None:
     """Unknown or disabled tenants and known ids commit no key."""
     known = a_message()
     await accepted(backend.store, known)
@@ -149,8 +143,8 @@ async def test_a_refused_message_leaves_its_key_free(backend: Backend) -> None:
     await accepted(backend.store, keyed(tenant="nobody"), keyed(tenant=BRASA), keyed())
 
 
-async def test_a_known_id_comes_before_its_key(store: Store) -> None:
-    """The answer to a repeated message is its own, whatever its key says by now."""
+async def test_known_id_comes_before_its_key(store: Store) -> None:
+    """The answer to a repeated message is its own, with any state of its key."""
     first, second = a_message(), keyed()
     await accepted(store, first, second)
 
@@ -160,8 +154,8 @@ async def test_a_known_id_comes_before_its_key(store: Store) -> None:
     assert answer.id == first.id
 
 
-async def test_many_equal_requests_at_once_are_one_message(store: Store) -> None:
-    """However they meet: one is accepted, and all of them hear of it."""
+async def test_concurrent_equal_requests_are_one_message(store: Store) -> None:
+    """One is accepted, and all of them get its answer."""
     new = [keyed(id=an_id()) for _ in range(64)]
 
     answers = [answer for [answer] in await asyncio.gather(*(store.accept([each]) for each in new))]
@@ -171,8 +165,8 @@ async def test_many_equal_requests_at_once_are_one_message(store: Store) -> None
     assert {each.id for each in answers if isinstance(each, Accepted | Replayed)} == {first}
 
 
-async def test_what_a_key_stands_for_can_be_asked(backend: Backend, clock: StoreClock) -> None:
-    """Of the same tenant and request alone, as long as it stands for it; asking writes nothing."""
+async def test_meaning_of_a_key_can_be_read(backend: Backend, clock: StoreClock) -> None:
+    """Of the same tenant and request alone, while it is valid; reading writes nothing."""
     recipient = NewRecipient("ana@example.com", external_id="ana")
     [taken] = await backend.store.accept([keyed(request_id="first", recipient=recipient)])
     key = IdempotencyKey("order-1", "digest-1")
@@ -193,8 +187,8 @@ async def test_what_a_key_stands_for_can_be_asked(backend: Backend, clock: Store
     assert await backend.reading.states() == {State.ENQUEUED: 1}
 
 
-async def test_a_key_is_known_to_every_opener(place: Place) -> None:
-    """A process that comes later, or beside, replays what another accepted."""
+async def test_key_is_known_to_every_opener(place: Place) -> None:
+    """A later or parallel process replays the acceptance of another."""
     first = keyed()
     async with place.opened() as one, place.opened() as other:
         await accepted(one.store, first)

@@ -15,8 +15,8 @@ from support.steps import accepted, attempted, claimed, claimed_ids
 SECOND = timedelta(seconds=1)
 
 
-async def test_the_more_urgent_goes_first(store: Store) -> None:
-    """Priority 1 before 5 before 10, whatever came first."""
+async def test_more_urgent_goes_first(store: Store) -> None:
+    """Priority 1 before 5 before 10, in any order of arrival."""
     low, normal, high = await accepted(
         store, a_message(priority=10), a_message(), a_message(priority=1)
     )
@@ -24,7 +24,7 @@ async def test_the_more_urgent_goes_first(store: Store) -> None:
     assert await claimed_ids(store) == [high, normal, low]
 
 
-async def test_among_equals_the_earlier_due_goes_first(store: Store, clock: StoreClock) -> None:
+async def test_earlier_due_goes_first_among_equals(store: Store, clock: StoreClock) -> None:
     """A message scheduled for earlier goes before one accepted earlier."""
     later, sooner = await accepted(
         store, a_message(due=clock.at(2 * SECOND)), a_message(due=clock.at(SECOND))
@@ -35,16 +35,16 @@ async def test_among_equals_the_earlier_due_goes_first(store: Store, clock: Stor
     assert await claimed_ids(store) == [sooner, later]
 
 
-async def test_among_those_due_at_once_the_older_id_goes_first(store: Store) -> None:
-    """The id breaks the tie, in whatever order the messages came."""
+async def test_older_id_goes_first_among_those_due_at_once(store: Store) -> None:
+    """In any order of arrival."""
     older, newer = an_id(), an_id()
     await accepted(store, a_message(id=newer), a_message(id=older))
 
     assert await claimed_ids(store) == [older, newer]
 
 
-async def test_a_due_time_in_the_past_jumps_no_queue(store: Store, clock: StoreClock) -> None:
-    """What is due before it is accepted is due when it is accepted."""
+async def test_due_time_in_the_past_jumps_no_queue(store: Store, clock: StoreClock) -> None:
+    """A message that is due before it is accepted is due when it is accepted."""
     [first] = await accepted(store, a_message())
     clock.advance(SECOND)
     [backdated] = await accepted(store, a_message(due=clock.at(-timedelta(days=1))))
@@ -52,8 +52,8 @@ async def test_a_due_time_in_the_past_jumps_no_queue(store: Store, clock: StoreC
     assert await claimed_ids(store) == [first, backdated]
 
 
-async def test_a_retry_queues_by_its_new_due_time(store: Store, clock: StoreClock) -> None:
-    """A retry that comes back goes behind what was due before it."""
+async def test_retry_queues_by_its_new_due_time(store: Store, clock: StoreClock) -> None:
+    """A retry that comes back goes behind earlier due jobs."""
     [retried] = await accepted(store, a_message())
     await attempted(store, retry(2 * SECOND))
     [between] = await accepted(store, a_message(due=clock.at(SECOND)))
@@ -63,7 +63,7 @@ async def test_a_retry_queues_by_its_new_due_time(store: Store, clock: StoreCloc
     assert await claimed_ids(store) == [between, retried]
 
 
-async def test_what_is_released_keeps_its_place(store: Store) -> None:
+async def test_released_job_keeps_its_place(store: Store) -> None:
     """As if it had never been claimed: it is first again."""
     first, second = await accepted(store, *messages(2))
     [job] = await claimed(store, limit=1)
@@ -81,7 +81,7 @@ async def test_what_is_released_keeps_its_place(store: Store) -> None:
 async def test_claims_of_any_size_follow_the_order(
     set_up: SetUp, wishes: Sequence[tuple[int, int]], limits: Sequence[int]
 ) -> None:
-    """Scheduled and ready jobs mix into one order, over as many claims as it takes."""
+    """Scheduled and ready jobs mix into one order, over any number of claims."""
     clock = StoreClock()
     async with set_up.opened(clock) as backend:
         await backend.tenants.define([a_tenant(ACME)])

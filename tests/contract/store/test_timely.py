@@ -24,8 +24,8 @@ from support.steps import (
 SECOND = timedelta(seconds=1)
 
 
-async def test_a_scheduled_message_comes_when_it_is_due(store: Store, clock: StoreClock) -> None:
-    """Not a millisecond earlier; and the claim before says how long to sleep."""
+async def test_scheduled_message_comes_when_it_is_due(store: Store, clock: StoreClock) -> None:
+    """Not a millisecond earlier; and the claim before has the sleep time."""
     [message] = await accepted(store, a_message(due=clock.at(5 * SECOND)))
 
     waiting = await claim(store)
@@ -38,7 +38,7 @@ async def test_a_scheduled_message_comes_when_it_is_due(store: Store, clock: Sto
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_retry_comes_back_after_its_wait(store: Store, clock: StoreClock) -> None:
+async def test_retry_comes_back_after_its_delay(store: Store, clock: StoreClock) -> None:
     """The store adds its own now to the delay of the verdict."""
     [message] = await accepted(store, a_message())
     await attempted(store, retry(3 * SECOND))
@@ -50,18 +50,15 @@ async def test_a_retry_comes_back_after_its_wait(store: Store, clock: StoreClock
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_retry_without_a_wait_comes_back_at_once(store: Store) -> None:
-    """No delay, no parking."""
+async def test_retry_without_a_delay_comes_back_at_once(store: Store) -> None:
     [message] = await accepted(store, a_message())
     await attempted(store, retry())
 
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_claim_says_how_long_there_is_nothing_to_do(
-    store: Store, clock: StoreClock
-) -> None:
-    """None without any work; nothing to wait for while jobs are left; else the first thing to happen."""
+async def test_claim_has_the_time_until_the_next_event(store: Store, clock: StoreClock) -> None:
+    """None without any work; zero while jobs are left; else the first event."""
     empty = await claim(store)
     await accepted(store, *messages(2), a_message(BRASA, due=clock.at(7 * SECOND)))
     partly = await claim(store, limit=1)
@@ -72,15 +69,15 @@ async def test_a_claim_says_how_long_there_is_nothing_to_do(
     assert fully.idle_for == 7 * SECOND
 
 
-async def test_the_end_of_a_lease_is_something_to_wait_for(store: Store) -> None:
-    """Whoever sleeps wakes in time for the job of a worker that vanished."""
+async def test_end_of_a_lease_is_waited_for(store: Store) -> None:
+    """A sleeper wakes in time for the job of a worker that vanished."""
     await accepted(store, a_message())
     await claimed_alone(store)
 
     assert (await claim(store)).idle_for == LEASE
 
 
-async def test_a_lease_moved_on_is_waited_for_no_longer_than_needed(
+async def test_extended_lease_is_waited_for_no_longer_than_needed(
     store: Store, clock: StoreClock
 ) -> None:
     """A sleeper that wakes at the old end of an extended lease finds the new one."""
@@ -95,7 +92,7 @@ async def test_a_lease_moved_on_is_waited_for_no_longer_than_needed(
     assert (answer.jobs, answer.idle_for) == ([], LEASE / 2)
 
 
-async def test_a_hold_that_ends_before_the_lease_wakes_in_time(store: Store) -> None:
+async def test_hold_that_ends_before_the_lease_wakes_in_time(store: Store) -> None:
     """Declare moves the alarm as it moves the end."""
     await accepted(store, a_message())
     await claimed_and_declared(store, lease=timedelta(minutes=10))
@@ -103,8 +100,8 @@ async def test_a_hold_that_ends_before_the_lease_wakes_in_time(store: Store) -> 
     assert (await claim(store)).idle_for == HOLD
 
 
-async def test_kinds_are_waited_for_apart(store: Store, clock: StoreClock) -> None:
-    """A worker hears only of the kinds it claims."""
+async def test_kinds_are_waited_for_separately(store: Store, clock: StoreClock) -> None:
+    """A worker learns only of the kinds it claims."""
     await accepted(
         store, a_message(due=clock.at(9 * SECOND)), a_task(due=clock.at(2 * SECOND)), a_task()
     )
@@ -119,10 +116,8 @@ async def test_kinds_are_waited_for_apart(store: Store, clock: StoreClock) -> No
     assert (none.jobs, none.idle_for) == ([], None)
 
 
-async def test_what_was_added_while_a_tenant_sleeps_wakes_it_earlier(
-    store: Store, clock: StoreClock
-) -> None:
-    """The alarm of a tenant follows its first job, whichever was known first."""
+async def test_new_job_wakes_a_sleeping_tenant_earlier(store: Store, clock: StoreClock) -> None:
+    """The alarm of a tenant follows its first job, in any order of arrival."""
     await accepted(store, a_message(due=clock.at(9 * SECOND)))
     await claim(store)
     await accepted(store, a_message(due=clock.at(4 * SECOND)))
@@ -142,10 +137,8 @@ async def test_more_than_a_page_of_due_jobs_comes_in_one_claim(
     assert sorted(got) == expected
 
 
-async def test_a_leap_of_the_clock_brings_everything_that_became_due(
-    store: Store, clock: StoreClock
-) -> None:
-    """Scheduled jobs, retries and leases that ran out meanwhile all come, none twice."""
+async def test_leap_of_the_clock_brings_all_due_jobs(store: Store, clock: StoreClock) -> None:
+    """Scheduled jobs, retries and expired leases all come, none twice."""
     retried = await accepted(store, a_message())
     await attempted(store, retry(timedelta(hours=1)))
     leased = await accepted(store, a_message())
@@ -158,7 +151,7 @@ async def test_a_leap_of_the_clock_brings_everything_that_became_due(
 
 
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "claimed"])
-async def test_a_lease_from_the_future_counts_as_run_out(
+async def test_lease_from_the_future_counts_as_expired(
     store: Store, clock: StoreClock, *, is_declared: bool
 ) -> None:
     """The clock steps back a day: a vanished worker's job must not wait a day."""
@@ -171,8 +164,8 @@ async def test_a_lease_from_the_future_counts_as_run_out(
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_lease_from_the_future_is_reaped(store: Store, clock: StoreClock) -> None:
-    """Reap and claim agree on what ran out."""
+async def test_lease_from_the_future_is_reaped(store: Store, clock: StoreClock) -> None:
+    """Reap and claim agree on expiry."""
     [message] = await accepted(store, a_message())
     await claimed_alone(store)
 
@@ -182,7 +175,7 @@ async def test_a_lease_from_the_future_is_reaped(store: Store, clock: StoreClock
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_small_step_back_only_lengthens_a_lease(store: Store, clock: StoreClock) -> None:
+async def test_small_step_back_only_lengthens_a_lease(store: Store, clock: StoreClock) -> None:
     """Within the longest hold a lease is believed: the job comes back at its end."""
     [message] = await accepted(store, a_message())
     await claimed_alone(store)
@@ -196,7 +189,7 @@ async def test_a_small_step_back_only_lengthens_a_lease(store: Store, clock: Sto
 
 
 async def test_ready_work_is_claimed_after_a_step_back(store: Store, clock: StoreClock) -> None:
-    """What was accepted before the step is ready, though its time seems to lie ahead."""
+    """A message accepted before the step is ready, though its time seems to lie ahead."""
     expected = await accepted(store, *messages(2))
     clock.back(timedelta(days=1))
     before = await claimed_ids(store)
@@ -206,10 +199,10 @@ async def test_ready_work_is_claimed_after_a_step_back(store: Store, clock: Stor
     assert sorted([*before, *after]) == sorted([*expected, *new])
 
 
-async def test_a_tenant_that_left_the_ring_is_found_again_after_a_step_back(
+async def test_tenant_that_left_the_ring_is_found_again_after_a_step_back(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Its alarm was set by the old clock; the first claim after the step looks at everybody."""
+    """Its alarm was set by the old clock; the first claim after the step looks at all tenants."""
     await backend.tenants.define([a_tenant(cap=1)])
     first, second = await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -224,10 +217,10 @@ async def test_a_tenant_that_left_the_ring_is_found_again_after_a_step_back(
     assert second not in got
 
 
-async def test_a_kind_that_others_look_after_is_found_again_after_a_step_back(
+async def test_kind_of_other_workers_is_found_again_after_a_step_back(
     store: Store, clock: StoreClock
 ) -> None:
-    """Another kind's claim hears of its new message first, by the clock that stepped back."""
+    """Another kind's claim sees its new message first, by the clock that stepped back."""
     await accepted(store, a_task())
     await settled(store, await claimed_alone(store, kinds=[TASK]), sent())
     await claim(store, kinds=[TASK])
@@ -241,10 +234,10 @@ async def test_a_kind_that_others_look_after_is_found_again_after_a_step_back(
     assert sorted(got) == sorted(expected)
 
 
-async def test_work_that_another_kinds_claim_heard_of_is_ready_from_its_own_time_on(
+async def test_work_seen_by_another_kinds_claim_is_ready_from_its_own_time_on(
     store: Store, clock: StoreClock
 ) -> None:
-    """A small step back, to after it was accepted: when others heard of it does not matter."""
+    """A small step back, to after it was accepted: the time of the first look does not matter."""
     [message] = await accepted(store, a_task())
     clock.advance(SECOND)
     await claim(store, kinds=[EMAIL])
@@ -254,10 +247,10 @@ async def test_work_that_another_kinds_claim_heard_of_is_ready_from_its_own_time
     assert await claimed_ids(store, kinds=[TASK]) == [message]
 
 
-async def test_a_tenant_that_is_first_heard_of_after_a_step_back_is_served_at_once(
+async def test_tenant_first_seen_after_a_step_back_is_served_at_once(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """The claim that notices the step looks at everybody, new or old."""
+    """The claim that notices the step looks at all tenants, new or old."""
     store = backend.store
     await backend.tenants.define([a_tenant(BRASA)])
     await accepted(store, a_message())
@@ -270,7 +263,7 @@ async def test_a_tenant_that_is_first_heard_of_after_a_step_back_is_served_at_on
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_scheduled_message_keeps_its_time_through_a_step_back(
+async def test_scheduled_message_keeps_its_time_through_a_step_back(
     store: Store, clock: StoreClock
 ) -> None:
     """Due at nine is due at nine, however often it gets there."""
@@ -285,7 +278,7 @@ async def test_a_scheduled_message_keeps_its_time_through_a_step_back(
     assert await claimed_ids(store) == [message]
 
 
-async def test_a_claim_says_when_the_message_expires(store: Store, clock: StoreClock) -> None:
+async def test_claim_has_the_expiry_of_the_message(store: Store, clock: StoreClock) -> None:
     """The ttl counts from the due time, on the store's clock."""
     await accepted(store, a_message(due=clock.at(SECOND), ttl=10 * SECOND))
 
@@ -294,7 +287,7 @@ async def test_a_claim_says_when_the_message_expires(store: Store, clock: StoreC
     assert (await claimed_alone(store)).expires_in == 8 * SECOND
 
 
-async def test_reap_brings_back_what_ran_out_and_nothing_that_waits(
+async def test_reap_brings_back_expired_leases_and_no_waiting_job(
     store: Store, clock: StoreClock
 ) -> None:
     """A scheduled job is not reaped, though its time has come: it has no claim on it."""

@@ -44,7 +44,7 @@ _STATE_NAMES = {state.value for state in State}
 
 @dataclass
 class Life:
-    """One message on its way through a store, and the worker that it was taken from at the start."""
+    """One message on its way through a store, and the worker that lost it at the start."""
 
     backend: Backend
     clock: StoreClock
@@ -54,7 +54,7 @@ class Life:
 
     @property
     def store(self) -> Store:
-        """The store that it is on its way through."""
+        """The store of the message."""
         return self.backend.store
 
     async def claim(self) -> LeasedJob | None:
@@ -203,7 +203,7 @@ async def _life(backend: Backend, clock: StoreClock, new: NewMessage) -> Life:
 
 
 async def _walk(life: Life) -> list[State]:
-    """The states that the timeline tells of, with those that a kind without declaring passes silently."""
+    """The states of the timeline, with those that a kind without declaring passes silently."""
     events = await life.backend.reading.events(life.new.id)
     told = [State(event.type.value) for event in events if event.type.value in _STATE_NAMES]
     if life.new.declares:
@@ -226,7 +226,7 @@ async def _assert_lawful(life: Life, what: str = "") -> None:
 
 
 async def _end(life: Life) -> None:
-    """Nobody's business for the lives that follow in this store."""
+    """End it, so that it does not affect the next lives in this store."""
     await life.attempt(sent())
     row = await life.backend.reading.message(life.new.id)
     assert row is not None
@@ -238,12 +238,12 @@ CASES = [
     pytest.param(new, state, id=f"{name}-{state}")
     for name, new in KINDS.items()
     for state in WAYS_TO_REST
-    if new().declares or state is not State.SENT_ATTEMPT  # which only a declared attempt rests in
+    if new().declares or state is not State.SENT_ATTEMPT  # only a declared attempt rests in it
 ]
 
 
 @pytest.mark.parametrize(("new", "state"), CASES)
-async def test_no_operation_leaves_the_table(
+async def test_operation_never_leaves_the_table(
     backend: Backend, clock: StoreClock, new: Callable[[], NewMessage], state: State
 ) -> None:
     """From every state in which a message may rest, every operation moves it along the table or not at all."""
@@ -260,8 +260,8 @@ async def test_no_operation_leaves_the_table(
         await _end(life)
 
 
-async def test_every_way_to_rest_is_tried() -> None:
-    """The states that are passed through are never rested in; all others are tried above."""
+async def test_every_way_to_rest_is_tested() -> None:
+    """Transient states are never rested in; all others are tested above."""
     passed = {State.RECEIVED, State.VALIDATED, State.VALIDATION_FAILED}
 
     assert set(WAYS_TO_REST) == set(State) - passed
@@ -280,7 +280,7 @@ async def _expired_while_open(life: Life) -> None:
 
 
 async def _refused_in_time(life: Life, *events: Event) -> None:
-    """The worker finds it too old after the stages that these events tell of."""
+    """The worker finds it expired after the stages of these events."""
     await life.claim()
     await life.settle(dead(DeadReason.EXPIRED), events=events)
 
@@ -341,7 +341,7 @@ async def test_every_move_of_the_table_is_made(backend: Backend, clock: StoreClo
     assert promised - seen == silent
 
 
-async def test_a_refused_move_answers_as_things_stand(backend: Backend, clock: StoreClock) -> None:
+async def test_refused_move_gets_the_current_state(backend: Backend, clock: StoreClock) -> None:
     """A stale end of a finished message is acknowledged with the state it has."""
     life = await _life(backend, clock, a_message())
     await life.attempt(sent())
@@ -352,10 +352,10 @@ async def test_a_refused_move_answers_as_things_stand(backend: Backend, clock: S
 
 
 @pytest.mark.parametrize("verdict", [sent(), retry(LATER)], ids=["sent", "retry"])
-async def test_what_declares_cannot_end_an_attempt_that_it_never_declared(
+async def test_undeclared_attempt_of_a_declaring_kind_cannot_end(
     backend: Backend, clock: StoreClock, verdict: Verdict
 ) -> None:
-    """A move that is not in the table is a bug: it is refused aloud, and nothing is written."""
+    """A move outside of the table is a bug: it is an error, and nothing is written."""
     life = await _life(backend, clock, a_message())
     await life.claim()
     before = await everything_about(backend, life.new.id)

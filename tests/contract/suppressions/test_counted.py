@@ -16,7 +16,7 @@ A_DAY = timedelta(days=1)
 
 
 async def _bounces(backend: Backend, clock: StoreClock, *ago: timedelta) -> bool:
-    """Whether the address is suppressed after soft bounces so long ago, told in this order."""
+    """True if the address is suppressed after soft bounces of these ages, reported in this order."""
     for each in ago:
         new = NewSuppression(ANA, SuppressionReason.SOFT_BOUNCE, clock.at(-each))
         await backend.suppressions.put([new], tenant=ACME)
@@ -24,7 +24,7 @@ async def _bounces(backend: Backend, clock: StoreClock, *ago: timedelta) -> bool
 
 
 async def test_one_less_than_enough_is_merely_counted(backend: Backend, clock: StoreClock) -> None:
-    """It is on record, and suppresses nobody."""
+    """It is recorded, and suppresses nobody."""
     is_suppressed = await _bounces(
         backend, clock, *[A_DAY * each for each in range(SOFT_BOUNCES - 1)]
     )
@@ -38,7 +38,7 @@ async def test_one_less_than_enough_is_merely_counted(backend: Backend, clock: S
 async def test_enough_suppress_in_any_order(
     backend: Backend, clock: StoreClock, order: tuple[int, ...]
 ) -> None:
-    """Told again they count no more."""
+    """Repeated ones do not count again."""
     times = [A_DAY * 10 * each for each in order]
 
     is_suppressed = await _bounces(backend, clock, *times, *times)
@@ -49,13 +49,12 @@ async def test_enough_suppress_in_any_order(
     assert counted.expires_at == clock.at(SOFT_WINDOW)
 
 
-async def test_what_is_too_far_apart_is_not_enough(backend: Backend, clock: StoreClock) -> None:
-    """The window is as long as it is."""
+async def test_bounces_too_far_apart_are_not_enough(backend: Backend, clock: StoreClock) -> None:
     assert not await _bounces(backend, clock, SOFT_WINDOW + A_DAY, A_DAY, timedelta(0))
 
 
-async def test_it_ends_by_itself(backend: Backend, clock: StoreClock) -> None:
-    """After as long again as the window."""
+async def test_suppression_ends_by_itself(backend: Backend, clock: StoreClock) -> None:
+    """After another window."""
     is_suppressed = await _bounces(backend, clock, 2 * A_DAY, A_DAY, timedelta(0))
     clock.advance(SOFT_WINDOW)
 

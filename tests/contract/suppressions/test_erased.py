@@ -8,8 +8,8 @@ from support.steps import accepted_recipient
 ANA = "Ana@example.com"
 
 
-async def test_an_erased_person_stays_suppressed_by_a_hash(backend: Backend) -> None:
-    """Nobody can read the address, and nobody writes to it; it can still be removed."""
+async def test_erased_person_stays_suppressed_by_a_hash(backend: Backend) -> None:
+    """The address cannot be read, and is not sent to; it can still be removed."""
     for tenant in (ACME, BRASA):
         new = NewSuppression(ANA, SuppressionReason.COMPLAINT)
         await backend.suppressions.put([new], tenant=tenant)
@@ -25,8 +25,8 @@ async def test_an_erased_person_stays_suppressed_by_a_hash(backend: Backend) -> 
     assert await backend.suppressions.remove([ANA], tenant=ACME) == 1
 
 
-async def test_a_tenants_list_goes_with_it(backend: Backend) -> None:
-    """Who comes under its name later begins with an empty one; in pages, like the rest."""
+async def test_list_of_a_tenant_is_erased_with_it(backend: Backend) -> None:
+    """A later tenant of its name begins with an empty one; in pages, like the rest."""
     new = [NewSuppression(f"{each}@example.com", SuppressionReason.MANUAL) for each in range(5)]
     for tenant in (ACME, BRASA):
         await backend.suppressions.put(new, tenant=tenant)

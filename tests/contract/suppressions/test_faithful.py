@@ -18,10 +18,10 @@ async def _listed(backend: Backend, email: str | None = None) -> list[Suppressio
 
 
 @pytest.mark.parametrize("reason", FOR_GOOD)
-async def test_what_was_put_is_found_by_any_spelling(
+async def test_suppressed_address_is_found_by_any_spelling(
     backend: Backend, clock: StoreClock, reason: SuppressionReason
 ) -> None:
-    """Letters may be cased as one likes; years later, too."""
+    """In any case; years later, too."""
     await backend.suppressions.put([NewSuppression(ANA, reason)], tenant=ACME)
     clock.advance(timedelta(days=3650))
 
@@ -30,7 +30,7 @@ async def test_what_was_put_is_found_by_any_spelling(
     assert await backend.suppressions.find(asked, tenant=ACME) == [asked[0], ANA]
 
 
-async def test_it_is_its_own_tenants_alone(backend: Backend) -> None:
+async def test_suppression_belongs_to_its_tenant(backend: Backend) -> None:
     """Another tenant's list neither finds nor removes it."""
     await backend.suppressions.put([NewSuppression(ANA, SuppressionReason.MANUAL)], tenant=ACME)
 
@@ -40,8 +40,8 @@ async def test_it_is_its_own_tenants_alone(backend: Backend) -> None:
     assert await backend.suppressions.find([ANA], tenant=ACME) == [ANA]
 
 
-async def test_an_unknown_tenant_has_no_list(backend: Backend) -> None:
-    """Nothing is kept for nobody."""
+async def test_unknown_tenant_has_no_list(backend: Backend) -> None:
+    """Nothing is stored for it."""
     nobody = TenantId("nobody")
     put = await backend.suppressions.put(
         [NewSuppression(ANA, SuppressionReason.MANUAL)], tenant=nobody
@@ -51,8 +51,8 @@ async def test_an_unknown_tenant_has_no_list(backend: Backend) -> None:
     assert (await backend.suppressions.list(nobody)).rows == []
 
 
-async def test_it_is_read_as_it_was_put(backend: Backend, clock: StoreClock) -> None:
-    """Each reason apart, with the domain in lower case."""
+async def test_suppression_is_read_as_it_was_put(backend: Backend, clock: StoreClock) -> None:
+    """Each reason separately, with the domain in lower case."""
     at, until = clock.at(-timedelta(days=1)), clock.at(timedelta(days=7))
     new = [
         NewSuppression("Ana@EXAMPLE.com", SuppressionReason.COMPLAINT, at),
@@ -70,8 +70,8 @@ async def test_it_is_read_as_it_was_put(backend: Backend, clock: StoreClock) -> 
     assert await _listed(backend, "bia@example.com") == []
 
 
-async def test_a_manual_one_ends_when_it_was_to(backend: Backend, clock: StoreClock) -> None:
-    """Who says it last means it."""
+async def test_manual_suppression_ends_at_its_time(backend: Backend, clock: StoreClock) -> None:
+    """The last one counts."""
     until = clock.at(timedelta(days=7))
     manual = SuppressionReason.MANUAL
     await backend.suppressions.put([NewSuppression(ANA, manual)], tenant=ACME)
@@ -85,8 +85,8 @@ async def test_a_manual_one_ends_when_it_was_to(backend: Backend, clock: StoreCl
     assert await _listed(backend) == []
 
 
-async def test_what_is_removed_may_be_written_to(backend: Backend) -> None:
-    """Whatever the reasons were; others stay."""
+async def test_removed_address_can_be_sent_to(backend: Backend) -> None:
+    """With any reasons; others stay."""
     new = [NewSuppression(ANA, reason) for reason in FOR_GOOD]
     new.append(NewSuppression("bia@example.com", SuppressionReason.MANUAL))
     await backend.suppressions.put(new, tenant=ACME)
@@ -98,10 +98,8 @@ async def test_what_is_removed_may_be_written_to(backend: Backend) -> None:
     assert found == ["bia@example.com"]
 
 
-async def test_a_second_bounce_says_no_more_than_the_first(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """It counts from the first one on, in whatever order they are told."""
+async def test_second_bounce_adds_nothing_to_the_first(backend: Backend, clock: StoreClock) -> None:
+    """It counts from the first one on, in any order."""
     first, second = clock.at(-timedelta(days=2)), clock.at(-timedelta(days=1))
     for at in (second, first, second):
         new = NewSuppression(ANA, SuppressionReason.HARD_BOUNCE, at)
@@ -112,8 +110,8 @@ async def test_a_second_bounce_says_no_more_than_the_first(
     ]
 
 
-async def test_what_is_over_is_pruned(backend: Backend, clock: StoreClock) -> None:
-    """And what is not stays."""
+async def test_ended_suppression_is_pruned(backend: Backend, clock: StoreClock) -> None:
+    """Others stay."""
     manual = SuppressionReason.MANUAL
     short = NewSuppression("bia@example.com", manual, None, clock.at(timedelta(days=1)))
     await backend.suppressions.put([short, NewSuppression(ANA, manual)], tenant=ACME)

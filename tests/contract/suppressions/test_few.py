@@ -1,4 +1,4 @@
-"""Suppressions, few: what is put with a most leaves a tenant with no more records than that."""
+"""Suppressions, few: a put with a limit leaves a tenant with no more records than that."""
 
 import asyncio
 from collections import Counter
@@ -30,8 +30,8 @@ async def test_all_are_put_or_none(backend: Backend) -> None:
     assert await backend.suppressions.find(["person10@example.com"], tenant=ACME) == []
 
 
-async def test_a_full_list_takes_what_it_has(backend: Backend) -> None:
-    """To put the same again adds nothing; to remove some makes room."""
+async def test_full_list_accepts_known_addresses(backend: Backend) -> None:
+    """Putting the same again adds nothing; removing some makes room."""
     await backend.suppressions.put(_manual(*_people(0, 5)), tenant=ACME, most=5)
 
     again = await backend.suppressions.put(_manual("person0@example.com"), tenant=ACME, most=5)
@@ -42,8 +42,8 @@ async def test_a_full_list_takes_what_it_has(backend: Backend) -> None:
     assert (again, more, after) == (1, StorageLimit("suppressions", 5), 1)
 
 
-async def test_without_a_most_nothing_is_refused(backend: Backend) -> None:
-    """What providers tell of an address is always recorded."""
+async def test_put_without_a_limit_is_never_refused(backend: Backend) -> None:
+    """Reports of providers are always recorded."""
     await backend.suppressions.put(_manual(*_people(0, 5)), tenant=ACME, most=5)
     bounced = NewSuppression("bounced@example.com", SuppressionReason.HARD_BOUNCE)
 
@@ -54,7 +54,7 @@ async def test_without_a_most_nothing_is_refused(backend: Backend) -> None:
 
 
 async def test_two_openers_keep_no_more_than_one(place: Place) -> None:
-    """Nobody slips in between the count and the records."""
+    """Nothing slips in between the count and the records."""
     async with place.opened() as first, place.opened() as second:
         answers = await asyncio.gather(
             *(

@@ -1,4 +1,4 @@
-"""Suppressions, heeded: a claim says which addresses of an e-mail are suppressed."""
+"""Suppressions, heeded: a claim has the suppressed addresses of an e-mail."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,15 +23,14 @@ async def _suppress(backend: Backend, *addresses: str) -> None:
     await backend.suppressions.put(new, tenant=ACME)
 
 
-async def test_without_suppressions_nothing_is_said(backend: Backend) -> None:
-    """As it was before there were any."""
+async def test_claim_without_suppressions_has_none(backend: Backend) -> None:
     await accepted(backend.store, _to("ana@example.com"))
 
     assert (await claimed_alone(backend.store)).suppressed == frozenset()
 
 
-async def test_a_suppressed_recipient_is_not_written_to(backend: Backend) -> None:
-    """It is a fault of the recipient, for good."""
+async def test_suppressed_recipient_is_not_sent_to(backend: Backend) -> None:
+    """It is a permanent fault of the recipient."""
     await _suppress(backend, "ANA@example.com")
     await accepted(backend.store, _to("ana@example.com"))
 
@@ -42,7 +41,7 @@ async def test_a_suppressed_recipient_is_not_written_to(backend: Backend) -> Non
     assert (judged.failure.retryable, judged.failure.scope) == (False, "recipient")
 
 
-async def test_a_suppressed_copy_is_left_out(backend: Backend) -> None:
+async def test_suppressed_copy_is_left_out(backend: Backend) -> None:
     """The mail goes to the others."""
     await _suppress(backend, "bia@example.com", "caio@example.com")
     copies = {"cc": ["bia@example.com", "dora@example.com"], "bcc": ["caio@example.com"]}
@@ -70,8 +69,8 @@ async def test_each_tenant_has_its_own_list(backend: Backend) -> None:
     assert told == {(ACME, ("ana@example.com",)), (BRASA, ()), (ACME, ())}
 
 
-async def test_contents_that_are_no_e_mails_are_nobodys(backend: Backend) -> None:
-    """A task may say anything, and what cannot be read is judged elsewhere."""
+async def test_content_that_is_not_an_email_has_no_recipients(backend: Backend) -> None:
+    """A task may have any content, and unreadable content is checked elsewhere."""
     await _suppress(backend, "ana@example.com")
     odd = ['["ana@example.com"]', "no JSON", '{"to":7,"cc":"ana@example.com"}']
     await accepted(backend.store, *[a_message(content=each) for each in odd])

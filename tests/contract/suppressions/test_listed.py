@@ -1,4 +1,4 @@
-"""Suppressions, listed: pages follow each other without a gap or a twin."""
+"""Suppressions, listed: pages follow each other without gaps or duplicates."""
 
 from datetime import timedelta
 
@@ -42,7 +42,6 @@ async def test_pages_hold_each_one_once_newest_first(
     assert [str(each)[0] for each in found] == ["2", "1", "1", "0", "0", "0"]
 
 
-async def test_a_cursor_of_somebody_else_is_refused(backend: Backend) -> None:
-    """It says nothing about this list."""
+async def test_cursor_of_another_list_is_refused(backend: Backend) -> None:
     with pytest.raises(BadCursor):
         await backend.suppressions.list(ACME, cursor=Cursor("nonsense"))

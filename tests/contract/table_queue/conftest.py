@@ -29,7 +29,7 @@ SET_UPS = (
 
 @pytest.fixture
 def clock() -> StoreClock:
-    """A minute ahead of the database's own, which applications go by: what they put in is due."""
+    """A minute ahead of the database's own, which applications use: their rows are due."""
     return StoreClock(int(time.time() * 1000) + 60_000)
 
 
@@ -37,7 +37,7 @@ def clock() -> StoreClock:
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock
 ) -> AsyncIterator[Place]:
-    """Where a store is kept that knows the tenants ACME and BRASA."""
+    """The location of a store that knows the tenants ACME and BRASA."""
     kept = Place(request.param, tmp_path, clock)
     try:
         async with kept.opened() as opened:
@@ -56,7 +56,7 @@ async def backend(place: Place) -> AsyncIterator[Backend]:
 
 @pytest.fixture
 def acme(place: Place) -> Iterator[Application]:
-    """ACME's application, whose statements commit by themselves."""
+    """ACME's application, with autocommit."""
     with _of(place, ACME) as made:
         yield made
 

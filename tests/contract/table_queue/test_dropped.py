@@ -7,7 +7,7 @@ from support.requests import applied, requests_of, row_of
 from support.table_queue import Application
 
 
-async def test_a_change_of_an_ended_message_is_dropped(backend: Backend, acme: Application) -> None:
+async def test_change_of_an_ended_message_is_dropped(backend: Backend, acme: Application) -> None:
     """It was cancelled meanwhile: the failure changes nothing, and does not stay requested."""
     identity = acme.enqueue()
     acme.value("SELECT mark_email_failed(%s, 'no')", identity)

@@ -6,7 +6,7 @@ from support.requests import applied, row_of
 from support.table_queue import Application
 
 
-async def test_a_late_change_of_another_tenant_is_in_the_first_round(
+async def test_late_change_of_another_tenant_is_in_the_first_round(
     backend: Backend, acme: Application, brasa: Application
 ) -> None:
     """It came after thirty of the first tenant."""

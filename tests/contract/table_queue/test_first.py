@@ -7,7 +7,7 @@ from support.steps import claimed_alone, declare
 from support.table_queue import Application
 
 
-async def test_a_claimed_message_is_not_attempted_before_its_change(
+async def test_claimed_message_is_not_attempted_before_its_change(
     place: Place, acme: Application
 ) -> None:
     """It was claimed before the request, and is cancelled all the same."""

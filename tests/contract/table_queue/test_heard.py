@@ -12,14 +12,14 @@ from support.working import TOO_LONG
 LONG = timedelta(seconds=20)  # a wait that ends by itself fails the test
 
 
-async def test_a_request_ends_the_wait(place: Place, backend: Backend, acme: Application) -> None:
+async def test_request_ends_the_wait(place: Place, backend: Backend, acme: Application) -> None:
     """In each process that waits, and only once it is committed."""
     identity = acme.enqueue()
     async with place.opened() as other, asyncio.timeout(TOO_LONG):
         both = [requests_of(backend), requests_of(other)]
         for each in both:
             while await each.wait(timedelta(milliseconds=50), since=each.rings()):
-                pass  # what was heard of while it began to listen
+                pass  # notifications from while it began to listen
         waits = [asyncio.ensure_future(each.wait(LONG, since=each.rings())) for each in both]
         await asyncio.sleep(0.01)
         assert not any(each.done() for each in waits)
@@ -29,8 +29,8 @@ async def test_a_request_ends_the_wait(place: Place, backend: Backend, acme: App
         assert await asyncio.gather(*waits) == [True, True]
 
 
-async def test_a_wait_without_a_request_ends_by_itself(backend: Backend) -> None:
-    """Nothing was heard of."""
+async def test_wait_without_a_request_ends_by_itself(backend: Backend) -> None:
+    """There was no notification."""
     requests = requests_of(backend)
 
     assert not await requests.wait(timedelta(milliseconds=1), since=requests.rings())

@@ -1,4 +1,4 @@
-"""Table queue, once: each requested change is applied once, by the rules, whoever applies it."""
+"""Table queue, once: each requested change is applied once, by the rules, in any process."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from support.set_ups import Place
 from support.table_queue import Application
 
 
-async def test_processes_that_apply_at_once_apply_it_once(place: Place, acme: Application) -> None:
+async def test_concurrent_processes_apply_a_change_once(place: Place, acme: Application) -> None:
     """Of several that find the same change, one stores it."""
     identity = acme.enqueue()
     acme.update(identity, "status = 'cancelled'")
@@ -23,8 +23,8 @@ async def test_processes_that_apply_at_once_apply_it_once(place: Place, acme: Ap
         assert not await requests_of(other).has_requests()
 
 
-async def test_a_change_follows_the_rules(backend: Backend, acme: Application) -> None:
-    """A failure that an application saw is charged, and is tried again after the wait of the policy."""
+async def test_change_follows_the_rules(backend: Backend, acme: Application) -> None:
+    """A failure reported by an application is charged, and is retried after the delay of the policy."""
     identity = acme.enqueue()
     acme.value("SELECT mark_email_failed(%s, 'no')", identity)
     assert await requests_of(backend).has_requests()

@@ -8,7 +8,7 @@ from support.requests import apply_everything, row_of
 from support.table_queue import Application
 
 
-async def test_the_last_change_is_the_one_that_stays(backend: Backend, acme: Application) -> None:
+async def test_last_change_wins(backend: Backend, acme: Application) -> None:
     """Of two times the second, and a cancel after both."""
     later, cancelled = acme.enqueue(), acme.enqueue()
     for identity in (later, cancelled):
@@ -22,7 +22,7 @@ async def test_the_last_change_is_the_one_that_stays(backend: Backend, acme: App
     assert (await row_of(backend, cancelled)).state is State.CANCELLED
 
 
-async def test_a_limit_holds_for_the_failure_behind_it(backend: Backend, acme: Application) -> None:
+async def test_limit_applies_to_the_failure_behind_it(backend: Backend, acme: Application) -> None:
     """Without retries left, the failure is final."""
     identity = acme.enqueue()
     acme.update(identity, "max_retries = 0")

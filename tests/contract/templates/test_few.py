@@ -22,21 +22,21 @@ LIMITS = TemplateLimits(types=MOST)
 
 
 async def _filled(backend: Backend, *, leaving: int = 0) -> None:
-    """As many templates as there may be, or some fewer."""
+    """As many templates as allowed, or some fewer."""
     await asyncio.gather(
         *(defined(backend, f"type-{number:04}") for number in range(MOST - leaving))
     )
 
 
 async def _asked(backend: Backend, *types: str) -> list[type]:
-    """Ask for templates at once; what the answers are."""
+    """Define templates at once; the answers."""
     new = [NewTemplate(ACME, each, "Oi", text="Oi") for each in types]
     answers = await asyncio.gather(*(backend.templates.define(each, limits=LIMITS) for each in new))
     return [type(answer) for answer in answers]
 
 
-async def test_one_template_too_many_is_refused(backend: Backend) -> None:
-    """Those that are there can be changed all the same, and others have templates of their own."""
+async def test_template_over_the_limit_is_refused(backend: Backend) -> None:
+    """Existing ones can be changed all the same, and others have templates of their own."""
     await _filled(backend)
 
     answers = await _asked(backend, "one-more")
@@ -48,8 +48,8 @@ async def test_one_template_too_many_is_refused(backend: Backend) -> None:
     assert (await defined(backend, "one-more", tenant=BRASA)).version == 1
 
 
-async def test_what_was_deleted_first_makes_room(backend: Backend, clock: StoreClock) -> None:
-    """It is forgotten with all its versions; what was deleted later is kept until its turn."""
+async def test_first_deleted_makes_room(backend: Backend, clock: StoreClock) -> None:
+    """It is deleted with all its versions; later ones are kept until their turn."""
     await _filled(backend)
     await defined(backend, "type-0020")
     for type in ("type-0020", "type-0010"):
@@ -65,8 +65,8 @@ async def test_what_was_deleted_first_makes_room(backend: Backend, clock: StoreC
     assert await _asked(backend, "type-0020") == [StorageLimit]
 
 
-async def test_the_newest_versions_are_kept(backend: Backend) -> None:
-    """Older ones are forgotten, and their numbers are not used again; other types keep theirs."""
+async def test_newest_versions_are_kept(backend: Backend) -> None:
+    """Older ones are deleted, and their numbers are not used again; other types keep theirs."""
     other = await defined(backend, "other")
     for _ in range(MOST_TEMPLATE_VERSIONS + 2):
         newest = await defined(backend)
@@ -82,7 +82,7 @@ async def test_the_newest_versions_are_kept(backend: Backend) -> None:
 
 
 async def test_two_openers_keep_no_more_than_one(place: Place) -> None:
-    """Processes that share a store share the numbers: nobody slips in between the count and the template."""
+    """Processes that share a store share the limits: nothing slips in between the count and the template."""
     async with place.opened() as first, place.opened() as second:
         await _filled(first, leaving=2)
 
@@ -94,7 +94,7 @@ async def test_two_openers_keep_no_more_than_one(place: Place) -> None:
 
 
 async def test_two_openers_number_one_after_the_other(place: Place) -> None:
-    """However many write one type at once, each version has its own number and the newest are kept."""
+    """With concurrent writes of one type each version has its own number and the newest are kept."""
     async with place.opened() as first, place.opened() as second:
         written = await asyncio.gather(
             *(defined(each) for each in (first, second) for _ in range(MOST_TEMPLATE_VERSIONS))
@@ -109,7 +109,7 @@ async def test_two_openers_number_one_after_the_other(place: Place) -> None:
 
 
 def _of(type: str, size: int) -> NewTemplate:
-    """A template of so many bytes; two to a character, which must not make it half as large."""
+    """A template of this many bytes; two to a character, which must not make it half as large."""
     return NewTemplate(ACME, type, "ç", html="ç" * (size // 4), text="ç" * (size // 4 - 1))
 
 
@@ -117,8 +117,8 @@ async def _in_use(backend: Backend) -> list[str]:
     return [each.type for each in await backend.templates.list(ACME)]
 
 
-async def test_what_is_in_use_has_no_more_bytes_than_allowed(backend: Backend) -> None:
-    """Templates of others do not count; one that was refused leaves nothing."""
+async def test_types_in_use_keep_the_byte_limit(backend: Backend) -> None:
+    """Templates of others do not count; a refused one leaves nothing."""
     limits = TemplateLimits(bytes=1000)
     first = await backend.templates.define(_of("first", 600), limits=limits)
     others = NewTemplate(BRASA, "first", "x", text="x" * 900)
@@ -133,7 +133,7 @@ async def test_what_is_in_use_has_no_more_bytes_than_allowed(backend: Backend) -
 
 
 async def test_older_versions_and_deleted_types_make_room_for_bytes(backend: Backend) -> None:
-    """The newest version of each type in use stays, whatever goes; numbers go on."""
+    """The newest version of each type in use always stays; numbers go on."""
     limits = TemplateLimits(bytes=1000)
     for each in (_of("gone", 200), _of("old", 200), _of("old", 200), _of("kept", 200)):
         assert isinstance(await backend.templates.define(each, limits=limits), Template)
@@ -152,7 +152,7 @@ async def test_older_versions_and_deleted_types_make_room_for_bytes(backend: Bac
 
 
 async def test_two_openers_keep_no_more_bytes_than_one(place: Place) -> None:
-    """Nobody slips in between the sum and the template."""
+    """Nothing slips in between the sum and the template."""
     limits = TemplateLimits(bytes=1000)
     async with place.opened() as first, place.opened() as second:
         answers = await asyncio.gather(

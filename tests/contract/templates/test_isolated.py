@@ -6,7 +6,7 @@ from support.templates import defined, summary_of
 
 
 async def test_two_tenants_may_use_one_name(backend: Backend) -> None:
-    """Each finds its own, and each counts for itself."""
+    """Each finds its own, and each is counted separately."""
     await defined(backend, subject="Oi")
     ours = await defined(backend, subject="Oi!")
     theirs = await defined(backend, tenant=BRASA, subject="Olá")
@@ -19,8 +19,8 @@ async def test_two_tenants_may_use_one_name(backend: Backend) -> None:
     assert await backend.templates.versions(BRASA, "welcome") == [summary_of(theirs)]
 
 
-async def test_a_delete_touches_nobody_else(backend: Backend) -> None:
-    """What one tenant takes out of use stays in use for another."""
+async def test_delete_affects_no_other_tenant(backend: Backend) -> None:
+    """A type deleted by one tenant stays in use for another."""
     await defined(backend, subject="Oi")
     theirs = await defined(backend, tenant=BRASA, subject="Olá")
 

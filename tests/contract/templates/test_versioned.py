@@ -1,4 +1,4 @@
-"""Templates, versioned: what a version says never changes; the newest one is found unless another is named."""
+"""Templates, versioned: the content of a version never changes; the newest one is found unless another is named."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from support.templates import defined, summary_of
 NOBODY = TenantId("nobody")
 
 
-async def test_a_template_is_kept_as_it_was_written(backend: Backend, clock: StoreClock) -> None:
+async def test_template_is_kept_as_it_was_written(backend: Backend, clock: StoreClock) -> None:
     """Every field, numbered and dated."""
     new = NewTemplate(ACME, "welcome", "Olá {{ nome }}", "<p>Olá</p>", "Olá", "transactional")
 
@@ -25,7 +25,7 @@ async def test_a_template_is_kept_as_it_was_written(backend: Backend, clock: Sto
 
 
 async def test_each_change_is_a_new_version(backend: Backend, clock: StoreClock) -> None:
-    """The newest is found, the older ones by their number, each as it was."""
+    """The newest is found, the older ones by their number, each unchanged."""
     first = await defined(backend)
     clock.advance(timedelta(seconds=1))
     second = await defined(backend, subject="Bom dia", html=None, text="Bom dia")
@@ -38,7 +38,7 @@ async def test_each_change_is_a_new_version(backend: Backend, clock: StoreClock)
     assert await backend.templates.versions(ACME, "welcome") == listed
 
 
-async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
+async def test_missing_template_is_not_found(backend: Backend) -> None:
     """An unknown type has no version, a known one only its own."""
     await defined(backend)
     templates = backend.templates
@@ -51,8 +51,8 @@ async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
     assert await templates.versions(ACME, "other") == []
 
 
-async def test_the_newest_of_each_type_is_listed(backend: Backend) -> None:
-    """By type, deleted ones left out, without what they say."""
+async def test_newest_of_each_type_is_listed(backend: Backend) -> None:
+    """By type, without deleted ones, and without content."""
     await defined(backend, "welcome")
     newest = await defined(backend, "welcome")
     await defined(backend, "gone")
@@ -63,8 +63,8 @@ async def test_the_newest_of_each_type_is_listed(backend: Backend) -> None:
     assert await backend.templates.list(ACME) == listed
 
 
-async def test_a_deleted_type_is_out_of_use(backend: Backend, clock: StoreClock) -> None:
-    """It is found no more, but what was made of it can still be looked up by its number; the newest says since when."""
+async def test_deleted_type_cannot_be_used(backend: Backend, clock: StoreClock) -> None:
+    """It is not found, but its versions can still be read by number; the newest has the time of the deletion."""
     first, second = await defined(backend), await defined(backend)
     clock.advance(timedelta(seconds=1))
 
@@ -78,7 +78,7 @@ async def test_a_deleted_type_is_out_of_use(backend: Backend, clock: StoreClock)
     assert await backend.templates.versions(ACME, "welcome") == listed
 
 
-async def test_only_what_is_in_use_can_be_deleted(backend: Backend) -> None:
+async def test_only_a_type_in_use_can_be_deleted(backend: Backend) -> None:
     """A second delete, and one of an unknown type, change nothing and say so."""
     await defined(backend)
 
@@ -89,7 +89,7 @@ async def test_only_what_is_in_use_can_be_deleted(backend: Backend) -> None:
     assert answers == [True, False, False]
 
 
-async def test_a_deleted_type_goes_on_counting(backend: Backend) -> None:
+async def test_deleted_type_goes_on_counting(backend: Backend) -> None:
     """Two contents never share a version."""
     await defined(backend)
     await backend.templates.delete(ACME, "welcome")
@@ -101,8 +101,8 @@ async def test_a_deleted_type_goes_on_counting(backend: Backend) -> None:
     assert await backend.templates.delete(ACME, "welcome")
 
 
-async def test_an_unknown_tenant_has_no_templates(backend: Backend) -> None:
-    """Nothing is written for somebody who is not there."""
+async def test_unknown_tenant_has_no_templates(backend: Backend) -> None:
+    """Nothing is written for it."""
     answer = await backend.templates.define(NewTemplate(NOBODY, "welcome", "Oi", "<p>Oi</p>"))
 
     assert answer == TenantUnknown(NOBODY)

@@ -14,8 +14,8 @@ ANY = ApiLimits(None, None, None)
 MINUTE = timedelta(minutes=1)
 
 
-async def test_what_was_refused_leaves_less_for_what_is_accepted(backend: Backend) -> None:
-    """Three refused of five: two more are accepted; another tenant is not touched."""
+async def test_refused_messages_leave_less_for_accepted_ones(backend: Backend) -> None:
+    """Three refused of five: two more are accepted; another tenant is not affected."""
     charged = await backend.tenants.charge(ACME, 3, limits=FIVE)
 
     answers = await backend.store.accept(messages(3, limits=FIVE))
@@ -26,7 +26,7 @@ async def test_what_was_refused_leaves_less_for_what_is_accepted(backend: Backen
     assert all(isinstance(each, Accepted) for each in theirs)
 
 
-async def test_no_more_is_counted_than_fits(backend: Backend, clock: StoreClock) -> None:
+async def test_count_never_exceeds_the_limit(backend: Backend, clock: StoreClock) -> None:
     """The rest is over the limit, as an accepted message would be; the next window is empty again."""
     await backend.store.accept(messages(2, limits=FIVE))
 
@@ -42,8 +42,8 @@ async def test_no_more_is_counted_than_fits(backend: Backend, clock: StoreClock)
     assert after == Charged(1)
 
 
-async def test_nothing_else_of_it_is_kept(backend: Backend) -> None:
-    """No message, no job, no tenant that was not there."""
+async def test_nothing_else_of_a_refused_message_is_kept(backend: Backend) -> None:
+    """No message, no job, no new tenant."""
     unknown = TenantId("nobody")
 
     await backend.tenants.charge(ACME, 5, limits=FIVE)
@@ -56,7 +56,7 @@ async def test_nothing_else_of_it_is_kept(backend: Backend) -> None:
     assert [each for each in await backend.tenants.standings(EMAIL) if each.waiting] == []
 
 
-async def test_the_limit_holds_over_all_processes(place: Place) -> None:
+async def test_limit_holds_over_all_processes(place: Place) -> None:
     """Accepted and refused, from two openers at once: never more than the limit together."""
     async with place.opened() as first, place.opened() as second:
         charges = [each.tenants.charge(ACME, 2, limits=FIVE) for each in (first, second, first)]

@@ -10,8 +10,8 @@ from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_tenant, tenants_named
 
 
-async def test_a_domain_of_another_is_refused(backend: Backend) -> None:
-    """However it is written; what else was asked is left undone, too."""
+async def test_domain_of_another_tenant_is_refused(backend: Backend) -> None:
+    """In any spelling; the rest of the call is not applied, too."""
     await backend.tenants.define([a_tenant(from_domains=("açaí.example",))])
     wanted = a_tenant(BRASA, name="Brasa", from_domains=("brasa.example", "XN--AA-4IAZ.Example"))
 
@@ -22,8 +22,8 @@ async def test_a_domain_of_another_is_refused(backend: Backend) -> None:
     assert await backend.tenants.claimants(["açaí.example", "brasa.example"]) == [ACME, None]
 
 
-async def test_whoever_has_a_domain_keeps_it_through_changes(backend: Backend) -> None:
-    """A change of something else, of its tier's weight, or of its list takes nothing from it."""
+async def test_tenant_keeps_its_domain_through_changes(backend: Backend) -> None:
+    """A change of another field, of its tier's weight, or of its list takes nothing from it."""
     await backend.tenants.weigh_tier("gold", 2.0)
     own = ("acme.example", "mail.acme.example")
     await backend.tenants.define([a_tenant(tier="gold", from_domains=own)])
@@ -35,8 +35,8 @@ async def test_whoever_has_a_domain_keeps_it_through_changes(backend: Backend) -
     assert await backend.tenants.claimants(own) == [ACME, None]
 
 
-async def test_a_domain_that_is_given_up_is_free(backend: Backend) -> None:
-    """Given up before, in the same call, or by being erased."""
+async def test_released_domain_is_free(backend: Backend) -> None:
+    """Released before, in the same call, or by an erasure."""
     domain = "acme.example"
     await backend.tenants.define([a_tenant(from_domains=(domain,))])
     await backend.tenants.define([a_tenant()])
@@ -51,7 +51,7 @@ async def test_a_domain_that_is_given_up_is_free(backend: Backend) -> None:
     assert owners == [None, ACME, None]
 
 
-async def test_two_of_one_call_cannot_have_one_domain(backend: Backend) -> None:
+async def test_two_tenants_of_one_call_cannot_have_one_domain(backend: Backend) -> None:
     """Neither of them has it then."""
     both = [a_tenant(each, from_domains=("acme.example",)) for each in (ACME, BRASA)]
 
@@ -61,8 +61,8 @@ async def test_two_of_one_call_cannot_have_one_domain(backend: Backend) -> None:
     assert await backend.tenants.claimants(["acme.example"]) == [None]
 
 
-async def test_of_many_who_ask_at_once_one_has_it(backend: Backend) -> None:
-    """The others are refused, whoever came first."""
+async def test_concurrent_claims_of_a_domain_have_one_winner(backend: Backend) -> None:
+    """The others are refused."""
     rivals = [Tenant(TenantId(f"rival-{n}"), from_domains=("acme.example",)) for n in range(8)]
 
     answers = await asyncio.gather(

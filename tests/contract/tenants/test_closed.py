@@ -18,8 +18,8 @@ from support.steps import (
 )
 
 
-async def test_a_disabled_tenant_accepts_nothing(backend: Backend) -> None:
-    """Nothing of it is written, and others of the batch are not held up; enabled, it accepts again."""
+async def test_disabled_tenant_accepts_nothing(backend: Backend) -> None:
+    """Nothing of it is written, and others of the batch are accepted; enabled, it accepts again."""
     new = a_message()
     await backend.tenants.define([a_tenant(disabled=True)])
 
@@ -31,7 +31,7 @@ async def test_a_disabled_tenant_accepts_nothing(backend: Backend) -> None:
     await accepted(backend.store, new)
 
 
-async def test_what_waits_is_held_and_comes_back(backend: Backend) -> None:
+async def test_waiting_messages_are_held_and_come_back(backend: Backend) -> None:
     """Between two claims: nothing while disabled, everything after, in its order; others go on."""
     waiting = await accepted(backend.store, *messages(6))
     await accepted(backend.store, *messages(2, BRASA))
@@ -44,8 +44,8 @@ async def test_what_waits_is_held_and_comes_back(backend: Backend) -> None:
     assert await claimed_ids(backend.store) == waiting
 
 
-async def test_what_comes_due_meanwhile_is_held_too(backend: Backend, clock: StoreClock) -> None:
-    """Retries, leases that ran out and what was meant for later wait, and wake nobody."""
+async def test_newly_due_messages_are_held_too(backend: Backend, clock: StoreClock) -> None:
+    """Retries, expired leases and scheduled messages wait, and wake nobody."""
     later = clock.at(timedelta(minutes=1))
     await accepted(backend.store, *messages(2), a_message(due=later))
     first, _ = await claimed(backend.store)
@@ -60,8 +60,8 @@ async def test_what_comes_due_meanwhile_is_held_too(backend: Backend, clock: Sto
     assert len(await claimed(backend.store)) == 3
 
 
-async def test_what_is_in_flight_ends_as_it_would(backend: Backend) -> None:
-    """An attempt that was begun is neither lost nor made twice."""
+async def test_messages_in_flight_end_as_usual(backend: Backend) -> None:
+    """A begun attempt is neither lost nor made twice."""
     await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
     await backend.tenants.define([a_tenant(disabled=True)])
@@ -69,8 +69,8 @@ async def test_what_is_in_flight_ends_as_it_would(backend: Backend) -> None:
     assert await settled(backend.store, job, sent()) == Settled(State.SENT)
 
 
-async def test_a_paused_tenant_that_is_enabled_stays_paused(backend: Backend) -> None:
-    """Either holds by itself: what waits comes back when neither does."""
+async def test_paused_tenant_that_is_enabled_stays_paused(backend: Backend) -> None:
+    """Either holds by itself: messages come back when neither does."""
     await accepted(backend.store, a_message())
     got = []
     for disabled, paused in ((True, True), (False, True), (True, False), (False, False)):
@@ -80,8 +80,8 @@ async def test_a_paused_tenant_that_is_enabled_stays_paused(backend: Backend) ->
     assert got == [0, 0, 0, 1]
 
 
-async def test_a_change_of_its_tier_does_not_open_it(backend: Backend) -> None:
-    """A tenant is looked at again when its weight changes, and is still held."""
+async def test_change_of_its_tier_does_not_enable_it(backend: Backend) -> None:
+    """A tenant is reconsidered when its weight changes, and is still held."""
     await backend.tenants.weigh_tier("gold", 1.0)
     await backend.tenants.define([a_tenant(tier="gold")])
     await accepted(backend.store, a_message())
@@ -94,7 +94,7 @@ async def test_a_change_of_its_tier_does_not_open_it(backend: Backend) -> None:
 
 
 async def test_ensuring_a_tenant_does_not_enable_it(backend: Backend) -> None:
-    """Whoever sends for it finds it closed, however often."""
+    """A sender finds it disabled, at any number of tries."""
     await backend.tenants.define([a_tenant(disabled=True)])
 
     await backend.tenants.ensure([ACME])

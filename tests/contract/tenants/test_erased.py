@@ -45,7 +45,7 @@ async def _erased(backend: Backend, *, limit: int = 1000) -> list[Erased]:
 
 
 async def _with_everything(backend: Backend, tenant: TenantId) -> list[MessageId]:
-    """A tenant with messages that were sent, failed, are to be tried again and wait; a key, a template, a mail."""
+    """A tenant with sent, failed, retried and waiting messages; a key, a template, a mail."""
     store = backend.store
     ids = []
     for verdict in (sent(), dead(), retry(timedelta(hours=1))):
@@ -59,8 +59,8 @@ async def _with_everything(backend: Backend, tenant: TenantId) -> list[MessageId
     return ids
 
 
-async def test_nothing_of_it_is_left(backend: Backend) -> None:
-    """As if it had never been there."""
+async def test_nothing_of_an_erased_tenant_is_left(backend: Backend) -> None:
+    """As if it had never existed."""
     ids = await _with_everything(backend, ACME)
 
     assert await _erased(backend) == [Erased(5, recipients=1)]
@@ -80,8 +80,8 @@ async def test_nothing_of_it_is_left(backend: Backend) -> None:
     assert await claimed_ids(backend.store) == []
 
 
-async def test_no_other_tenant_is_touched(backend: Backend) -> None:
-    """Whatever they share in kind and name."""
+async def test_other_tenants_are_not_changed(backend: Backend) -> None:
+    """Also where they share kinds and names."""
     ids = await _with_everything(backend, BRASA)
     await backend.tenants.define([a_tenant(BRASA, paused=True)])  # ACME's alone are claimed
     await _with_everything(backend, ACME)
@@ -99,16 +99,16 @@ async def test_no_other_tenant_is_touched(backend: Backend) -> None:
     assert len(await claimed_ids(backend.store)) == 2
 
 
-async def test_an_unknown_tenant_cannot_be_erased(backend: Backend) -> None:
-    """Nor one that is gone already."""
+async def test_unknown_tenant_cannot_be_erased(backend: Backend) -> None:
+    """Nor an erased one."""
     await _erased(backend)
 
     assert await backend.tenants.erase(ACME) is None
     assert await backend.tenants.erase(TenantId("nobody")) is None
 
 
-async def test_it_goes_page_by_page_and_lets_nothing_in(backend: Backend) -> None:
-    """The first page disables it; an erasure that was interrupted goes on where it was."""
+async def test_erasure_goes_page_by_page_and_accepts_nothing(backend: Backend) -> None:
+    """The first page disables it; an interrupted erasure goes on where it was."""
     await accepted(backend.store, *messages(5))
 
     first = await backend.tenants.erase(ACME, limit=2)
@@ -125,8 +125,8 @@ async def test_it_goes_page_by_page_and_lets_nothing_in(backend: Backend) -> Non
     assert [page.messages for page in rest] == [2, 1]
 
 
-async def test_recipients_go_page_by_page_too(backend: Backend) -> None:
-    """After the messages, as many as there is room for in the page."""
+async def test_recipients_are_erased_page_by_page_too(backend: Backend) -> None:
+    """After the messages, as many as fit into the page."""
     for name in ("ana", "bia", "caio"):
         await accepted_recipient(backend, NewRecipient(f"{name}@example.com", external_id=name))
 
@@ -137,7 +137,7 @@ async def test_recipients_go_page_by_page_too(backend: Backend) -> None:
     assert all(page.messages + page.recipients <= 2 for page in pages)
 
 
-async def test_what_is_in_flight_is_left_until_it_has_ended(backend: Backend) -> None:
+async def test_message_in_flight_is_erased_when_it_has_ended(backend: Backend) -> None:
     """Its worker settles as always; everything else goes before it."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
@@ -160,8 +160,8 @@ async def test_what_is_in_flight_is_left_until_it_has_ended(backend: Backend) ->
     assert await backend.reading.message(message) is None
 
 
-async def test_what_is_in_doubt_is_not_waited_for(backend: Backend, clock: StoreClock) -> None:
-    """Nobody claims it again, for the tenant is disabled; whoever comes late finds nothing to change."""
+async def test_message_in_doubt_is_not_waited_for(backend: Backend, clock: StoreClock) -> None:
+    """It is not claimed again, for the tenant is disabled; a late worker finds nothing to change."""
     await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     clock.advance(past(HOLD))
@@ -173,8 +173,8 @@ async def test_what_is_in_doubt_is_not_waited_for(backend: Backend, clock: Store
     assert await backend.reading.states() == {}
 
 
-async def test_its_name_can_be_used_again(backend: Backend) -> None:
-    """By a tenant that starts with nothing."""
+async def test_name_can_be_used_again(backend: Backend) -> None:
+    """By a new, empty tenant."""
     await _with_everything(backend, ACME)
     await _erased(backend)
     [before] = await backend.store.accept([a_message()])

@@ -1,4 +1,4 @@
-"""Tenants, listed: pages follow each other without a gap or a twin."""
+"""Tenants, listed: pages follow each other without gaps or duplicates."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def _pages(backend: Backend, *, limit: int) -> list[Page[Tenant]]:
 
 @pytest.mark.parametrize(("limit", "sizes"), [(2, [2, 2, 1]), (5, [5]), (100, [5])])
 async def test_every_tenant_is_on_one_page(backend: Backend, limit: int, sizes: list[int]) -> None:
-    """By id, whatever the length of a page; the last one leads nowhere."""
+    """By id, with any page size; the last one has no cursor."""
     await backend.tenants.define(tenants_named(["zeta", "ágata", "Delta"]))
 
     pages = await _pages(backend, limit=limit)
@@ -26,8 +26,8 @@ async def test_every_tenant_is_on_one_page(backend: Backend, limit: int, sizes: 
     assert listed == ["Delta", ACME, BRASA, "zeta", "ágata"]
 
 
-async def test_a_tenant_is_listed_as_it_was_defined(backend: Backend) -> None:
-    """With all that can be said of it."""
+async def test_tenant_is_listed_as_it_was_defined(backend: Backend) -> None:
+    """With all its fields."""
     full = a_tenant(
         name="Acme Ltda",
         disabled=True,
@@ -44,8 +44,8 @@ async def test_a_tenant_is_listed_as_it_was_defined(backend: Backend) -> None:
     assert await backend.tenants.find([ACME]) == [full]
 
 
-async def test_what_is_added_meanwhile_disturbs_no_page(backend: Backend) -> None:
-    """A page starts behind the last tenant of the one before, whoever came in between."""
+async def test_new_tenants_move_no_page(backend: Backend) -> None:
+    """A page starts behind the last tenant of the one before."""
     first = await backend.tenants.list(limit=1)
     await backend.tenants.define(tenants_named(["aaron", "bento"]))
 

@@ -22,7 +22,7 @@ async def _backlogs(backend: Backend, each: int = 100) -> None:
     await accepted(backend.store, *messages(each, ACME), *messages(each, BRASA))
 
 
-async def test_a_tenant_is_found_as_it_was_defined(backend: Backend) -> None:
+async def test_tenant_is_found_as_it_was_defined(backend: Backend) -> None:
     """Every field comes back; a second definition replaces the first; an unknown one is None."""
     full = a_tenant(
         name="Acme Ltda", tier="gold", weight=2.5, cap=7, rate_per_second=0.5, paused=True
@@ -38,7 +38,7 @@ async def test_a_tenant_is_found_as_it_was_defined(backend: Backend) -> None:
     assert second == [a_tenant(name="Acme")]
 
 
-async def test_a_weight_acts_on_the_waiting_backlog(backend: Backend) -> None:
+async def test_weight_applies_to_the_waiting_backlog(backend: Backend) -> None:
     """Raised or lowered, the next claim shows the new share."""
     await _backlogs(backend)
     even = await _share_of_acme(backend)
@@ -53,8 +53,8 @@ async def test_a_weight_acts_on_the_waiting_backlog(backend: Backend) -> None:
     assert abs(lowered - 20) <= 3
 
 
-async def test_a_tier_gives_its_tenants_their_weight(backend: Backend) -> None:
-    """Joining a tier, and a change of the tier's weight, act at once."""
+async def test_tier_gives_its_tenants_their_weight(backend: Backend) -> None:
+    """Joining a tier, and a change of the tier's weight, apply at once."""
     await _backlogs(backend)
     await backend.tenants.weigh_tier("gold", 3.0)
     before = await _share_of_acme(backend)
@@ -69,8 +69,8 @@ async def test_a_tier_gives_its_tenants_their_weight(backend: Backend) -> None:
     assert abs(lowered - 20) <= 3
 
 
-async def test_a_weight_of_its_own_wins_over_the_tiers(backend: Backend) -> None:
-    """The tier is for those who have none; taking the own weight away falls back to the tier's."""
+async def test_own_weight_wins_over_the_tiers(backend: Backend) -> None:
+    """The tier is for those who have none; removing the own weight falls back to the tier's."""
     await _backlogs(backend)
     await backend.tenants.weigh_tier("gold", 3.0)
     await backend.tenants.define([a_tenant(tier="gold", weight=1.0)])
@@ -83,7 +83,7 @@ async def test_a_weight_of_its_own_wins_over_the_tiers(backend: Backend) -> None
     assert abs(tiers - 30) <= 3
 
 
-async def test_a_raised_cap_lets_more_through_at_once(backend: Backend) -> None:
+async def test_raised_cap_lets_more_through_at_once(backend: Backend) -> None:
     """The tenant waits at its cap; raising or lifting the cap wakes it, lowering it takes nothing back."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, *messages(10))
@@ -96,7 +96,7 @@ async def test_a_raised_cap_lets_more_through_at_once(backend: Backend) -> None:
     assert got == [1, 2, 0, 7]
 
 
-async def test_a_changed_rate_acts_at_once(backend: Backend) -> None:
+async def test_changed_rate_applies_at_once(backend: Backend) -> None:
     """A new rate starts with a full bucket; without a rate there is none."""
     await backend.tenants.define([a_tenant(rate_per_second=1.0)])
     await accepted(backend.store, *messages(10))
@@ -109,8 +109,8 @@ async def test_a_changed_rate_acts_at_once(backend: Backend) -> None:
     assert got == [1, 3, 6]
 
 
-async def test_defining_the_same_again_changes_nothing(backend: Backend) -> None:
-    """A repeated definition refills no bucket."""
+async def test_repeated_definition_changes_nothing(backend: Backend) -> None:
+    """It refills no bucket."""
     await backend.tenants.define([a_tenant(rate_per_second=1.0)])
     await accepted(backend.store, *messages(3))
     await claimed(backend.store)
@@ -120,7 +120,7 @@ async def test_defining_the_same_again_changes_nothing(backend: Backend) -> None
     assert await claimed(backend.store) == []
 
 
-async def test_pause_and_resume_act_at_once(backend: Backend) -> None:
+async def test_pause_and_resume_apply_at_once(backend: Backend) -> None:
     """Between two claims: nothing while paused, everything after."""
     await accepted(backend.store, *messages(6))
     await backend.tenants.define([a_tenant(paused=True)])
@@ -133,7 +133,7 @@ async def test_pause_and_resume_act_at_once(backend: Backend) -> None:
     assert len(resumed.jobs) == 6
 
 
-async def test_tuned_fairness_acts_at_once_and_goes_back(backend: Backend) -> None:
+async def test_tuned_fairness_applies_at_once_and_can_be_reset(backend: Backend) -> None:
     """`tune` wins over the configured settings, `tune(None)` returns to them."""
     await _backlogs(backend)
 
@@ -146,8 +146,8 @@ async def test_tuned_fairness_acts_at_once_and_goes_back(backend: Backend) -> No
     assert configured == [ACME] * 3 + [BRASA] * 3
 
 
-async def test_the_fairness_in_force_says_whether_it_was_tuned(backend: Backend) -> None:
-    """Configured until it is tuned, and again once that is taken back."""
+async def test_fairness_in_force_says_if_it_was_tuned(backend: Backend) -> None:
+    """Configured until it is tuned, and again after the reset."""
     tuned = Fairness(enable_round_robin=False, max_jobs_per_tenant_batch=1)
     configured = await backend.tenants.fairness()
 
@@ -196,7 +196,7 @@ async def test_a_tier_that_makes_no_sense_is_refused(backend: Backend, weight: f
         await backend.tenants.weigh_tier("gold", weight)
 
 
-async def test_extreme_weights_starve_nobody(backend: Backend) -> None:
+async def test_extreme_weights_starve_no_tenant(backend: Backend) -> None:
     """Weights are bounded: the heaviest leaves the lightest its turn, in time."""
     await backend.tenants.define([a_tenant(weight=1e6), a_tenant(BRASA, weight=1e-6)])
     await accepted(backend.store, *messages(20, ACME), *messages(20, BRASA))

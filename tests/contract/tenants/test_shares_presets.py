@@ -17,8 +17,10 @@ async def _define(backend: Backend, type_: str, preset: str | None) -> None:
     )
 
 
-async def test_a_tenants_preset_acts_on_what_waits(backend: Backend, clock: StoreClock) -> None:
-    """Asked for at each claim; without one the settings decide."""
+async def test_preset_of_a_tenant_applies_to_waiting_messages(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It is read at each claim; without one the settings decide."""
     await accepted(backend.store, a_message(), a_message(BRASA))
     presets = []
     for preset in (None, "classic"):
@@ -29,7 +31,7 @@ async def test_a_tenants_preset_acts_on_what_waits(backend: Backend, clock: Stor
     assert presets == [{ACME: None, BRASA: None}, {ACME: "classic", BRASA: None}]
 
 
-async def test_the_preset_of_a_template_wins(backend: Backend) -> None:
+async def test_preset_of_a_template_wins(backend: Backend) -> None:
     """That of its newest version; a type without one, an unknown type or another tenant's is its tenant's."""
     await backend.tenants.define([a_tenant(retry_preset="classic"), a_tenant(BRASA)])
     await _define(backend, "welcome", "tickets")
@@ -45,8 +47,8 @@ async def test_the_preset_of_a_template_wins(backend: Backend) -> None:
     assert presets[others.id] is None
 
 
-async def test_a_template_out_of_use_has_no_say(backend: Backend) -> None:
-    """What was accepted with it is sent all the same, as its tenant's."""
+async def test_deleted_template_has_no_preset(backend: Backend) -> None:
+    """Its messages are sent all the same, with their tenant's."""
     await backend.tenants.define([a_tenant(retry_preset="classic")])
     await _define(backend, "welcome", "tickets")
     await accepted(backend.store, _of_type("welcome"))

@@ -26,15 +26,15 @@ async def _standing(backend: Backend, tenant: str) -> Standing:
     return found
 
 
-async def test_without_work_or_history_there_is_no_standing(backend: Backend) -> None:
-    """A tenant stands among others once it had a job of the kind."""
+async def test_no_standing_without_work_or_history(backend: Backend) -> None:
+    """A tenant has one once it had a job of the kind."""
     await accepted(backend.store, a_task())
 
     assert await backend.tenants.standings(EMAIL) == []
     assert [each.tenant for each in await backend.tenants.standings(TASK)] == [ACME]
 
 
-async def test_a_tenant_that_waits_for_its_first_turn(backend: Backend) -> None:
+async def test_standing_of_a_tenant_before_its_first_turn(backend: Backend) -> None:
     """Nothing processed yet: no time, no turn, the base priority."""
     await accepted(backend.store, *messages(2))
 
@@ -53,8 +53,8 @@ async def test_a_tenant_that_waits_for_its_first_turn(backend: Backend) -> None:
     ]
 
 
-async def test_a_turn_is_counted(backend: Backend, clock: StoreClock) -> None:
-    """When, how many, how many in a row; what waits and what is in flight."""
+async def test_turn_is_counted(backend: Backend, clock: StoreClock) -> None:
+    """Its time, its jobs, its consecutive jobs; waiting jobs and those in flight."""
     await accepted(backend.store, *messages(5))
     clock.advance(timedelta(seconds=1))
     await claimed(backend.store, limit=3)
@@ -67,8 +67,8 @@ async def test_a_turn_is_counted(backend: Backend, clock: StoreClock) -> None:
     assert (standing.waiting, standing.in_flight) == (2, 3)
 
 
-async def test_a_tenant_alone_in_the_queue_takes_turns_of_the_usual_size(backend: Backend) -> None:
-    """`consecutive_batch_count` is the jobs of its last turn, however many turns there were in a row."""
+async def test_tenant_alone_in_the_queue_takes_turns_of_the_usual_size(backend: Backend) -> None:
+    """`consecutive_batch_count` is the jobs of its last turn, after any number of turns in a row."""
     await accepted(backend.store, *messages(20))
     shown = []
     for limit in (9, 2, 5):  # turns of 3, 3 and 3; of 2; of 3 and 2
@@ -78,7 +78,7 @@ async def test_a_tenant_alone_in_the_queue_takes_turns_of_the_usual_size(backend
     assert shown == [3, 2, 2]
 
 
-async def test_a_turn_is_never_shown_as_larger_than_the_batch_size(backend: Backend) -> None:
+async def test_turn_is_never_shown_as_larger_than_the_batch_size(backend: Backend) -> None:
     """Also where the size was larger when the turn was taken; without a turn it stays."""
     await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=5))
     await accepted(backend.store, *messages(5))
@@ -106,7 +106,7 @@ async def test_rounds_do_not_move_while_a_tenant_has_no_work(backend: Backend) -
 async def test_rounds_count_from_the_turn_at_which_work_came(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """What others had while it had nothing to do is not held against them."""
+    """Turns of others before that do not count."""
     await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))
     await backend.tenants.define([a_tenant(weight=0.001)])
     await accepted(backend.store, a_message(), *messages(30, BRASA))
@@ -134,8 +134,8 @@ async def test_rounds_do_not_move_while_a_tenant_is_held(backend: Backend) -> No
     assert (await _standing(backend, ACME)).rounds_without_processing == 0
 
 
-async def test_what_ends_leaves_waiting_and_in_flight(backend: Backend, clock: StoreClock) -> None:
-    """Sent is neither; a retry waits; a lease that ran out is no longer in flight; what is leased is."""
+async def test_ended_jobs_leave_waiting_and_in_flight(backend: Backend, clock: StoreClock) -> None:
+    """Sent is neither; a retry waits; an expired lease is no longer in flight; a live one is."""
     await accepted(backend.store, *messages(4))
     first, second, third, _ = await claimed(backend.store)
     await settled(backend.store, first, sent())
@@ -152,7 +152,7 @@ async def test_what_ends_leaves_waiting_and_in_flight(backend: Backend, clock: S
 
 
 async def test_history_outlives_the_work(backend: Backend) -> None:
-    """A tenant that had everything done still has its figures."""
+    """A tenant without jobs still has its figures."""
     await accepted(backend.store, a_message())
     await attempted(backend.store, sent())
 
@@ -161,7 +161,7 @@ async def test_history_outlives_the_work(backend: Backend) -> None:
     assert (standing.waiting, standing.in_flight, standing.total_processed) == (0, 0, 1)
 
 
-async def test_the_least_served_comes_first(backend: Backend) -> None:
+async def test_least_served_comes_first(backend: Backend) -> None:
     """The list is in the order of the next turns."""
     await accepted(backend.store, *messages(9, ACME), *messages(9, BRASA))
     await claimed(backend.store, limit=3)
@@ -172,7 +172,7 @@ async def test_the_least_served_comes_first(backend: Backend) -> None:
 @pytest.mark.parametrize(
     ("rounds", "priority"), [(0, 5), (1, 4), (2, 3), (3, 2), (4, 1), (5, 1), (100, 1)]
 )
-async def test_the_longer_without_a_turn_the_more_urgent(
+async def test_priority_rises_with_the_rounds_without_a_turn(
     backend: Backend, rounds: int, priority: int
 ) -> None:
     """Rounds are turns of others divided by the tenants in the ring: 0→5, 1→4, 2→3, 3→2, 4→1, 100→1."""
@@ -188,8 +188,8 @@ async def test_the_longer_without_a_turn_the_more_urgent(
     assert standing.current_priority == priority
 
 
-async def test_the_priority_that_is_shown_follows_the_settings(backend: Backend) -> None:
-    """Base, increment and the most urgent are settings with the names that people know."""
+async def test_shown_priority_follows_the_settings(backend: Backend) -> None:
+    """Base, increment and the most urgent are settings."""
     await backend.tenants.tune(
         Fairness(
             max_jobs_per_tenant_batch=1,
@@ -210,8 +210,8 @@ async def test_the_priority_that_is_shown_follows_the_settings(backend: Backend)
     assert shown == [9, 7, 5, 4]
 
 
-async def test_a_claim_of_one_kind_leaves_the_standing_of_others(backend: Backend) -> None:
-    """Each kind has figures of its own."""
+async def test_claim_of_one_kind_keeps_the_standing_of_others(backend: Backend) -> None:
+    """Each kind has separate figures."""
     await accepted(backend.store, a_message(), a_task())
     await claimed_alone(backend.store)
 

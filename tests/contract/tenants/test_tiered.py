@@ -8,8 +8,8 @@ from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_tenant
 
 
-async def test_a_tier_without_a_weight_is_refused(backend: Backend) -> None:
-    """Whatever else is asked along with it is left undone, too."""
+async def test_tier_without_a_weight_is_refused(backend: Backend) -> None:
+    """The rest of the call is not applied, too."""
     await backend.tenants.weigh_tier("gold", 2.0)
     new = TenantId("new")
 
@@ -19,8 +19,8 @@ async def test_a_tier_without_a_weight_is_refused(backend: Backend) -> None:
     assert await backend.tenants.find([BRASA, new]) == [a_tenant(BRASA), None]
 
 
-async def test_a_tier_with_a_weight_is_there_for_good(backend: Backend) -> None:
-    """Also beside a weight of the tenant's own."""
+async def test_tier_with_a_weight_is_accepted(backend: Backend) -> None:
+    """Also with a weight of the tenant's own."""
     await backend.tenants.weigh_tier("gold", 2.0)
 
     await backend.tenants.define([a_tenant(tier="gold", weight=3.0), a_tenant(BRASA, tier="gold")])

@@ -1,4 +1,4 @@
-"""Tracking, evidence: what a provider has is SENT, however doubtful its attempt was."""
+"""Tracking, evidence: a message that a provider has is SENT, after any doubt about its attempt."""
 
 from datetime import timedelta
 
@@ -37,10 +37,10 @@ async def _row(backend: Backend, message: MessageId) -> StoredMessage:
 
 
 @pytest.mark.parametrize("type", TYPES)
-async def test_an_attempt_that_nobody_settled_was_made(
+async def test_unsettled_attempt_was_made(
     backend: Backend, clock: StoreClock, type: EventType
 ) -> None:
-    """Its worker died; the provider has it. Nobody sends it again."""
+    """Its worker died; the provider has it. It is not sent again."""
     [message] = await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
     clock.advance(2 * HOLD)
@@ -61,7 +61,7 @@ async def test_an_attempt_that_nobody_settled_was_made(
 
 
 @pytest.mark.parametrize("type", TYPES)
-async def test_what_waits_after_a_doubt_is_sent(backend: Backend, type: EventType) -> None:
+async def test_message_that_waits_after_a_doubt_is_sent(backend: Backend, type: EventType) -> None:
     """It would have been sent a second time."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
@@ -75,8 +75,8 @@ async def test_what_waits_after_a_doubt_is_sent(backend: Backend, type: EventTyp
 
 
 @pytest.mark.parametrize("type", TYPES)
-async def test_what_died_in_doubt_is_sent(backend: Backend, type: EventType) -> None:
-    """It is no dead letter any more."""
+async def test_message_that_died_in_doubt_is_sent(backend: Backend, type: EventType) -> None:
+    """It is not a dead letter any more."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, dead(DeadReason.IN_DOUBT, charged=False), in_doubt=1)
@@ -91,10 +91,10 @@ async def test_what_died_in_doubt_is_sent(backend: Backend, type: EventType) -> 
 
 
 @pytest.mark.parametrize("type", TYPES)
-async def test_while_another_attempt_is_live_it_is_kept(
+async def test_evidence_is_kept_while_another_attempt_is_live(
     backend: Backend, clock: StoreClock, type: EventType
 ) -> None:
-    """That attempt is not touched, and what it ends in is SENT, whatever its worker says."""
+    """That attempt is not changed, and ends as SENT with any verdict."""
     [message] = await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
     clock.advance(2 * HOLD)
@@ -112,8 +112,8 @@ async def test_while_another_attempt_is_live_it_is_kept(
     assert await backend.dead_letters.show(message) is None
 
 
-async def test_what_was_cancelled_stays_so(backend: Backend) -> None:
-    """The timeline tells that it was sent all the same."""
+async def test_cancelled_message_stays_cancelled(backend: Backend) -> None:
+    """The timeline shows that it was sent all the same."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, retry(timedelta(minutes=5)))
@@ -129,8 +129,8 @@ async def test_what_was_cancelled_stays_so(backend: Backend) -> None:
     assert types[-2:] == [EventType.LATE_RESULT, EventType.DELIVERED]
 
 
-async def test_an_earlier_revision_proves_nothing(backend: Backend) -> None:
-    """What people wrote instead has not been sent; its bounce is told with its revision."""
+async def test_earlier_revision_proves_nothing(backend: Backend) -> None:
+    """The edited content has not been sent; its bounce is recorded with its revision."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store)
     await settled(backend.store, job, dead(DeadReason.IN_DOUBT), in_doubt=1)

@@ -1,4 +1,4 @@
-"""Tracking, idempotent: what is told again changes nothing, whoever tells it."""
+"""Tracking, idempotent: a repeated report changes nothing, from any source."""
 
 import asyncio
 
@@ -29,10 +29,10 @@ async def _sent(backend: Backend) -> MessageId:
 
 
 @pytest.mark.parametrize("type", TYPES)
-async def test_it_is_on_the_timeline_once(
+async def test_event_is_on_the_timeline_once(
     backend: Backend, clock: StoreClock, type: EventType
 ) -> None:
-    """With all that was told of it; a repetition changes nothing."""
+    """With all its fields; a repetition changes nothing."""
     message = await _sent(backend)
     told = a_feedback(message, type, at=clock.at(), detail="smtp; 250 ok")
 
@@ -52,7 +52,7 @@ async def test_it_is_on_the_timeline_once(
     assert last == TimelineEvent(type, metadata, clock.at())
 
 
-async def test_that_it_was_sent_says_nothing_new_of_what_is_sent(backend: Backend) -> None:
+async def test_sent_event_adds_nothing_to_a_sent_message(backend: Backend) -> None:
     """The state says it already."""
     message = await _sent(backend)
     before = await everything_about(backend, message)
@@ -63,8 +63,8 @@ async def test_that_it_was_sent_says_nothing_new_of_what_is_sent(backend: Backen
     assert await everything_about(backend, message) == before
 
 
-async def test_twice_in_one_list_is_once(backend: Backend) -> None:
-    """As if they had come apart."""
+async def test_repeated_event_in_one_list_is_recorded_once(backend: Backend) -> None:
+    """As if they had come separately."""
     message = await _sent(backend)
 
     answers = await backend.tracking.note([a_feedback(message), a_feedback(message)])
@@ -73,8 +73,7 @@ async def test_twice_in_one_list_is_once(backend: Backend) -> None:
     assert (await event_types(backend, message)).count(EventType.DELIVERED) == 1
 
 
-async def test_told_at_the_same_moment_is_once(backend: Backend) -> None:
-    """Whoever comes first."""
+async def test_concurrent_events_are_recorded_once(backend: Backend) -> None:
     message = await _sent(backend)
     told = a_bounce(message)
 
@@ -84,8 +83,8 @@ async def test_told_at_the_same_moment_is_once(backend: Backend) -> None:
     assert (await event_types(backend, message)).count(EventType.BOUNCED) == 1
 
 
-async def test_what_is_not_known_here_changes_nothing(backend: Backend) -> None:
-    """No such message, or one that was never attempted: then it is another store's."""
+async def test_unknown_message_changes_nothing(backend: Backend) -> None:
+    """No such message, or one without an attempt: then it is another store's."""
     [waiting] = await accepted(backend.store, a_message())
 
     answers = await backend.tracking.note([a_feedback(an_id()), a_bounce(waiting)])
@@ -98,7 +97,7 @@ async def test_what_is_not_known_here_changes_nothing(backend: Backend) -> None:
 
 
 async def test_opens_do_not_fill_a_timeline(backend: Backend) -> None:
-    """A machine may look without end; what matters is still told."""
+    """A machine may open it without end; important events are still recorded."""
     message = await _sent(backend)
     opens = [
         a_feedback(message, EventType.OPENED, event_id=f"open-{each}")

@@ -1,4 +1,4 @@
-"""Tracking, matched: what contradicts the message's tenant or provider changes nothing."""
+"""Tracking, matched: a report that contradicts the message's tenant or provider changes nothing."""
 
 from datetime import timedelta
 from typing import Any
@@ -39,10 +39,10 @@ async def _sent_through(backend: Backend, provider: str, tenant: str = ACME) -> 
         ("smtp", "ses", NoteAnswer.NOTED),  # a relay may be SES' own
     ],
 )
-async def test_only_who_carried_a_message_can_tell_of_it(
+async def test_only_the_provider_of_a_message_can_report_on_it(
     backend: Backend, carrier: str, teller: str, answer: NoteAnswer
 ) -> None:
-    """Another's word neither suppresses an address nor stands on the timeline."""
+    """Another's report neither suppresses an address nor is on the timeline."""
     message = await _sent_through(backend, carrier)
     before = await everything_about(backend, message)
 
@@ -55,8 +55,8 @@ async def test_only_who_carried_a_message_can_tell_of_it(
 
 
 @pytest.mark.parametrize("tenant", [ACME, "Açaí & Co_"])
-async def test_a_tag_of_another_tenant_is_not_believed(backend: Backend, tenant: str) -> None:
-    """Of its own one it is, whatever its name is made of; and where none is told."""
+async def test_tag_of_another_tenant_is_not_believed(backend: Backend, tenant: str) -> None:
+    """One of its own tenant is, with any name; and so is a report without one."""
     await backend.tenants.ensure([TenantId(tenant)])
     message = await _sent_through(backend, "ses", tenant)
     before = await everything_about(backend, message)
@@ -70,7 +70,9 @@ async def test_a_tag_of_another_tenant_is_not_believed(backend: Backend, tenant:
 
 
 @pytest.mark.parametrize("wrong", [{"provider": "resend"}, {"tenant_tag": "another"}])
-async def test_a_doubt_is_not_resolved_by_another(backend: Backend, wrong: dict[str, str]) -> None:
+async def test_doubt_is_not_resolved_by_another_provider(
+    backend: Backend, wrong: dict[str, str]
+) -> None:
     """It stays a dead letter."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store, provider="ses")
@@ -84,10 +86,10 @@ async def test_a_doubt_is_not_resolved_by_another(backend: Backend, wrong: dict[
     assert await backend.dead_letters.show(message) is not None
 
 
-async def test_who_carried_it_before_the_last_one_can_tell_of_it(
+async def test_earlier_provider_of_a_message_can_report_on_it(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A doubt that one provider left is resolved by that one, also when another was asked since."""
+    """Its doubt is resolved by its report, also after an attempt with another."""
     [message] = await accepted(backend.store, a_message())
     job = await claimed_and_declared(backend.store, provider="ses")
     await settled(backend.store, job, retry(SECOND, charged=False), in_doubt=1)

@@ -1,4 +1,4 @@
-"""Tracking, monotonic: in whatever order the same is told, it ends the same."""
+"""Tracking, monotonic: the same reports in any order end the same."""
 
 from datetime import timedelta
 from typing import Any
@@ -84,7 +84,7 @@ _orders = st.tuples(st.permutations(_ALL), st.lists(st.sampled_from(_ALL), max_s
 async def test_every_order_and_repetition_ends_the_same(
     set_up: SetUp, order: list[int], groups: int
 ) -> None:
-    """The state, the timeline, what is shown of where it got to, and who is suppressed."""
+    """The state, the timeline, the delivery status, and the suppressions."""
     state, provider_id, told, beside, got_to, suppressed = await _told(set_up, order, groups)
 
     assert (state, provider_id, got_to) == (State.SENT, "ses-1", EventType.COMPLAINED)
@@ -98,7 +98,7 @@ async def test_every_order_and_repetition_ends_the_same(
     ]
 
 
-async def test_what_is_told_late_does_not_show(backend: Backend) -> None:
+async def test_late_report_is_not_shown(backend: Backend) -> None:
     """A delay after the delivery, a delivery after the bounce: on the timeline, and no more."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, sent())

@@ -26,8 +26,8 @@ async def _is_suppressed(backend: Backend, tenant: str = ACME) -> bool:
 
 
 @pytest.mark.parametrize("type", [EventType.BOUNCED, EventType.COMPLAINED])
-async def test_the_recipient_is_written_to_no_more(backend: Backend, type: EventType) -> None:
-    """By the tenant whose message it was; others write to it as before."""
+async def test_recipient_is_not_sent_to_any_more(backend: Backend, type: EventType) -> None:
+    """By the tenant of the message; others are not affected."""
     message = await _sent(backend)
     bounce = BounceKind.HARD if type is EventType.BOUNCED else None
 
@@ -48,8 +48,8 @@ async def test_the_recipient_is_written_to_no_more(backend: Backend, type: Event
     ],
     ids=lambda told: f"{told.type}-{told.bounce}",
 )
-async def test_nothing_else_suppresses_by_itself(backend: Backend, told: Feedback) -> None:
-    """What came through, what may yet come, what is wrong with the mail and not with the address."""
+async def test_other_events_do_not_suppress(backend: Backend, told: Feedback) -> None:
+    """Deliveries, delays, and faults of the mail instead of the address."""
     message = await _sent(backend)
     fields = {"at": told.at, "event_id": "it", "bounce": told.bounce}
 
@@ -60,7 +60,7 @@ async def test_nothing_else_suppresses_by_itself(backend: Backend, told: Feedbac
 
 
 async def test_soft_bounces_of_different_mails_are_counted(backend: Backend) -> None:
-    """The same one, told again, is not."""
+    """A repeated report is not."""
     for number in range(SOFT_BOUNCES):
         was_suppressed = await _is_suppressed(backend)
         message = await _sent(backend)
@@ -72,8 +72,8 @@ async def test_soft_bounces_of_different_mails_are_counted(backend: Backend) -> 
     assert await _is_suppressed(backend)
 
 
-async def test_what_people_removed_stays_so_when_the_same_is_told_again(backend: Backend) -> None:
-    """Providers repeat themselves; only news counts."""
+async def test_removed_suppression_stays_removed_after_a_repeated_report(backend: Backend) -> None:
+    """Providers repeat themselves; only a new report counts."""
     message = await _sent(backend)
     await backend.tracking.note([a_bounce(message)])
     await backend.suppressions.remove([ANA], tenant=ACME)
@@ -83,10 +83,10 @@ async def test_what_people_removed_stays_so_when_the_same_is_told_again(backend:
     assert not await _is_suppressed(backend)
 
 
-async def test_of_an_erased_person_nothing_is_written_again(
+async def test_nothing_is_written_again_for_an_erased_person(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Its messages are nobody's any more."""
+    """Its messages have no recipient any more."""
     ana = await accepted_recipient(backend, NewRecipient(ANA, external_id="ana"))
     job = await attempted(backend.store, sent())
     message = job.lease.job

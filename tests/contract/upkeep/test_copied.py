@@ -11,15 +11,17 @@ from support.builders import a_message, messages, sent
 from support.set_ups import Place, SetUp
 from support.steps import accepted, attempted, claimed_ids, everything_about
 
-NAME = "carteiro.db"  # what the set-ups call their store: a backup with this name opens as one
+NAME = (
+    "carteiro.db"  # the file name of a store in the set-ups: a backup with this name opens as one
+)
 
 
 def _nobody(_share: float) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
-async def test_a_backup_opens_as_a_whole_store(file_place: Place, tmp_path: Path) -> None:
-    """Everything that was there can be read and worked on."""
+async def test_backup_opens_as_a_whole_store(file_place: Place, tmp_path: Path) -> None:
+    """All its data can be read and worked on."""
     folder = tmp_path / "copy"
     folder.mkdir()
     async with file_place.opened() as backend:
@@ -36,7 +38,7 @@ async def test_a_backup_opens_as_a_whole_store(file_place: Place, tmp_path: Path
 
 
 async def test_others_write_on_meanwhile(file_place: Place, tmp_path: Path) -> None:
-    """The copy is what was there at one moment: lists of messages are whole or absent."""
+    """The copy is the state at one moment: batches of messages are whole or absent."""
     folder = tmp_path / "copy"
     folder.mkdir()
     async with file_place.opened() as backend:
@@ -54,7 +56,7 @@ async def test_others_write_on_meanwhile(file_place: Place, tmp_path: Path) -> N
         assert sum((await copied.reading.states()).values()) >= 200
 
 
-async def test_progress_is_told_to_the_end(file_place: Place, tmp_path: Path) -> None:
+async def test_progress_is_reported_to_the_end(file_place: Place, tmp_path: Path) -> None:
     """Shares of the whole, never less than before, and at last all of it."""
     told: list[float] = []
     async with file_place.opened() as backend:
@@ -67,8 +69,8 @@ async def test_progress_is_told_to_the_end(file_place: Place, tmp_path: Path) ->
     assert told[-1] == 1
 
 
-async def test_a_file_that_is_there_is_not_overwritten(file_place: Place, tmp_path: Path) -> None:
-    """Whatever it is: perhaps the last backup."""
+async def test_existing_file_is_not_overwritten(file_place: Place, tmp_path: Path) -> None:
+    """It may be the last backup."""
     target = tmp_path / "copy.db"
     target.write_text("precious")
     async with file_place.opened() as backend:
@@ -78,15 +80,15 @@ async def test_a_file_that_is_there_is_not_overwritten(file_place: Place, tmp_pa
     assert target.read_text() == "precious"
 
 
-async def test_a_folder_that_is_missing_is_told(file_place: Place, tmp_path: Path) -> None:
+async def test_missing_folder_is_reported(file_place: Place, tmp_path: Path) -> None:
     """And nothing is left behind."""
     async with file_place.opened() as backend:
         with pytest.raises(StoreUnavailable):
             await backend.upkeep.backup(tmp_path / "nowhere" / "copy.db", _nobody)
 
 
-async def test_whoever_goes_away_leaves_no_half_copy(file_place: Place, tmp_path: Path) -> None:
-    """A copy gets its name when it is whole; what there was of it is removed."""
+async def test_cancelled_backup_leaves_no_partial_copy(file_place: Place, tmp_path: Path) -> None:
+    """A copy gets its name when it is whole; the part is removed."""
     folder = tmp_path / "copies"
     folder.mkdir()
     begun = asyncio.Event()
@@ -105,10 +107,10 @@ async def test_whoever_goes_away_leaves_no_half_copy(file_place: Place, tmp_path
     assert not any(each.name.endswith(".part") for each in folder.iterdir())
 
 
-async def test_what_is_no_file_of_ours_cannot_be_copied(
+async def test_store_that_is_not_a_file_cannot_be_copied(
     set_up: SetUp, backend: Backend, tmp_path: Path
 ) -> None:
-    """It says so rather than write an empty file; every other one can."""
+    """The error says so, and no empty file is written; every other one can."""
     target = tmp_path / "copy.db"
     if set_up.in_files:
         await backend.upkeep.backup(target, _nobody)

@@ -1,4 +1,4 @@
-"""Upkeep, expires: what was not sent by its time becomes a dead letter; a running or open attempt is left alone."""
+"""Upkeep, expires: a message not sent by its time becomes a dead letter; a running or open attempt is skipped."""
 
 from carteiro.model import DeadReason, EventType, MessageId, State
 from carteiro.ports import Backend
@@ -24,7 +24,7 @@ async def _state(backend: Backend, message: MessageId) -> State:
     return row.state
 
 
-async def test_what_waits_beyond_its_time_expires(backend: Backend, clock: StoreClock) -> None:
+async def test_overdue_message_expires(backend: Backend, clock: StoreClock) -> None:
     """At its last millisecond and not before: EXPIRED, a dead letter, and no job left."""
     [message] = await accepted(backend.store, a_message())
 
@@ -42,7 +42,7 @@ async def test_what_waits_beyond_its_time_expires(backend: Backend, clock: Store
     assert await claimed_ids(backend.store) == []
 
 
-async def test_a_ttl_counts_from_the_due_time(backend: Backend, clock: StoreClock) -> None:
+async def test_ttl_counts_from_the_due_time(backend: Backend, clock: StoreClock) -> None:
     """A message scheduled for tomorrow has its whole ttl tomorrow."""
     await accepted(backend.store, a_message(due=clock.at(TTL)))
 
@@ -54,7 +54,7 @@ async def test_a_ttl_counts_from_the_due_time(backend: Backend, clock: StoreCloc
     assert await backend.upkeep.expire(limit=10) == 1
 
 
-async def test_what_waits_for_a_retry_expires(backend: Backend, clock: StoreClock) -> None:
+async def test_message_that_waits_for_a_retry_expires(backend: Backend, clock: StoreClock) -> None:
     """A parked job expires as a ready one does."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, retry(TTL - MILLISECOND))
@@ -64,8 +64,8 @@ async def test_what_waits_for_a_retry_expires(backend: Backend, clock: StoreCloc
     assert await _state(backend, message) is State.EXPIRED
 
 
-async def test_a_declared_attempt_is_left_alone(backend: Backend, clock: StoreClock) -> None:
-    """In flight or in doubt: its claimer judges it, however old it is."""
+async def test_declared_attempt_does_not_expire(backend: Backend, clock: StoreClock) -> None:
+    """In flight or in doubt: its claimer decides, at any age."""
     [message] = await accepted(backend.store, a_message())
     clock.advance(TTL - MILLISECOND)
     await claimed_and_declared(backend.store)
@@ -79,8 +79,8 @@ async def test_a_declared_attempt_is_left_alone(backend: Backend, clock: StoreCl
     assert await _state(backend, message) is State.SENT_ATTEMPT
 
 
-async def test_a_running_task_is_left_alone(backend: Backend, clock: StoreClock) -> None:
-    """For kinds that do not declare a live lease is a running attempt; one that ran out is not."""
+async def test_running_task_does_not_expire(backend: Backend, clock: StoreClock) -> None:
+    """For kinds that do not declare, a live lease is a running attempt; an expired one is not."""
     await accepted(backend.store, a_task())
     clock.advance(TTL - MILLISECOND)
     await claimed_alone(backend.store, kinds=[TASK])
@@ -93,10 +93,10 @@ async def test_a_running_task_is_left_alone(backend: Backend, clock: StoreClock)
     assert (running, vanished) == (0, 1)
 
 
-async def test_what_was_merely_claimed_expires_and_frees_its_slot(
+async def test_merely_claimed_message_expires_and_frees_its_slot(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Nothing was handed over: the message expires under its claimer, and the tenant may have another."""
+    """Nothing was handed over: the message expires despite its claim, and the tenant may have another."""
     await backend.tenants.define([a_tenant(cap=1)])
     [old] = await accepted(backend.store, a_message())
     clock.advance(TTL - MILLISECOND)
@@ -108,9 +108,7 @@ async def test_what_was_merely_claimed_expires_and_frees_its_slot(
     assert await claimed_ids(backend.store) == [new]
 
 
-async def test_what_was_asked_to_be_cancelled_is_cancelled(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_message_to_be_cancelled_is_cancelled(backend: Backend, clock: StoreClock) -> None:
     """A request that found the task running counts when the worker never came back."""
     [message] = await accepted(backend.store, a_task())
     clock.advance(TTL - MILLISECOND)
@@ -123,10 +121,8 @@ async def test_what_was_asked_to_be_cancelled_is_cancelled(
     assert await backend.dead_letters.show(message) is None
 
 
-async def test_a_page_is_the_oldest_and_no_larger_than_asked(
-    backend: Backend, clock: StoreClock
-) -> None:
-    """First those that ran out first; those that are left alone do not fill the page."""
+async def test_page_has_the_oldest_and_is_bounded(backend: Backend, clock: StoreClock) -> None:
+    """First those that expired first; skipped ones do not fill the page."""
     open_one = await accepted(backend.store, a_message(ttl=TTL / 2))
     await claimed_and_declared(backend.store)
     ids = await accepted(backend.store, *messages(3), a_message(ttl=TTL - MILLISECOND))
@@ -141,7 +137,7 @@ async def test_a_page_is_the_oldest_and_no_larger_than_asked(
     assert await _state(backend, open_one[0]) is State.SENT_ATTEMPT
 
 
-async def test_what_is_finished_does_not_expire(backend: Backend, clock: StoreClock) -> None:
+async def test_finished_message_does_not_expire(backend: Backend, clock: StoreClock) -> None:
     """Sent stays sent."""
     await accepted(backend.store, *messages(2))
     for job in await claimed(backend.store):

@@ -15,7 +15,7 @@ async def _leads(backend: Backend, holder: str, *, name: str = "expire") -> bool
 
 
 async def test_one_leads_and_the_others_wait(backend: Backend, clock: StoreClock) -> None:
-    """Whoever comes first leads until its term ends, to the last millisecond."""
+    """The first leads until its term ends, to the last millisecond."""
     first = await _leads(backend, "one")
     others = [await _leads(backend, "two"), await _leads(backend, "three")]
     clock.advance(TERM - MILLISECOND)
@@ -29,7 +29,7 @@ async def test_one_leads_and_the_others_wait(backend: Backend, clock: StoreClock
     assert passed_on
 
 
-async def test_a_leader_that_renews_leads_on(backend: Backend, clock: StoreClock) -> None:
+async def test_leader_that_renews_leads_on(backend: Backend, clock: StoreClock) -> None:
     """Each renewal is a whole term from now."""
     for _ in range(5):
         assert await _leads(backend, "one")
@@ -38,10 +38,9 @@ async def test_a_leader_that_renews_leads_on(backend: Backend, clock: StoreClock
     assert not await _leads(backend, "two")
 
 
-async def test_a_leader_that_lost_the_lead_waits_like_the_others(
+async def test_leader_that_lost_the_lead_waits_like_the_others(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Coming back late is no claim to anything."""
     await _leads(backend, "one")
     clock.advance(TERM)
     await _leads(backend, "two")
@@ -49,23 +48,21 @@ async def test_a_leader_that_lost_the_lead_waits_like_the_others(
     assert not await _leads(backend, "one")
 
 
-async def test_tasks_are_led_apart(backend: Backend) -> None:
-    """The lead of one task says nothing about another."""
+async def test_tasks_are_led_separately(backend: Backend) -> None:
+    """The lead of one task does not affect another."""
     assert await _leads(backend, "one", name="expire")
     assert await _leads(backend, "two", name="prune")
     assert not await _leads(backend, "two", name="expire")
 
 
-async def test_of_many_who_ask_at_once_one_leads(backend: Backend) -> None:
+async def test_one_of_many_concurrent_candidates_leads(backend: Backend) -> None:
     """There is no moment between looking and taking."""
     answers = await asyncio.gather(*(_leads(backend, f"holder-{n}") for n in range(10)))
 
     assert sum(answers) == 1
 
 
-async def test_a_lead_from_the_future_counts_as_run_out(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_lead_from_the_future_counts_as_expired(backend: Backend, clock: StoreClock) -> None:
     """The clock stepped back: a leader that vanished before it must not block its task for a day."""
     await _leads(backend, "one")
 
@@ -75,15 +72,15 @@ async def test_a_lead_from_the_future_counts_as_run_out(
     assert not await _leads(backend, "one")
 
 
-async def test_a_lead_is_seen_by_every_opener(place: Place) -> None:
+async def test_lead_is_seen_by_every_opener(place: Place) -> None:
     """One leader among all processes, not one in each."""
     async with place.opened() as one, place.opened() as other:
         assert await _leads(one, "one")
         assert not await _leads(other, "two")
 
 
-async def test_it_is_known_when_somebody_led_last(backend: Backend, clock: StoreClock) -> None:
-    """Whatever the task and its term; whoever was refused the lead was not seen."""
+async def test_time_of_the_last_lead_is_known(backend: Backend, clock: StoreClock) -> None:
+    """For any task and term; a refused candidate does not count."""
     never = await backend.upkeep.last_seen()
     await _leads(backend, "one", name="prune")
     first = await backend.upkeep.last_seen()

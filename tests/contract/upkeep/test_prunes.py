@@ -41,8 +41,8 @@ async def _sent_message(backend: Backend) -> MessageId:
     return message
 
 
-async def test_a_body_goes_after_its_retention(backend: Backend, clock: StoreClock) -> None:
-    """The content is dropped, the row and its timeline stay; a second pass finds nothing."""
+async def test_body_is_deleted_after_its_retention(backend: Backend, clock: StoreClock) -> None:
+    """The row and its timeline stay; a second pass finds nothing."""
     message = await _sent_message(backend)
     events = await backend.reading.events(message)
 
@@ -59,7 +59,7 @@ async def test_a_body_goes_after_its_retention(backend: Backend, clock: StoreClo
     assert await backend.reading.events(message) == events
 
 
-async def test_a_history_goes_after_its_retention(backend: Backend, clock: StoreClock) -> None:
+async def test_history_is_deleted_after_its_retention(backend: Backend, clock: StoreClock) -> None:
     """Row, content and events are gone: the id is unknown again."""
     message = await _sent_message(backend)
 
@@ -84,7 +84,7 @@ async def test_retention_counts_from_the_end_of_a_message(
     assert await backend.reading.message(message) is not None
 
 
-async def test_without_a_retention_everything_is_kept(backend: Backend, clock: StoreClock) -> None:
+async def test_everything_is_kept_without_a_retention(backend: Backend, clock: StoreClock) -> None:
     """None keeps it."""
     message = await _sent_message(backend)
     before = await everything_about(backend, message)
@@ -96,8 +96,8 @@ async def test_without_a_retention_everything_is_kept(backend: Backend, clock: S
     assert await everything_about(backend, message) == before
 
 
-async def test_nothing_unfinished_is_pruned(backend: Backend, clock: StoreClock) -> None:
-    """Waiting, scheduled, leased or in doubt: however old, it is still owed."""
+async def test_unfinished_message_is_never_pruned(backend: Backend, clock: StoreClock) -> None:
+    """Waiting, scheduled, leased or in doubt: at any age, it is still to be sent."""
     in_doubt = await accepted(backend.store, a_message())
     await claimed_and_declared(backend.store)
     waiting = await accepted(
@@ -112,8 +112,8 @@ async def test_nothing_unfinished_is_pruned(backend: Backend, clock: StoreClock)
     assert [await everything_about(backend, each) for each in [*in_doubt, *waiting]] == before
 
 
-async def test_a_dead_letter_keeps_its_message_whole(backend: Backend, clock: StoreClock) -> None:
-    """What people may still redrive loses neither body nor history; once it is sent, it may."""
+async def test_dead_letter_keeps_its_message_whole(backend: Backend, clock: StoreClock) -> None:
+    """A redrivable message loses neither body nor history; once it is sent, it may."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead())
     clock.advance(30 * DAY)
@@ -131,7 +131,7 @@ async def test_a_dead_letter_keeps_its_message_whole(backend: Backend, clock: St
     assert [kept.bodies, redriven.bodies] == [0, 0]
 
 
-async def test_a_cancelled_message_is_pruned_as_a_sent_one(
+async def test_cancelled_message_is_pruned_as_a_sent_one(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Every end without a dead letter ages."""
@@ -142,10 +142,10 @@ async def test_a_cancelled_message_is_pruned_as_a_sent_one(
     assert (await backend.upkeep.prune(bodies=DAY, histories=None)).bodies == 1
 
 
-async def test_a_message_without_its_body_is_still_replayed(
+async def test_message_without_its_body_is_still_replayed(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Dropping the body forgets nothing that fencing and repetition need."""
+    """Fencing and repetition do not need the body."""
     new = a_message()
     await accepted(backend.store, new)
     await attempted(backend.store, sent())
@@ -158,8 +158,8 @@ async def test_a_message_without_its_body_is_still_replayed(
     assert await claimed_ids(backend.store) == []
 
 
-async def test_a_pruned_history_can_be_accepted_anew(backend: Backend, clock: StoreClock) -> None:
-    """Beyond its history an id is new: it starts with a timeline of its own."""
+async def test_pruned_history_can_be_accepted_anew(backend: Backend, clock: StoreClock) -> None:
+    """Beyond its history an id is new: it starts with a new timeline."""
     new = a_message()
     await accepted(backend.store, new)
     await attempted(backend.store, sent())
@@ -173,8 +173,8 @@ async def test_a_pruned_history_can_be_accepted_anew(backend: Backend, clock: St
     assert [event.type for event in events] == [EventType.ENQUEUED]
 
 
-async def test_a_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> None:
-    """Each page says where the next starts; the last one says that the pass is over."""
+async def test_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> None:
+    """Each page has the start of the next; the last one ends the pass."""
     ids = await accepted(backend.store, *messages(5))
     for job in await claimed(backend.store):
         await settled(backend.store, job, sent())
@@ -192,10 +192,9 @@ async def test_a_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> 
     assert [page.bodies for page in pages] == [2, 2, 1]
 
 
-async def test_what_the_sandbox_kept_goes_with_the_body(
+async def test_mails_in_the_sandbox_are_deleted_with_the_body(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """A body that is to be gone is not left in the inbox either."""
     message = await _sent_message(backend)
     other = InboxMail(MessageId("another"), ACME, "b@example.com", "B", "{}", "id-2")
     await backend.inbox.keep([replace(other, message=message), other])
@@ -214,7 +213,9 @@ async def _asked(backend: Backend, digest: str, key: str = "once") -> AcceptAnsw
     return answer
 
 
-async def test_idempotency_keys_go_after_a_day(backend: Backend, clock: StoreClock) -> None:
+async def test_idempotency_keys_are_deleted_after_a_day(
+    backend: Backend, clock: StoreClock
+) -> None:
     """Without any retention, too; the message stays."""
     first = await _asked(backend, "digest-1")
     clock.advance(DAY - MILLISECOND)
@@ -231,7 +232,7 @@ async def test_idempotency_keys_go_after_a_day(backend: Backend, clock: StoreClo
     assert isinstance(await _asked(backend, "digest-2"), Accepted)
 
 
-async def test_keys_go_page_by_page(backend: Backend, clock: StoreClock) -> None:
+async def test_keys_are_deleted_page_by_page(backend: Backend, clock: StoreClock) -> None:
     """A full page says that there may be more."""
     for number in range(3):
         await _asked(backend, "digest", f"key-{number}")
@@ -246,7 +247,7 @@ async def test_keys_go_page_by_page(backend: Backend, clock: StoreClock) -> None
 
 
 async def test_counts_of_this_minute_outlive_a_prune(backend: Backend, clock: StoreClock) -> None:
-    """Only windows that are over are forgotten: a limit is never opened early."""
+    """Only past windows are deleted: a limit is never lifted early."""
     limits = ApiLimits(per_minute=1, per_hour=None, per_day=2)
     [first] = await backend.store.accept([a_message(limits=limits)])
     await backend.upkeep.prune(bodies=None, histories=None)
@@ -263,7 +264,7 @@ async def test_counts_of_this_minute_outlive_a_prune(backend: Backend, clock: St
     assert isinstance(fourth, OverLimit)
 
 
-# --- room -------------------------------------------------------------------------------------
+# --- space ------------------------------------------------------------------------------------
 
 
 async def _pruned(backend: Backend) -> None:
@@ -273,7 +274,7 @@ async def _pruned(backend: Backend) -> None:
 
 
 async def _cancelled(backend: Backend, count: int) -> None:
-    """So many finished messages of some size."""
+    """This many finished messages of some size."""
     ids = await accepted(backend.store, *messages(count, content="x" * 20_000))
     await backend.store.cancel(ids, tenant=ACME)
 
@@ -282,8 +283,8 @@ def _bytes_of(place: Place) -> int:
     return sum(each.stat().st_size for each in place.folder.iterdir())
 
 
-async def test_what_was_freed_is_given_back_to_the_disk(file_place: Place) -> None:
-    """All but a little, which is soon filled again; what is left reads as before."""
+async def test_freed_space_is_given_back_to_the_disk(file_place: Place) -> None:
+    """All but a little, which is soon filled again; the rest reads as before."""
     async with file_place.opened() as backend:
         await _cancelled(backend, 400)
     full = _bytes_of(file_place)
@@ -299,8 +300,8 @@ async def test_what_was_freed_is_given_back_to_the_disk(file_place: Place) -> No
     assert row.content is not None
 
 
-async def test_all_of_it_can_be_given_back_at_once(place: Place) -> None:
-    """For whoever does not want to wait; it says how much that was."""
+async def test_all_free_space_can_be_given_back_at_once(place: Place) -> None:
+    """Compacting returns its size."""
     async with place.opened() as backend:
         await _cancelled(backend, 400)
         await backend.upkeep.prune(bodies=ZERO, histories=None)
@@ -313,7 +314,7 @@ async def test_all_of_it_can_be_given_back_at_once(place: Place) -> None:
     assert _bytes_of(place) < 1_000_000
 
 
-async def test_a_store_without_free_room_has_none_to_give_back(backend: Backend) -> None:
+async def test_store_without_free_space_gives_nothing_back(backend: Backend) -> None:
     """It is as small as it can be."""
     await accepted(backend.store, a_message())
     await backend.upkeep.compact()

@@ -1,4 +1,4 @@
-"""Wake: whatever makes a job ready, in this process or another, ends the wait."""
+"""Wake: any event that makes a job ready, in this process or another, ends the wait."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ Act: TypeAlias = Callable[[], Awaitable[object]]
 
 
 async def _quiet(backend: Backend) -> None:
-    """Wait until nothing that happened before wakes anybody any more."""
+    """Wait until no earlier event wakes anybody any more."""
     while await backend.wake.wait(timedelta(milliseconds=50), since=backend.wake.rings()):
         pass
 
@@ -51,12 +51,12 @@ async def _assert_wakes(backend: Backend, act: Act) -> None:
         assert await waiting
 
 
-async def test_an_accepted_message_wakes(backend: Backend) -> None:
+async def test_accepted_message_wakes(backend: Backend) -> None:
     """The shortest way from accept to claim."""
     await _assert_wakes(backend, lambda: accepted(backend.store, a_message()))
 
 
-async def test_a_retry_that_is_due_wakes(backend: Backend) -> None:
+async def test_due_retry_wakes(backend: Backend) -> None:
     """A settled job that is ready again is work."""
     await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
@@ -64,8 +64,8 @@ async def test_a_retry_that_is_due_wakes(backend: Backend) -> None:
     await _assert_wakes(backend, lambda: settled(backend.store, job, retry()))
 
 
-async def test_a_settled_job_wakes_whoever_waits_at_the_cap(backend: Backend) -> None:
-    """The slot that it frees lets another job through."""
+async def test_settled_job_wakes_a_tenant_at_its_cap(backend: Backend) -> None:
+    """The freed slot lets another job through."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, *messages(2))
     [job] = await claimed(backend.store)
@@ -74,7 +74,7 @@ async def test_a_settled_job_wakes_whoever_waits_at_the_cap(backend: Backend) ->
     assert len(await claimed(backend.store)) == 1
 
 
-async def test_a_cancelled_job_wakes_whoever_waits_at_the_cap(backend: Backend) -> None:
+async def test_cancelled_job_wakes_a_tenant_at_its_cap(backend: Backend) -> None:
     """A claimed job that is cancelled frees its slot like one that ended."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, *messages(2))
@@ -84,9 +84,7 @@ async def test_a_cancelled_job_wakes_whoever_waits_at_the_cap(backend: Backend) 
     assert len(await claimed(backend.store)) == 1
 
 
-async def test_an_expired_job_wakes_whoever_waits_at_the_cap(
-    backend: Backend, clock: StoreClock
-) -> None:
+async def test_expired_job_wakes_a_tenant_at_its_cap(backend: Backend, clock: StoreClock) -> None:
     """A claimed job that expires frees its slot like one that ended."""
     await backend.tenants.define([a_tenant(cap=1)])
     await accepted(backend.store, a_message(ttl=LEASE / 2), a_message())
@@ -97,16 +95,16 @@ async def test_an_expired_job_wakes_whoever_waits_at_the_cap(
     assert len(await claimed(backend.store)) == 1
 
 
-async def test_a_released_job_wakes(backend: Backend) -> None:
-    """What one worker gives back another may take."""
+async def test_released_job_wakes(backend: Backend) -> None:
+    """Another worker may take it."""
     await accepted(backend.store, a_message())
     job = await claimed_alone(backend.store)
 
     await _assert_wakes(backend, lambda: backend.store.release([job.lease]))
 
 
-async def test_a_reaped_job_wakes(backend: Backend, clock: StoreClock) -> None:
-    """What a vanished worker left is work."""
+async def test_reaped_job_wakes(backend: Backend, clock: StoreClock) -> None:
+    """The job of a vanished worker is work."""
     await accepted(backend.store, a_message())
     await claimed_alone(backend.store)
     clock.advance(past(LEASE))
@@ -114,8 +112,8 @@ async def test_a_reaped_job_wakes(backend: Backend, clock: StoreClock) -> None:
     await _assert_wakes(backend, lambda: backend.store.reap(limit=10))
 
 
-async def test_a_redriven_message_wakes(backend: Backend) -> None:
-    """What people send round again goes at once."""
+async def test_redriven_message_wakes(backend: Backend) -> None:
+    """It is sent at once."""
     [message] = await accepted(backend.store, a_message())
     await attempted(backend.store, dead())
 
@@ -127,8 +125,8 @@ async def test_a_redriven_message_wakes(backend: Backend) -> None:
     [{"paused": True}, {"cap": 1}, {"rate_per_second": 0.001}],
     ids=["resume", "cap lifted", "rate lifted"],
 )
-async def test_a_tenant_that_is_let_go_wakes(backend: Backend, held_back: dict[str, float]) -> None:
-    """Nobody sleeps through a resume or a lifted limit."""
+async def test_resumed_tenant_wakes(backend: Backend, held_back: dict[str, float]) -> None:
+    """A resume or a lifted limit is not missed."""
     await backend.tenants.define([a_tenant(ACME, **held_back)])
     await accepted(backend.store, *messages(2))
     await claimed(backend.store)
@@ -137,8 +135,8 @@ async def test_a_tenant_that_is_let_go_wakes(backend: Backend, held_back: dict[s
     assert await claimed(backend.store) != []
 
 
-async def test_a_lifted_send_limit_wakes(backend: Backend) -> None:
-    """What all waited for is over for all."""
+async def test_lifted_send_limit_wakes(backend: Backend) -> None:
+    """For all waiters."""
     await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
     await accepted(backend.store, *messages(2))
     await claimed(backend.store)
@@ -161,8 +159,8 @@ async def test_work_that_came_before_the_wait_ends_it_at_once(backend: Backend) 
     assert (first, second) == (True, True), "one who was woken takes nobody's wake-up with it"
 
 
-async def test_everyone_who_waits_is_woken(backend: Backend) -> None:
-    """Each pool of a worker waits for itself."""
+async def test_every_waiter_is_woken(backend: Backend) -> None:
+    """Each pool of a worker waits separately."""
     await _quiet(backend)
     rings = backend.wake.rings()
     waiting = [asyncio.ensure_future(backend.wake.wait(LONG, since=rings)) for _ in range(3)]
@@ -173,7 +171,7 @@ async def test_everyone_who_waits_is_woken(backend: Backend) -> None:
         assert await asyncio.gather(*waiting) == [True] * 3
 
 
-async def test_a_wait_without_work_ends_after_its_time(backend: Backend) -> None:
+async def test_wait_without_work_ends_at_its_timeout(backend: Backend) -> None:
     """False says that nothing happened."""
     await _quiet(backend)
 
@@ -181,8 +179,8 @@ async def test_a_wait_without_work_ends_after_its_time(backend: Backend) -> None
     assert not await backend.wake.wait(soon, since=backend.wake.rings())
 
 
-async def test_a_wait_that_is_given_up_leaves_the_others_waiting(backend: Backend) -> None:
-    """A worker that stops takes nobody's wake-up with it."""
+async def test_cancelled_wait_keeps_the_others_waiting(backend: Backend) -> None:
+    """A worker that stops takes no wake-up from others."""
     await _quiet(backend)
     given_up = asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings()))
     waiting = asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings()))
@@ -201,8 +199,8 @@ async def test_work_of_another_opener_wakes(place: Place) -> None:
         assert len(await claimed(one.store)) == 1
 
 
-async def test_a_resume_by_another_opener_wakes(place: Place) -> None:
-    """A tenant let go on one machine's command line is served by another's worker."""
+async def test_resume_by_another_opener_wakes(place: Place) -> None:
+    """A tenant resumed on one machine's command line is served by another's worker."""
     async with place.opened() as one, place.opened() as other:
         await other.tenants.define([a_tenant(ACME, paused=True)])
         await accepted(other.store, a_message())
@@ -213,7 +211,7 @@ async def test_a_resume_by_another_opener_wakes(place: Place) -> None:
 
 
 async def test_every_message_of_another_process_wakes(place: Place) -> None:
-    """Not only the first: what was known of the one before is no measure for the next."""
+    """Not only the first: the state of the one before does not matter."""
     async with place.opened() as ours, place.opened() as theirs:
         for _ in range(3):
             await _assert_wakes(ours, lambda: accepted(theirs.store, a_message()))
@@ -222,7 +220,7 @@ async def test_every_message_of_another_process_wakes(place: Place) -> None:
             place.clock.advance(timedelta(seconds=6))
 
 
-async def test_work_that_nobody_here_does_hides_none_that_somebody_does(place: Place) -> None:
+async def test_work_of_other_workers_hides_no_own_work(place: Place) -> None:
     """A task whose workers are elsewhere waits for long, and an e-mail wakes all the same."""
     async with place.opened() as ours, place.opened() as theirs:
         await accepted(theirs.store, a_task())

@@ -1,4 +1,4 @@
-"""E-mails that were put in where nobody could render them: the worker does, before it declares the attempt."""
+"""E-mails enqueued without rendering: the worker renders them before it declares the attempt."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -24,7 +24,7 @@ CONTENT = '{"maxRetries":2,"to": "ok@sandbox.test", "template": {"type": "hello"
 
 @pytest.fixture
 async def office() -> AsyncIterator[Office]:
-    """ACME has a template that greets somebody."""
+    """ACME has a template with a greeting."""
     async with an_office() as made:
         template = NewTemplate(ACME, "hello", subject="Hello {{ name }}", html=None, text="Hi")
         await made.backend.templates.define(template)
@@ -36,7 +36,7 @@ def _pool(office: Office, render: Any = None) -> Pool:
     return Pool("email", 5, (office.email_kind(render=render),))
 
 
-async def test_its_words_are_put_in_when_it_is_sent(office: Office) -> None:
+async def test_variables_are_inserted_at_sending(office: Office) -> None:
     """The events are those of any other."""
     late = await office.post_raw(CONTENT)
     usual = await office.post()
@@ -56,10 +56,10 @@ async def test_its_words_are_put_in_when_it_is_sent(office: Office) -> None:
         ("ok@sandbox.test", "nobody", "INVALID_EMAIL", "RECIPIENT"),
     ],
 )
-async def test_what_cannot_be_sent_is_a_dead_letter(
+async def test_email_that_cannot_be_rendered_is_a_dead_letter(
     office: Office, of: str, becomes: str, code: str, validation: str
 ) -> None:
-    """No waiting cures it."""
+    """A retry would not help."""
     late = await office.post_raw(CONTENT.replace(of, becomes))
 
     await office.work(_pool(office))
@@ -71,8 +71,8 @@ async def test_what_cannot_be_sent_is_a_dead_letter(
     assert await office.deliveries(late) == 0
 
 
-async def test_a_store_that_is_away_costs_nothing_but_time(office: Office) -> None:
-    """The job is given back, and comes again."""
+async def test_unreachable_store_releases_the_job(office: Office) -> None:
+    """It is claimed again later."""
     late = await office.post_raw(CONTENT)
     asked = 0
 
@@ -80,7 +80,7 @@ async def test_a_store_that_is_away_costs_nothing_but_time(office: Office) -> No
         nonlocal asked
         asked += 1
         if asked == 1:
-            raise StoreUnavailable("the server is away")
+            raise StoreUnavailable("the server is down")
         return await render_email(email, tenant=tenant, templates=office.backend.templates)
 
     await office.work(_pool(office, render))
@@ -89,8 +89,8 @@ async def test_a_store_that_is_away_costs_nothing_but_time(office: Office) -> No
     assert (row.state, row.attempts, asked) == (State.SENT, 1, 2)
 
 
-async def test_it_is_tried_again_as_its_row_says(office: Office) -> None:
-    """Whatever preset its template or its tenant names."""
+async def test_retries_follow_its_row(office: Office) -> None:
+    """Not the preset of its template or its tenant."""
     policy = email_policy(load(environ={}))
     await office.post_raw(CONTENT)
     job = await claimed_alone(office.backend.store)
@@ -105,6 +105,6 @@ async def test_it_is_tried_again_as_its_row_says(office: Office) -> None:
     ("content", "most"),
     [(None, None), ("{}", None), ('{"to":"a"}', None), (CONTENT, 2), ('{"maxRetries":100,"', 100)],
 )
-def test_the_limit_is_read_without_the_rest(content: str | None, most: int | None) -> None:
+def test_limit_is_read_without_the_rest(content: str | None, most: int | None) -> None:
     """Any other e-mail has none."""
     assert max_retries_of(content) == most

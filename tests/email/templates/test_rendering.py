@@ -1,4 +1,4 @@
-"""Templates: what they may say, what they become, and what nobody can make them do."""
+"""Templates: their language, their output, and their limits."""
 
 import asyncio
 import gc
@@ -49,29 +49,30 @@ def a_template(html: str | None = None, **changes: Any) -> NewTemplate:
 
 
 def text_of(source: str, **variables: Any) -> str:
-    """What a text becomes with these variables."""
+    """A text rendered with these variables."""
     made = render(a_template(text=source), variables)
     assert made.text is not None
     return made.text
 
 
 def faults(error: InvalidMessage) -> dict[str, str]:
-    """What was wrong, by field."""
+    """The errors, by field."""
     return {each.field: each.message for each in error.fields}
 
 
 def refusal(source: str, **variables: Any) -> dict[str, str]:
-    """Why a text cannot be rendered with these variables."""
+    """The reason why a text cannot be rendered with these variables."""
     with pytest.raises(InvalidMessage) as caught:
         text_of(source, **variables)
     return faults(caught.value)
 
 
-# --- what a template becomes ----------------------------------------------------------------------
+# --- output
+# ---------------------------------------------------------------------------------------
 
 
 def test_all_three_parts_are_rendered() -> None:
-    """Nested variables stand in subject, html and text."""
+    """Nested variables in subject, html and text."""
     template = a_template(
         "<p>Olá, {{ user_data.full_name }}</p>",
         subject="Oi, {{ user_data.full_name }}",
@@ -85,14 +86,14 @@ def test_all_three_parts_are_rendered() -> None:
 
 @pytest.mark.parametrize(("source", "made"), [("{{ true }}", "true"), ("x{{ none }}", "x")])
 def test_constants_are_printed_alike_in_html_and_text(source: str, made: str) -> None:
-    """Nobody wants to read Python, wherever it stands."""
+    """Never in Python notation."""
     rendered = render(a_template(source, text=source), {})
 
     assert (rendered.html, rendered.text) == (made, made)
 
 
 def test_html_is_escaped_and_text_is_not() -> None:
-    """What a variable says cannot become markup."""
+    """A variable cannot add markup."""
     template = a_template('<p title="{{ x }}">{{ x }}</p>', subject="{{ x }}", text="{{ x }}")
 
     made = render(template, {"x": "<b>\"&'"})
@@ -119,7 +120,7 @@ def test_html_is_escaped_and_text_is_not() -> None:
         ("{{ 'longer than that' | truncate(9) }}", "longer..."),
     ],
 )
-def test_the_language_is_enough_for_letters(source: str, made: str) -> None:
+def test_language_covers_common_letters(source: str, made: str) -> None:
     """Variables, conditions, loops, a few filters and sums."""
     variables = {
         "a": "Ana",
@@ -135,8 +136,8 @@ def test_the_language_is_enough_for_letters(source: str, made: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r{"), max_size=200))
-def test_plain_text_stays_as_it_is(source: str) -> None:
-    """What is no markup of the language comes out as it went in, but for one line break at its end."""
+def test_plain_text_stays_unchanged(source: str) -> None:
+    """Except for one line break at its end."""
     assert text_of("x" + source) == ("x" + source).removesuffix("\n")
 
 
@@ -167,8 +168,8 @@ _SOURCES = st.lists(
 
 
 @given(source=_SOURCES.map("".join), variables=st.dictionaries(st.sampled_from(["a", "b"]), _JSON))
-def test_whatever_is_put_in_comes_out_or_is_refused(source: str, variables: dict[str, Any]) -> None:
-    """No other error, and nothing of Python in what comes out."""
+def test_any_variables_are_rendered_or_refused(source: str, variables: dict[str, Any]) -> None:
+    """No other error, and nothing of Python in the output."""
     try:
         made = render(a_template(f"<p>{source}</p>"), variables)
     except InvalidMessage:
@@ -188,8 +189,8 @@ _SIGNS = (
 
 
 @given(st.lists(st.sampled_from(_SIGNS), max_size=14).map(" ".join))
-def test_whatever_is_written_is_good_or_refused(source: str) -> None:
-    """Any row of the signs of the language: the reader gives an answer, and the renderer too."""
+def test_any_template_is_parsed_or_refused(source: str) -> None:
+    """Any sequence of tokens of the language, in the parser and in the renderer."""
     template = a_template(source or "x")
     if faults_of(template):
         return
@@ -199,8 +200,8 @@ def test_whatever_is_written_is_good_or_refused(source: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
-def test_no_variable_becomes_an_element(word: str) -> None:
-    """The markup is the template's alone, whatever a variable holds."""
+def test_variable_never_becomes_an_element(word: str) -> None:
+    """Only the template has markup, with any value of a variable."""
     made = render(a_template("<p>{{ word }}</p>"), {"word": word})
 
     assert made.html is not None
@@ -208,11 +209,12 @@ def test_no_variable_becomes_an_element(word: str) -> None:
     assert find_danger(made.html) is None
 
 
-# --- what is missing ------------------------------------------------------------------------------
+# --- missing variables
+# ----------------------------------------------------------------------------
 
 
-def test_all_that_is_missing_is_named_at_once() -> None:
-    """In every part, by its path, each once."""
+def test_all_missing_variables_are_named_at_once() -> None:
+    """In every part, by path, each once."""
     template = a_template(
         "{{ user_data.full_name }} {{ plan.name | upper }} {{ items[0].price }} {{ app }}",
         subject="{{ app }} {{ user_data.nick }}",
@@ -248,13 +250,13 @@ def test_all_that_is_missing_is_named_at_once() -> None:
         "{{ 1 in x }}",
     ],
 )
-def test_whoever_uses_it_needs_it(source: str) -> None:
-    """A variable that is not there is never taken for an empty one."""
+def test_used_variable_must_exist(source: str) -> None:
+    """A missing variable is never taken for an empty one."""
     assert refusal(source) == {"template.variables.x": "is required"}
 
 
-def test_what_is_not_reached_is_not_needed() -> None:
-    """Only what is used must be there."""
+def test_unreached_variable_is_not_required() -> None:
+    """Only used ones must exist."""
     assert text_of("{% if a %}{{ b }}{% endif %}.", a=False) == "."
 
 
@@ -275,15 +277,16 @@ def test_what_is_not_reached_is_not_needed() -> None:
         ("{{ 'x' if false }}", ""),
     ],
 )
-def test_what_cannot_be_done_is_told(source: str, fault: str) -> None:
-    """It is the sender's to correct, not an error of ours."""
+def test_impossible_operation_is_reported(source: str, fault: str) -> None:
+    """As an error of the sender, not of the server."""
     told = refusal(source, o={"a": 1}, l=[1], s="text")
 
     assert list(told) == ["template.variables"]
     assert fault in told["template.variables"]
 
 
-# --- what nobody can make it do -------------------------------------------------------------------
+# --- limits
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ def test_what_cannot_be_done_is_told(source: str, fault: str) -> None:
         "{% for i in l %}{{ loop }}{% endfor %}",
     ],
 )
-def test_attributes_of_python_are_out_of_reach(source: str) -> None:
+def test_python_attributes_are_unreachable(source: str) -> None:
     """A dot leads into the variables and nowhere else."""
     assert refusal(source, x=1, o={"a": 1}, l=[1], s="{0.__class__}")
 
@@ -379,8 +382,8 @@ def test_attributes_of_python_are_out_of_reach(source: str) -> None:
         "{% if x == 0x" + "f" * 5_000 + " %}{% endif %}",
     ],
 )
-def test_what_is_not_allowed_is_refused_when_it_is_written(source: str) -> None:
-    """Nobody has to wait for a message to learn it."""
+def test_forbidden_syntax_is_refused_when_stored(source: str) -> None:
+    """Before any message is sent."""
     with pytest.raises(InvalidMessage) as caught:
         check_template(a_template(f"<p>{source}</p>"))
 
@@ -401,7 +404,7 @@ def test_what_is_not_allowed_is_refused_when_it_is_written(source: str) -> None:
         "{{ n | round(-5) }}",
     ],
 )
-def test_no_sum_grows_without_end(source: str) -> None:
+def test_numbers_do_not_grow_without_limit(source: str) -> None:
     """Numbers stay small, text is neither multiplied nor formatted."""
     assert refusal(source, s="a" * 10_000, l=[1], n=10**14, f="%1000000000d")
 
@@ -410,15 +413,15 @@ def test_no_sum_grows_without_end(source: str) -> None:
     ("body", "depth"),
     [("", 1), ("", 2), ("", 4), ("{{ i }}", 3), ("{% if i %}{% endif %}" * 400, 1)],
 )
-def test_no_loop_turns_without_end(body: str, depth: int) -> None:
-    """Loops in loops, empty or long: all turns of all of them together are bounded."""
+def test_loops_are_bounded(body: str, depth: int) -> None:
+    """Nested, empty or long: all iterations together are bounded."""
     loops = "{% for i in items %}" * depth + body + "{% endfor %}" * depth
 
     assert TOO_MUCH in refusal(loops, items=[0] * 100_000)["template.variables"]
 
 
-def test_what_comes_out_is_bounded() -> None:
-    """A long word many times is cut off before it is a long text."""
+def test_output_is_bounded() -> None:
+    """Repeated long text is cut off early."""
     told = refusal("{% for i in items %}{{ s }}{% endfor %}", items=[0] * 1000, s="a" * 1000)
     many = refusal("{{ s }}" * 100, s="é" * (MAX_BODY_BYTES // 150))
 
@@ -450,15 +453,14 @@ def test_what_comes_out_is_bounded() -> None:
         "\ud800",
     ],
 )
-def test_what_is_too_deep_or_too_long_is_refused(source: str) -> None:
-    """No template breaks the reader."""
+def test_template_that_is_too_deep_or_too_long_is_refused(source: str) -> None:
+    """No template breaks the parser."""
     with pytest.raises(InvalidMessage):
         check_template(a_template(source))
 
 
 @pytest.mark.parametrize("name", ["filters", "tests"])
-def test_every_word_of_the_language_is_known_to_it(name: str) -> None:
-    """The lists of what is allowed name nothing that is not there."""
+def test_every_allowed_name_exists_in_the_language(name: str) -> None:
     words = FILTERS if name == "filters" else TESTS
     needs = {"in": "in [1]", "eq": "eq 1", "ne": "ne 1", "lt": "lt 1", "gt": "gt 1"}
     sign = "|" if name == "filters" else "is"
@@ -470,13 +472,13 @@ def test_every_word_of_the_language_is_known_to_it(name: str) -> None:
     assert [faults_of(a_template(each)) for each in found] == [[]] * len(found)
 
 
-def test_variables_are_read_as_data() -> None:
-    """What looks like a template in a variable stays what it is."""
+def test_variables_are_data() -> None:
+    """Template syntax in a variable stays text."""
     assert text_of("{{ x }}", x="{{ y }}{% for %}") == "{{ y }}{% for %}"
 
 
-def test_a_subclass_of_text_brings_nothing_along() -> None:
-    """Whoever calls the library cannot mark a variable as safe by accident."""
+def test_subclass_of_str_is_treated_as_plain_text() -> None:
+    """A caller of the library cannot mark a variable as safe by accident."""
 
     class Loud(str):
         __slots__ = ()
@@ -496,14 +498,14 @@ def test_a_subclass_of_text_brings_nothing_along() -> None:
         {"x": {1, 2}},
     ],
 )
-def test_variables_that_no_message_may_have_are_refused(variables: dict[str, Any]) -> None:
-    """Text, numbers, truths, lists and objects, and nothing that no store could keep."""
+def test_invalid_variables_are_refused(variables: dict[str, Any]) -> None:
+    """Valid are text, numbers, booleans, lists and objects that every store can hold."""
     with pytest.raises(InvalidMessage):
         render(a_template("{{ x }}"), variables)
 
 
 @pytest.mark.parametrize("depth", [200, 100_000])
-def test_variables_may_nest_as_deep_as_they_like(depth: int) -> None:
+def test_variables_may_nest_to_any_depth(depth: int) -> None:
     """They are rendered or refused, and break nothing."""
     nested: Any = 1
     for _ in range(depth):
@@ -512,13 +514,13 @@ def test_variables_may_nest_as_deep_as_they_like(depth: int) -> None:
     assert refusal("{{ x[0] }}", x=nested)["template.variables"]
 
 
-def test_the_variables_are_bounded() -> None:
-    """What a template does with each of them costs by their size."""
+def test_variables_are_bounded() -> None:
+    """The cost of an operation grows with their size."""
     assert "at most" in refusal("{{ x | length }}", x="a" * 262_144)["template.variables"]
 
 
-def test_no_turn_of_a_loop_takes_its_time() -> None:
-    """Few turns of slow work end as many turns of quick work do."""
+def test_slow_iterations_are_bounded() -> None:
+    """A few slow iterations cost as much as many quick ones."""
     slow = "{% for i in items %}" + "{% if x | upper | lower | title == '' %}{% endif %}" * 20
     told = refusal(slow + "{% endfor %}", items=[0] * 1000, x="ß" * 100_000)
 
@@ -540,15 +542,15 @@ def test_no_turn_of_a_loop_takes_its_time() -> None:
         "{% if list == list %}{% endif %}" * 40,
     ],
 )
-def test_work_is_bounded_outside_loops_too(source: str) -> None:
-    """Whatever goes through a long text or list is paid for by its length."""
+def test_work_outside_loops_is_bounded(source: str) -> None:
+    """An operation on a long text or list is charged by its length."""
     told = refusal("x" + source, s="a b " * 40_000, t="c", list=[0] * 20_000)
 
     assert TOO_MUCH in told["template.variables"]
 
 
-def test_the_parts_of_an_e_mail_share_its_work() -> None:
-    """What each could do alone is too much for all three."""
+def test_parts_of_an_email_share_its_budget() -> None:
+    """Work that is allowed for one part is too much for all three."""
     some = "x" + "{% if s | upper == 1 %}{% endif %}" * 12
     words = {"s": "a" * 200_000}
 
@@ -566,13 +568,13 @@ def test_the_parts_of_an_e_mail_share_its_work() -> None:
         ("{{ s | trim(s) }}", "at most 100 characters"),
     ],
 )
-def test_nothing_is_slow_by_the_square(source: str, fault: str) -> None:
-    """Division of long numbers and a search for each of many at each place are refused."""
+def test_quadratic_operations_are_refused(source: str, fault: str) -> None:
+    """Division of long numbers, and a search for each of many at each place."""
     assert fault in refusal(source, s="9" * 50_000)["template.variables"]
 
 
-def test_nothing_is_evaluated_while_a_template_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jinja would try each part of an expression again for each that it stands in."""
+def test_nothing_is_evaluated_while_a_template_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jinja would fold each part of an expression once per enclosing part."""
     tried: list[nodes.Not] = []
     monkeypatch.setattr(nodes.Not, "as_const", lambda each, *_: tried.append(each))
 
@@ -581,15 +583,15 @@ def test_nothing_is_evaluated_while_a_template_is_read(monkeypatch: pytest.Monke
     assert tried == []
 
 
-def test_what_was_read_is_kept_while_it_fits() -> None:
-    """A tenant that writes one long template after the other does not fill the memory."""
+def test_cache_of_parsed_templates_is_bounded() -> None:
+    """A tenant that stores one long template after the other does not fill the memory."""
     read = [WeakSet([program(f"{i}".ljust(MAX_BODY_BYTES), escapes=True)]) for i in range(30)]
 
     assert 0 < sum(map(len, read)) < 10
 
 
-def test_what_is_no_longer_kept_is_freed_at_once() -> None:
-    """Without a collection of garbage, for which a server waits long."""
+def test_evicted_template_is_freed_at_once() -> None:
+    """Without a garbage collection, which may be long in coming."""
     read = Program("{{ x }}", escapes=True)
     code = ref(read._template.root_render_func)
 
@@ -601,8 +603,8 @@ def test_what_is_no_longer_kept_is_freed_at_once() -> None:
         gc.enable()
 
 
-def test_not_all_that_is_missing_is_told_if_it_is_too_much() -> None:
-    """An answer stays short, whatever names a template makes of its variables."""
+def test_reported_missing_variables_are_bounded() -> None:
+    """An answer stays short, with any names in a template."""
     told = refusal(
         "{% for name in names %}{{ x[name] }}{% endfor %}",
         names=[f"{number}{'é' * 500}" for number in range(200)],
@@ -613,28 +615,29 @@ def test_not_all_that_is_missing_is_told_if_it_is_too_much() -> None:
     assert max(map(len, told)) < 150
 
 
-def test_numbers_as_large_as_json_holds_can_be_reckoned_with() -> None:
-    """What is given is no sum that grew."""
+def test_large_json_numbers_can_be_used() -> None:
+    """The limit is for computed numbers."""
     assert text_of("{{ n % 10 }}", n=2**63) == "8"
 
 
 @pytest.mark.parametrize(
     "word", ["a\nb", "a\r\nBcc: x@example.com", "a" * 151, "", " ", "a\u2028b"]
 )
-def test_no_variable_breaks_out_of_the_subject(word: str) -> None:
-    """The subject is one line of 1 to 150 characters, however it came about."""
+def test_variable_cannot_break_out_of_the_subject(word: str) -> None:
+    """The subject is one line of 1 to 150 characters."""
     with pytest.raises(InvalidMessage) as caught:
         render(a_template("<p>", subject="{{ word }}"), {"word": word})
 
     assert list(faults(caught.value)) == ["template.variables"]
 
 
-def test_a_message_that_says_nothing_is_refused() -> None:
-    """All of its text hung on a condition."""
+def test_empty_message_is_refused() -> None:
+    """All of its text depended on a condition."""
     assert refusal("{% if x %}Oi{% endif %}", x=False)
 
 
-# --- writing templates ----------------------------------------------------------------------------
+# --- storing templates
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -657,8 +660,8 @@ def test_a_message_that_says_nothing_is_refused() -> None:
         ({"retry_preset": "often"}, "retryPreset"),
     ],
 )
-def test_a_bad_field_is_named(changes: dict[str, Any], field: str) -> None:
-    """Each by the name under which it was sent."""
+def test_invalid_field_is_named(changes: dict[str, Any], field: str) -> None:
+    """By its name in the request."""
     with pytest.raises(InvalidMessage) as caught:
         check_template(a_template(**({"html": "<p>"} | changes)))
 
@@ -674,28 +677,27 @@ def test_a_bad_field_is_named(changes: dict[str, Any], field: str) -> None:
         "<style>.a{color:{{ color }}}</style><!-- <p onclick=x> -->",
     ],
 )
-def test_a_template_that_can_be_sent_is_not_refused(html: str) -> None:
-    """It is judged as it would be sent, with something in each place."""
+def test_template_that_can_be_sent_is_not_refused(html: str) -> None:
+    """It is validated as it would be sent, with a value in each place."""
     check_template(a_template(html))
 
 
-def test_what_becomes_white_space_says_nothing() -> None:
-    """The variables are to blame."""
+def test_rendered_white_space_is_empty() -> None:
+    """The error blames the variables."""
     with pytest.raises(InvalidMessage) as caught:
         render(a_template("{% if x %}Oi{% endif %}\n"), {"x": False})
 
     assert faults(caught.value) == {"template.variables": "leave nothing in html or text"}
 
 
-def test_what_is_wrong_says_where() -> None:
-    """By its line, for whoever has to mend it."""
+def test_syntax_error_has_its_line() -> None:
     [fault] = faults_of(a_template("<p>\n{{ x }}\n{{ y() }}"))
 
     assert fault.message == "line 3: call is not allowed"
 
 
-def test_the_samples_can_be_defined_and_sent() -> None:
-    """Each is a good template, with words that are told at its head, and without danger."""
+def test_samples_can_be_defined_and_sent() -> None:
+    """Each is a valid, safe template, with its variables listed at its head."""
     samples = sample_templates(ACME)
 
     assert [each.type for each in samples] == ["signup_confirmation", "welcome_user"]
@@ -720,8 +722,8 @@ async def a_backend(*templates: NewTemplate) -> AsyncIterator[Backend]:
         yield backend
 
 
-async def test_an_email_gets_the_words_of_its_template() -> None:
-    """The newest version speaks, and is named; the variables are not kept."""
+async def test_email_gets_the_content_of_its_template() -> None:
+    """The newest version is used, and named; the variables are not stored."""
     old = a_template("<p>Oi</p>")
     new = a_template("<p>Olá {{ name }}</p>", subject="Para {{ name }}", text="Olá")
     email = make_email(
@@ -742,8 +744,8 @@ HEAVY = "x" + "{% if s | upper == 1 %}{% endif %}" * 20
 LONG_WORD = "ß" * 100_000
 
 
-async def test_others_go_on_while_a_template_is_rendered() -> None:
-    """What takes its time takes it elsewhere, when it is first read and when it is known."""
+async def test_event_loop_runs_while_a_template_is_rendered() -> None:
+    """Slow work happens in a thread, on the first parse and later."""
     email = make_email(
         {"to": "a@example.com", "template": {"type": "welcome", "variables": {"s": LONG_WORD}}}
     )
@@ -763,8 +765,8 @@ async def test_others_go_on_while_a_template_is_rendered() -> None:
             )  # one to look the template up, one to render it, if others had to wait
 
 
-async def test_the_e_mails_of_a_request_share_an_allowance() -> None:
-    """When it is spent, the others are told to come in another request; one without a template need not."""
+async def test_emails_of_a_request_share_a_budget() -> None:
+    """When it is spent, the others are refused until another request; one without a template is not."""
     heavy = {"to": "a@example.com", "template": {"type": "welcome", "variables": {"s": LONG_WORD}}}
     plain = {"to": "a@example.com", "subject": "Oi", "text": "Oi"}
     items = [make_email(each) for each in [heavy] * 30 + [plain]]
@@ -785,8 +787,8 @@ async def test_the_e_mails_of_a_request_share_an_allowance() -> None:
     assert answers == ["rendered"] * first + ["template"] * (30 - first) + ["rendered"]
 
 
-def test_reading_a_template_is_paid_for_by_its_first_e_mail() -> None:
-    """Many long templates in one request cost what they cost to read; later they are cheap."""
+def test_parsing_is_charged_to_the_first_email_of_a_template() -> None:
+    """Many long templates in one request cost their parsing; later they are cheap."""
     templates = [a_template(f"<p>{number}</p>" + "{{ x }}" * 400) for number in range(40)]
     first, later = Allowance(), Allowance()
 
@@ -800,7 +802,7 @@ def test_reading_a_template_is_paid_for_by_its_first_e_mail() -> None:
     assert not later.is_spent
 
 
-async def test_an_email_without_a_template_is_left_alone() -> None:
+async def test_email_without_a_template_is_not_changed() -> None:
     """Nothing is looked up for it."""
     email = make_email({"to": "ana@example.com", "subject": "Oi", "text": "Oi"})
 
@@ -809,8 +811,8 @@ async def test_an_email_without_a_template_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("tenant", [ACME, BRASA])
-async def test_an_unknown_type_is_named(tenant: TenantId) -> None:
-    """Deleted, or another tenant's: for this one there is none."""
+async def test_unknown_type_is_named(tenant: TenantId) -> None:
+    """Deleted, or another tenant's: this tenant has none."""
     email = make_email({"to": "ana@example.com", "template": {"type": "welcome"}})
     async with a_backend(a_template("<p>")) as backend:
         await backend.templates.delete(ACME, "welcome")
@@ -822,15 +824,15 @@ async def test_an_unknown_type_is_named(tenant: TenantId) -> None:
 
 
 @pytest.mark.parametrize("part", ["subject", "html", "text"])
-def test_a_template_speaks_alone(part: str) -> None:
-    """Its own words and those of the request cannot both go out."""
+def test_template_excludes_other_content(part: str) -> None:
+    """A request has a template or content, not both."""
     with pytest.raises(InvalidMessage) as caught:
         make_email({"to": "ana@example.com", "template": {"type": "welcome"}, part: "Oi"})
 
     assert faults(caught.value) == {part: "must not be given beside a template"}
 
 
-def test_nobody_but_us_pins_a_version() -> None:
+def test_request_cannot_choose_a_version() -> None:
     """The newest one is meant."""
     with pytest.raises(InvalidMessage) as caught:
         make_email({"to": "ana@example.com", "template": {"type": "welcome", "version": 1}})
@@ -842,8 +844,8 @@ def test_nobody_but_us_pins_a_version() -> None:
     ("template", "field"),
     [({}, "template.type"), ({"type": 1}, "template.type"), ("welcome", "template")],
 )
-def test_a_bad_template_is_all_that_is_told(template: object, field: str) -> None:
-    """A subject is not asked for beside it."""
+def test_error_of_a_template_is_reported_alone(template: object, field: str) -> None:
+    """A missing subject is not reported in addition."""
     with pytest.raises(InvalidMessage) as caught:
         make_email({"to": "ana@example.com", "template": template})
 
@@ -858,6 +860,6 @@ def test_a_bad_template_is_all_that_is_told(template: object, field: str) -> Non
         ("{% if a %}<b>{% else %}<b>{% endif %}", ["<b>"]),
     ],
 )
-def test_equal_outlines_are_judged_once(source: str, judged: list[str]) -> None:
-    """A template without conditions that matter costs one judgement, not two."""
+def test_equal_outlines_are_validated_once(source: str, judged: list[str]) -> None:
+    """A template without conditions that matter costs one validation, not two."""
     assert outlines(source) == judged

@@ -1,8 +1,8 @@
-"""Which cases run on which store.
+"""The cases that run on each store.
 
-Everything runs on a file, and on a server what it does in its own way. With a queue beside it, a ledger does
-inside its transactions what it does without one: there, what happens between the two is tried, and what happens to
-the queue (``test_queue_trouble``). ``make prove STORE=redis+postgres`` tries everything there too.
+Everything runs on a file, and on a server the operations that it does differently. With a separate queue, a ledger
+does the same inside its transactions as without one: there, the steps between the two are tested, and trouble with
+the queue (``test_queue_trouble``). ``make prove STORE=redis+postgres`` tests everything there too.
 """
 
 from collections.abc import Sequence

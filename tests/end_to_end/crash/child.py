@@ -1,7 +1,7 @@
 """The process that is killed: a worker, with or without traffic of its own, that carries a plan out.
 
-Its one argument is its orders as JSON. It tells on stdout, a JSON line each, what was accepted
-(after the answer) and which point it reached (before it dies or stops there).
+Its one argument is its orders as JSON. It prints JSON lines to stdout: each accepted message
+(after the answer) and each reached point (before it dies or stops there).
 """
 
 import asyncio
@@ -30,12 +30,14 @@ DEATH = "death"  # the mark that a deadly message leaves
 _UNATTENDED = frozenset({"unattended", "fleeting"})
 _TASKS = frozenset(field.name for field in fields(Tasks))
 _POLL_S = 0.01
-_QUIET_POLLS = 20  # so often in a row nothing is unfinished: then also what was late has been told
+_QUIET_POLLS = (
+    20  # nothing was unfinished this many times in a row: then late results have been recorded, too
+)
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What a child is to do."""
+    """The task of a child."""
 
     place: Place
     plan: Plan | None = None
@@ -50,12 +52,12 @@ class Orders:
     as_usual: bool = False
 
     def as_json(self) -> str:
-        """As it is handed to the child."""
+        """The orders as the child gets them."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of_json(cls, text: str) -> "Orders":
-        """As the child reads them."""
+        """The orders as the child reads them."""
         told = json.loads(text)
         plan = told.pop("plan")
         place = Place(**told.pop("place"))
@@ -71,7 +73,7 @@ def main() -> None:
         if orders.plan is not None:
             stack.enter_context(points_inside(points))
             stack.enter_context(points_inside_postgres(points))
-            if orders.place.queue:  # whoever has none need not wait for its driver
+            if orders.place.queue:  # a child without one need not wait for its driver
                 between = import_module("end_to_end.crash.redis_points")
                 stack.enter_context(between.points_inside_redis(points))
         asyncio.run(_work(orders, points))
@@ -110,7 +112,7 @@ async def _idle(post: PostOffice) -> None:
 
 
 def _die(place: Place, others: int) -> None:
-    """Take the whole process along; the mark says how many deliveries beside."""
+    """Kill the whole process; the mark has the number of deliveries that die with it."""
     leave_mark(place, f"{DEATH}:{others}")
     os._exit(DEADLY_EXIT)
 
@@ -120,7 +122,7 @@ def _heard(ids: Sequence[MessageId]) -> None:
 
 
 def _say(**told: object) -> None:
-    """A line at once: what is in a buffer dies with the process."""
+    """Write a line at once: a buffer dies with the process."""
     os.write(1, json.dumps(told).encode() + b"\n")
 
 

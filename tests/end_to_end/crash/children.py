@@ -20,16 +20,16 @@ from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import opened
 from end_to_end.crash.traffic import prepare
 
-PATIENCE_S = 60.0  # far more than anything here takes: what waits so long waits for ever
+PATIENCE_S = 60.0  # far more than anything here takes: a wait of this length never ends
 _POLL_S = 0.01
 
 
 class NeverHappened(AssertionError):
-    """What was waited for did not come."""
+    """The awaited event did not come."""
 
 
 class Child:
-    """A child process and what it told so far."""
+    """A child process and its output so far."""
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
@@ -83,7 +83,7 @@ class Child:
         return found.si_code == os.CLD_STOPPED
 
     def wait_for_end(self) -> int:
-        """Wait until it is gone and all it told is heard; return its exit code, below 0 the signal."""
+        """Wait until it has ended and its output is read; return its exit code, below 0 the signal."""
         code = self._process.wait(PATIENCE_S)
         self._listener.join(PATIENCE_S)
         self._log.close()
@@ -94,7 +94,7 @@ class Child:
         self._process.send_signal(number)
 
     def end(self) -> None:
-        """Make sure that it is gone."""
+        """Make sure that it has ended."""
         self._process.kill()
         self.wait_for_end()
 
@@ -113,7 +113,7 @@ class Child:
 
 @contextmanager
 def children(orders: Sequence[Orders]) -> Iterator[list[Child]]:
-    """Children that do not outlive the block; those put in the place of others in the list do not either."""
+    """Children that do not outlive the block; neither do their replacements in the list."""
     started: list[Child] = []
     try:
         for each in orders:
@@ -144,7 +144,7 @@ def prepared(place: Place, seed: int) -> list[MessageId]:
 
 
 def sent(place: Place, emails: Sequence[dict[str, Any]]) -> list[MessageId]:
-    """Have e-mails accepted, with nobody at work."""
+    """Submit e-mails, without a worker."""
 
     async def send() -> list[MessageId]:
         async with opened(place) as post:
@@ -154,7 +154,7 @@ def sent(place: Place, emails: Sequence[dict[str, Any]]) -> list[MessageId]:
 
 
 def sent_tasks(place: Place, names: Sequence[str]) -> list[MessageId]:
-    """Have tasks accepted, with nobody at work."""
+    """Submit tasks, without a worker."""
     accepted: list[MessageId] = []
 
     async def send() -> None:
@@ -170,12 +170,12 @@ def sent_tasks(place: Place, names: Sequence[str]) -> list[MessageId]:
 
 
 def bring_to_rest(place: Place, *, as_usual: bool = False) -> None:
-    """Let a worker that nothing happens to run until no job is left; ``as_usual``: however slow the machine is."""
+    """Run an undisturbed worker until no job is left; ``as_usual``: for any speed of the machine."""
     asyncio.run(_rest(place, as_usual=as_usual))
 
 
 def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
-    """Wait until those who work there have left no job."""
+    """Wait until the running workers have left no job."""
     deadline = time.monotonic() + patience_s
     while waiting := place.waiting():
         if time.monotonic() > deadline:

@@ -1,10 +1,10 @@
 """The law of delivery, checked on a store that has come to rest.
 
-Whatever was killed, whenever:
+After any kill at any time:
 
 ended      Every accepted message is there and ended, exactly once, as SENT, dead or CANCELLED.
 delivered  SENT means delivered at least once.
-doubted    What was not SENT was delivered at most as often as its outcome was in doubt, and every
+doubted    A message that was not SENT was delivered at most as often as its outcome was in doubt, and every
            delivery beyond the first has its own IN_DOUBT event before it.
 walked     States follow one another along the allowed transitions, and the last one stands.
 counted    The figures of a message are those of its timeline.
@@ -30,7 +30,7 @@ _IN_DOUBT = "IN_DOUBT"
 
 @dataclass(frozen=True)
 class Life:
-    """One message with all that happened to it; times are in milliseconds."""
+    """One message with its whole history; times are in milliseconds."""
 
     id: MessageId
     state: State
@@ -46,18 +46,18 @@ class Life:
 
     @property
     def doubts(self) -> list[int]:
-        """When its outcome was in doubt."""
+        """The times at which its outcome was in doubt."""
         return [at for name, at in self.events if name == _IN_DOUBT]
 
     @property
     def walk(self) -> list[State]:
-        """The states it went through; a task's first one leaves no event."""
+        """Its states in order; a task's first one leaves no event."""
         states = [State(name) for name, _ in self.events if name in _STATES]
         return states if states[:1] == [State.ENQUEUED] else [State.ENQUEUED, *states]
 
 
 def broken(place: Place, accepted: Collection[MessageId]) -> list[str]:
-    """Each sentence of the law that does not hold here; empty: it holds."""
+    """Each sentence of the law that is broken here; empty: it holds."""
     found = {life.id: life for life in lives(place)}
     missing = [f"ended: {each} was accepted and is gone" for each in accepted if each not in found]
     of_each = [fault for life in found.values() for fault in _faults(life)]
@@ -95,7 +95,7 @@ def _lives(place: Place) -> Iterator[Life]:
 
 
 def _taken(place: Place) -> dict[str, list[int]]:
-    """When the provider took each e-mail."""
+    """The times at which the provider accepted each e-mail."""
     rows: Iterable[tuple[str, int]] = (
         taken_by_ses(place.ses_folder)
         if place.ses

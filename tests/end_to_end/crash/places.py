@@ -1,6 +1,6 @@
-"""Where the crash suite keeps its messages: a folder, a store, and the words to ask that store with.
+"""The stores of the crash suite: a folder, a store, and the SQL to query it.
 
-Beside the store there may be a queue of its own: then the store is only the ledger, and the jobs are in Redis.
+There may be a separate queue: then the store is only the ledger, and the jobs are in Redis.
 """
 
 import sqlite3
@@ -25,18 +25,18 @@ _LIFE = "id, state, declares, delivery, attempts, in_doubt, round, held_until IS
 
 @dataclass(frozen=True)
 class Words:
-    """How a kind of store is asked, with SQL of its own."""
+    """The SQL of a kind of store."""
 
-    ledger: str  # a row per message, with what became of it
+    ledger: str  # a row per message, with its result
     entries: str  # the table where that can be changed
     entry_no: str
-    event_of: str  # the column that an event has of its message, and what it is there
+    event_of: str  # the column that an event has of its message, and its value there
     message_of_event: str
-    ranked_by: str  # the columns that ready jobs lie in order of
+    ranked_by: str  # the sort columns of ready jobs
     a_rank: str
     events: str
     counted: str  # seats that count jobs; there are none left
-    damage: str  # whatever is wrong with the store itself
+    damage: str  # any damage of the store itself
     clocks_differ_ms: int = 0  # between the time of events and that of deliveries
 
     @property
@@ -73,63 +73,64 @@ POSTGRES = Words(
         "SELECT kind, tenant, sum(jobs) FROM ("
         "SELECT kind, tenant, jobs FROM seats"
         " UNION ALL SELECT kind, tenant, jobs FROM unseen_notes() WHERE kind <> ''"
-        ") AS told GROUP BY kind, tenant HAVING sum(jobs) <> 0"
+        ") AS counts GROUP BY kind, tenant HAVING sum(jobs) <> 0"
     ),
     damage=(
         "SELECT m.id, e.message_no, c.message_no FROM messages AS m"
         " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"
         " WHERE m.no IS NULL OR e.message_no IS NULL OR c.message_no IS NULL"
     ),
-    # Events have the time that a process takes for the server's, deliveries the server's own: two clocks. It reads
-    # the server's within half of `_PROMPT_MS`, and goes by it as long as a later reading is within `_PROMPT_MS`
-    # (`Database._read_clock`): 10 + 5 ms, and what is lost by rounding.
+    # Events have the server's time as a process estimates it, deliveries the server's own:
+    # two clocks. A process reads the server's within half of `_PROMPT_MS`, and uses it as
+    # long as a later reading is within `_PROMPT_MS` (`Database._read_clock`): 10 + 5 ms, and
+    # the rounding.
     clocks_differ_ms=20,
 )
 
 
 @dataclass(frozen=True)
 class Place:
-    """A store and the folder beside it; as plain text, so that it can be told to a child."""
+    """A store and its folder; as plain text, for a child."""
 
     store: str
     folder: str
-    queue: str = ""  # where the jobs are, if not in the store
-    ses: str = ""  # where SES is, if it is not the sandbox that takes e-mail over
-    resend: str = ""  # where Resend is played that takes e-mail over, if not the sandbox
+    queue: str = ""  # the queue, if it is not in the store
+    ses: str = ""  # the address of SES, if it delivers instead of the sandbox
+    resend: str = ""  # the address of the twin of Resend, if it delivers instead of the sandbox
 
     @property
     def marks(self) -> Path:
-        """Where tasks leave their marks, a line each: the mark and when (milliseconds)."""
+        """The file with the marks of tasks, a line each: the mark and its time (milliseconds)."""
         return Path(self.folder) / "post.marks"
 
     @property
     def ses_folder(self) -> Path:
-        """Where SES keeps what it took, beside the secret of its account."""
+        """The folder of SES: its accepted mails, and the secret of its account."""
         return Path(self.folder) / "ses"
 
     @property
     def log(self) -> Path:
-        """What the processes that work here log."""
+        """The log of the worker processes."""
         return Path(self.folder) / "post.log"
 
     @cached_property
     def words(self) -> Words:
-        """How the store is asked."""
+        """The SQL of the store."""
         return SQLITE if self.store.startswith("sqlite") else POSTGRES
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
-        """What the store answers."""
+        """The result of a query."""
         with closing(self._connection()) as db:
             found: Sequence[tuple[Any, ...]] = db.execute(query).fetchall()
             return found
 
     def change(self, statement: str) -> None:
-        """Change what is stored behind everybody's back."""
+        """Change the stored data directly."""
         with closing(self._connection()) as db, db:
             db.execute(statement)
 
     def waiting(self) -> Sequence[Any]:
-        """Some of what is not at rest: jobs, and messages that should have one."""
+        """Some of the unfinished work: jobs, and messages that should have one."""
         if not self.queue:
             return self.rows("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5")
         return [*self.unfinished(5), *self.jobs()[:5]]
@@ -140,7 +141,7 @@ class Place:
         return [row[0] for row in self.rows(f"SELECT id FROM {self.words.ledger} WHERE {where}")]
 
     def jobs(self) -> Sequence[Any]:
-        """All jobs, with what is known of them."""
+        """All jobs, with their data."""
         if not self.queue:
             ready = self.rows("SELECT id, kind, claims FROM ready")
             parked = self.rows("SELECT id, kind, is_claimed, claims, parked_until FROM parked")
@@ -149,7 +150,7 @@ class Place:
             return [("queued", job) for job in client.hkeys(f"{PREFIX}:jobs")]
 
     def leased(self) -> int:
-        """How many jobs a worker has, or had when it died."""
+        """Number of jobs that a worker has, or had when it died."""
         if self.queue:
             with self.redis() as client:
                 return int(client.zcard(f"{PREFIX}:leases"))
@@ -157,7 +158,7 @@ class Place:
         return int(count)
 
     def places_of_jobs(self) -> Sequence[Any]:
-        """Wherever the queue beside the store has jobs lie."""
+        """The keys of the separate queue that hold jobs."""
         if not self.queue:
             return []
         with self.redis() as client:
@@ -165,12 +166,12 @@ class Place:
             return [key for each in lists for key in client.scan_iter(f"{PREFIX}:{each}")]
 
     def lose_queue(self) -> None:
-        """Take everything from the queue beside the store."""
+        """Delete everything from the separate queue."""
         with self.redis() as client:
             client.flushdb()
 
     def redis(self) -> "Redis":
-        """The queue beside the store."""
+        """The separate queue."""
         from redis import Redis  # noqa: PLC0415 - who has no queue need not wait for it
 
         return Redis.from_url(self.queue, decode_responses=True)

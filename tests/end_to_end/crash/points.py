@@ -46,7 +46,7 @@ POINTS = (
     "confirm.asked",
     "confirm.answered",
     "deliver.asked",
-    "handover.asked",  # the last look at the deadline comes next
+    "handover.asked",  # the last check of the deadline comes next
     "handover.begun",
     "deliver.answered",
 )
@@ -54,7 +54,8 @@ SCRIPTS = ("put", "claim", "extend", "drop", "delay", "release", "reap", "leased
 QUEUE_POINTS = tuple(
     f"queue.{script}.{step}" for script in SCRIPTS for step in ("asked", "answered")
 )
-# Whoever is stopped here is in a transaction, and has locks: nobody can take anything over meanwhile.
+# A process stopped here is in a transaction, and holds locks: no other can take anything over
+# meanwhile.
 LOCKED = frozenset({f"{each}.{step}" for each in OPERATIONS for step in ("half", "uncommitted")})
 LOCKED |= {"batch.between"}
 
@@ -63,19 +64,19 @@ under_way: ContextVar[str] = ContextVar("under_way", default="")  # the operatio
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to happen at which point, the how manyeth time it is reached."""
+    """The event at a point, at the nth time it is reached."""
 
     point: str
     occurrence: int = 1
     action: Action = "kill"
 
     def __str__(self) -> str:
-        """As a test is named after it."""
+        """The name of its test."""
         return f"{self.point}-{self.occurrence}"
 
 
 class Points:
-    """Carries the plan out; without one it only counts what runs."""
+    """Carries the plan out; without one it only counts."""
 
     def __init__(
         self, plan: Plan | None = None, *, say: Callable[[str], None] = print, blocked: str = ""
@@ -84,7 +85,7 @@ class Points:
         self._left = plan.occurrence if plan is not None else 0
         self._say = say
         self._blocked = blocked
-        self.running = 0  # deliveries under way in this process
+        self.running = 0  # deliveries in flight in this process
         self.is_inside = plan is not None and plan.point in LOCKED
         self.in_transaction = (
             threading.Lock()
@@ -99,9 +100,11 @@ class Points:
             self._say(point)
             if self._plan.action == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            # A process that is stopped with the file's lock by chance would stop everybody else.
+            # A process that is stopped with the file's lock by chance would stop all
+            # others.
             with nullcontext() if point in LOCKED else self.in_transaction:
-                # To this very thread: it goes no further, whichever thread the kernel would have picked.
+                # To this very thread: it goes no further, whichever thread the
+                # kernel would have picked.
                 signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     async def pass_block(self, operation: str) -> None:
@@ -119,7 +122,7 @@ def watched_backend(backend: Backend, points: Points) -> Backend:
 
 
 def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) -> Kind:
-    """The same kind, with points around its confirm and deliver; ``look`` is shown what is confirmed."""
+    """The same kind, with points around its confirm and deliver; ``look`` gets each confirmed message."""
 
     def confirm(job: LeasedJob) -> Confirmation:
         assert kind.confirm is not None
@@ -143,7 +146,7 @@ def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) 
 
 
 def watched_chain(chain: Chain, watched: Callable[[Kind], Kind]) -> Chain:
-    """The same chain, with its kinds watched, whichever it chooses."""
+    """The same chain, with all its kinds watched."""
     return cast("Chain", _WatchedChain(chain, watched))
 
 
@@ -193,7 +196,7 @@ def points_inside(points: Points) -> Iterator[None]:
 
 
 class _WatchedPort:
-    """A port whose operations can be died before and after."""
+    """A port with crash points before and after each operation."""
 
     def __init__(self, port: object, points: Points) -> None:
         self._port = port
@@ -219,7 +222,7 @@ class _WatchedPort:
 
 
 class _WatchedConnection:
-    """The writer's connection; knows which operations wrote in the transaction at hand."""
+    """The writer's connection; knows which operations wrote in the current transaction."""
 
     def __init__(self, connection: sqlite3.Connection, points: Points) -> None:
         self._connection = connection
@@ -287,7 +290,7 @@ class _WatchedConnection:
 
 
 def _within(name: str, operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The operation, known by its name to the connection that it runs on."""
+    """The operation, known by its name to its connection."""
 
     def watched(db: Any) -> Any:
         db.enter(name)

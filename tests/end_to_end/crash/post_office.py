@@ -1,4 +1,4 @@
-"""A post office with short lengths, quick retries and a few tasks, as the crash suite runs it everywhere."""
+"""The app of the crash suite: short durations, quick retries and a few tasks."""
 
 import asyncio
 import os
@@ -33,10 +33,12 @@ LEASE = timedelta(milliseconds=500)
 DEADLY_ADDRESS = "deadly@"
 QUICK = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=10), cap=timedelta(milliseconds=40))
 
-# It looks often, and does not lead for long when it is dead.
+# It runs often, and does not lead for long after its death.
 _QUICK_RELAY = partial(relay, every=LEASE / 5, term=LEASE)
 
-Deadly: TypeAlias = Callable[[int], None]  # told how many deliveries it would take along
+Deadly: TypeAlias = Callable[
+    [int], None
+]  # called with the number of deliveries that would die with it
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class PostOffice(Carteiro):
     deadly: Deadly | None = None
 
     def _pools(self) -> list[Pool]:
-        """As they are, with quick retries."""
+        """The default pools, with quick retries."""
         return [
             replace(
                 pool,
@@ -101,7 +103,7 @@ async def opened(
 ) -> AsyncIterator[PostOffice]:
     """Open the store; ``unattended`` are the tasks that this process does not run.
 
-    ``as_usual``: with the lengths of calls and leases, and the relay, that everybody has.
+    ``as_usual``: with the default timeouts, leases and relay.
     """
     points = points or Points()
     settings = load(
@@ -133,7 +135,7 @@ async def opened(
 
 
 def _short(lease: timedelta) -> dict[str, object]:
-    """Lengths; with a long lease a hold does not end soon either."""
+    """Short durations; with a long lease a hold does not end soon either."""
     margin = max(HOLD - CALL_LIMIT, lease / 12)
     return {
         "delivery.call_limit_ms": CALL_LIMIT // MILLISECOND,
@@ -154,7 +156,7 @@ def _through_ses(place: Place) -> dict[str, object]:
 
 
 def _through_resend(url: str) -> dict[str, object]:
-    """Settings with which e-mail goes there, as whoever the environment has the key of."""
+    """Settings that send e-mail there, with the key in the environment."""
     return {
         "provider": "resend",
         "resend.url": url,

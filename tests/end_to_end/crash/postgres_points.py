@@ -1,8 +1,8 @@
 """The crash points inside the transactions of a process on PostgreSQL.
 
-A statement of the store is a transaction by itself, done by the server whatever becomes of the
+A statement of the store is a transaction by itself, which the server completes without the
 process. To die inside one, the process begins and commits it by two calls more, as it does behind a
-pooler; to die or stop anywhere else, it goes on as it is.
+pooler; to die or stop anywhere else, it is not changed.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,7 +12,7 @@ from typing import Any
 from carteiro.stores.postgres.database import Database, Session
 from end_to_end.crash.points import Points, under_way
 
-# How it is seen in its rows that a statement has changed something that counts.
+# The rows of a statement that has changed something relevant.
 _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
     "accept": lambda refused: not refused,
     "claim": lambda rows: rows[0][2] is not None,
@@ -65,7 +65,7 @@ def points_inside_postgres(points: Points) -> Iterator[None]:
 
 
 class _WatchedSession(Session):
-    """Knows whether something was changed on it."""
+    """Knows if something was changed on it."""
 
     def __init__(self, connection: Any, points: Points, name: str) -> None:
         super().__init__(connection)

@@ -1,10 +1,10 @@
-"""Kill real processes again and again, at named points and at random moments, and check the law.
+"""Kill real processes many times, at named points and at random moments, and check the law.
 
     python tests/end_to_end/crash/prove.py --runs 20 --seed 1 --store postgres
 
-Every run is made from the seed and its number alone: what is sent, who is hit, where and when
-(as far as a scheduler lets one choose). When the law breaks, the store stays (of a server: its
-dump), and the last lines say how to see the same run again (--first NUMBER --runs 1). The exit code is
+Every run depends on the seed and its number alone: the messages, the victim, the place and the time
+(as far as a scheduler allows it). When the law breaks, the store stays (of a server: its
+dump), and the last lines say how to repeat the run (--first NUMBER --runs 1). The exit code is
 0 only if the law held.
 """
 
@@ -35,11 +35,13 @@ from support.postgres_server import dumped
 Run: TypeAlias = Callable[[Place], list[MessageId]]
 
 _LATEST = 8  # occurrence of a point
-_LINGERING_S = 2.0  # longer than the traffic, yet bearable when a task is suspected and runs alone
+_LINGERING_S = (
+    2.0  # longer than the traffic, yet short enough when a task is suspected and runs alone
+)
 
 
 def main() -> int:
-    """Run as often as asked; stop at the first run that breaks the law."""
+    """Run as often as requested; stop at the first run that breaks the law."""
     told = _arguments()
     began = time.monotonic()
     for number in range(told.first, told.first + told.runs):
@@ -84,7 +86,7 @@ def _plan(chance: Random, points: Sequence[str]) -> Plan:
 
 
 def _hit_at_points(place: Place, seed: int, plans: list[Plan]) -> list[MessageId]:
-    """One process after another carries its plan out, each with traffic of its own."""
+    """One process after another carries its plan out, each with its own traffic."""
     accepted = prepared(place, seed)
     for number, plan in enumerate(plans):
         orders = Orders(place, plan, seed + number, lingering_s=_LINGERING_S, grace_s=0.1)
@@ -94,7 +96,7 @@ def _hit_at_points(place: Place, seed: int, plans: list[Plan]) -> list[MessageId
                 victim.tell(signal.SIGCONT)
             code = victim.wait_for_end()
             accepted += victim.accepted
-        if code not in {0, -signal.SIGKILL}:  # else what it was to try was not tried
+        if code not in {0, -signal.SIGKILL}:  # else the point was not tested
             raise NeverHappened(f"the child ended with {code}, see its log")
     return accepted
 

@@ -1,10 +1,10 @@
-"""How long it takes to recover under load: from a queue that is lost in every way, and from kills for a while.
+"""Recovery times under load: after every kind of loss of the queue, and during kills.
 
     python tests/end_to_end/crash/recovery.py --store redis+postgres --seconds 60
 
-Of each loss it prints how long it took until every message that waited was in the queue again, and until all of them
-were done. Of the kills (-9, of workers, and of the servers where there are some) it prints how many messages a second
-were done before and after them. The exit code is 0 only if the law of delivery held each time.
+For each loss it prints the time until every waiting message was in the queue again, and until all of them
+were done. For the kills (-9, of workers, and of the servers if any) it prints the messages a second
+before and after them. The exit code is 0 only if the law of delivery held each time.
 """
 
 import argparse
@@ -42,26 +42,26 @@ from support.redis_server import RedisServer, a_redis
 _WORKERS = 2
 _PER_BATCH = 200
 _POLL_S = 0.02
-_COUNT_EVERY_S = 0.2  # to count costs more the more there are: it must not be what is measured
+_COUNT_EVERY_S = 0.2  # counting costs more with more messages: it must not be what is measured
 _MOST_STARTS = 20
-_REST_S = 180.0  # what a dead worker had comes back after its hold
+_REST_S = 180.0  # jobs of a dead worker come back after their hold
 
 Server: TypeAlias = RedisServer | PostgresServer
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of it."""
+    """Duration and load."""
 
-    seconds: float = 60.0  # that there are kills for
+    seconds: float = 60.0  # duration of the kills
     backlog: int = 3000  # messages that always wait
-    window_s: float = 5.0  # that those done are counted in
-    as_usual: bool = True  # calls and leases have their usual lengths
+    window_s: float = 5.0  # period over which done messages are counted
+    as_usual: bool = True  # calls and leases have their default durations
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A store, and the servers that it is on, which may be killed."""
+    """A store, and its servers, which may be killed."""
 
     place: Place
     redis: RedisServer | None
@@ -69,13 +69,13 @@ class Setting:
 
     @property
     def servers(self) -> list[Server]:
-        """Those that there are."""
+        """The existing ones."""
         return [each for each in (self.redis, self.postgres) if each is not None]
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """How it went after a loss."""
+    """Figures of the recovery after a loss."""
 
     waited: int  # messages that were not done when it happened
     queued_s: float
@@ -85,7 +85,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Endurance:
-    """How it went before, during and after the kills."""
+    """Figures before, during and after the kills."""
 
     kills: int
     before: float  # messages a second
@@ -96,7 +96,7 @@ class Endurance:
 
 @contextmanager
 def a_setting(store: str, folder: Path) -> Iterator[Setting]:
-    """An empty store on servers of its own."""
+    """An empty store on separate servers."""
     queue, _, ledger = store.rpartition("+")
     with ExitStack() as stack:
         redis = stack.enter_context(a_redis()) if queue else None
@@ -113,7 +113,7 @@ def a_setting(store: str, folder: Path) -> Iterator[Setting]:
 
 
 class _Load:
-    """Sends as long as it runs, so that a number of messages always wait."""
+    """Sends while it runs, so that a number of messages always wait."""
 
     def __init__(self, post: PostOffice, backlog: int) -> None:
         self.accepted: list[MessageId] = []
@@ -123,20 +123,20 @@ class _Load:
         self.is_over = False
 
     async def fill(self) -> None:
-        """Send until so many wait as should."""
+        """Send until enough messages wait."""
         missing = self._backlog - await self._count(finished=False)
         for _ in range(0, missing, _PER_BATCH):
             emails = [an_email("ok", tenant=self._next_tenant()) for _ in range(_PER_BATCH)]
             await until_taken(partial(send, self._post, emails, self.accepted.extend))
 
     async def run(self) -> None:
-        """Until it is to cease: what is being sent then is sent, and known here."""
+        """Run until the end: messages being sent then are sent, and counted."""
         while not self.is_over:
             await self.fill()
             await asyncio.sleep(_COUNT_EVERY_S)
 
     async def rate(self, seconds: float) -> float:
-        """How many messages a second are done, over so long."""
+        """Messages a second, over this time."""
         began, before = time.monotonic(), await self._count(finished=True)
         await asyncio.sleep(seconds)
         after = await self._count(finished=True)
@@ -158,7 +158,7 @@ class _Load:
 
 @asynccontextmanager
 async def _loaded(place: Place, size: Size) -> AsyncIterator[tuple[_Load, list[Child]]]:
-    """Workers under load; in the end it ceases, and they have come to rest."""
+    """Workers under load; in the end the load stops, and they have come to rest."""
     async with opened(place, as_usual=size.as_usual) as post:
         load = _Load(post, size.backlog)
         await load.fill()
@@ -178,7 +178,7 @@ async def _loaded(place: Place, size: Size) -> AsyncIterator[tuple[_Load, list[C
 
 
 async def _started(workers: list[Child]) -> None:
-    """All are at work; one that came while a server was away is started again, as a supervisor does."""
+    """Wait until all work; one that started while a server was down is started again, as by a supervisor."""
     for number in range(len(workers)):
         for _ in range(_MOST_STARTS):
             if await asyncio.to_thread(workers[number].has_started):
@@ -211,7 +211,7 @@ def _kill(server: RedisServer, _: Path) -> None:
 
 def _fail_over(server: RedisServer, _: Path) -> None:
     server.kill()
-    server.start(empty=True)  # at the same address, as clients see it
+    server.start(empty=True)  # at the same address for clients
 
 
 LOSSES: Mapping[str, Callable[[RedisServer, Path], None]] = {
@@ -223,7 +223,7 @@ LOSSES: Mapping[str, Callable[[RedisServer, Path], None]] = {
 
 
 async def lose(setting: Setting, loss: str, size: Size) -> Recovery:
-    """Lose the queue under load, and wait until everything that waited is done."""
+    """Lose the queue under load, and wait until every waiting message is done."""
     place, server = setting.place, setting.redis
     assert server is not None, "there is no queue to lose"
     async with _loaded(place, size) as (load, _):
@@ -262,7 +262,7 @@ def _queued_or_done(place: Place, waiting: Collection[MessageId]) -> set[Message
 
 
 async def endure(setting: Setting, seed: int, size: Size) -> Endurance:
-    """Kill workers and servers again and again under load."""
+    """Kill workers and servers repeatedly under load."""
     chance, kills = Random(seed), 0
     async with _loaded(setting.place, size) as (load, workers):
         before = await load.rate(size.window_s)
@@ -289,7 +289,7 @@ def _kill_and_start(server: Server) -> None:
 
 
 def main() -> int:
-    """Print it; 1 if the law broke."""
+    """Print the figures; 1 if the law broke."""
     told = _arguments()
     size = Size(seconds=told.seconds, backlog=told.backlog)
     faults: list[str] = []

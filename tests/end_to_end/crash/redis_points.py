@@ -1,7 +1,7 @@
-"""The crash points between a ledger and the queue beside it: before and after each script of the queue.
+"""The crash points between a ledger and its separate queue: before and after each script of the queue.
 
-``queue.put.asked`` is reached before the queue is told, ``queue.put.answered`` when it has answered. What the ledger
-has committed by then, or not, is the difference that a dead process leaves between the two.
+``queue.put.asked`` is reached before the call to the queue, ``queue.put.answered`` after its answer. The commit of the
+ledger before or after it is the difference that a dead process leaves between the two.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The stores that processes are killed on: made empty, and taken away again."""
+"""The stores that processes are killed on: created empty, and removed again."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ STORES = ("sqlite", "postgres", "redis+sqlite", "redis+postgres")
 
 @contextmanager
 def a_place(store: str, folder: Path) -> Iterator[Place]:
-    """An empty store, as `STORES` names them, in a file of this folder or on servers of the tests' own."""
+    """An empty store, by its name in `STORES`, in a file of this folder or on servers of the tests."""
     queue, _, ledger = store.rpartition("+")
     with ExitStack() as stack:
         if ledger == "sqlite":

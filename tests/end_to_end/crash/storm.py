@@ -1,6 +1,6 @@
 """Several worker processes on one store, killed and stopped at random moments while messages come in.
 
-Where there is a queue beside the ledger, it loses everything now and then.
+A separate queue loses everything now and then.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _LONGEST_LULL_S = 0.25
 
 @dataclass(frozen=True)
 class Weather:
-    """How rough it gets."""
+    """The intensity of the storm."""
 
     workers: int = 3
     blows: int = 10  # processes killed or stopped
@@ -34,7 +34,7 @@ class Weather:
 
 
 def storm(place: Place, seed: int, weather: Weather) -> list[MessageId]:
-    """Let it blow; return what was accepted. In the end no worker is left, and nothing is at rest."""
+    """Run the storm; return the accepted messages. In the end no worker is left, and work is unfinished."""
     orders = Orders(place, lingering_s=0.1)
     with children([orders] * weather.workers) as workers:
         return asyncio.run(_blow(place, Random(seed), weather, workers))
@@ -64,7 +64,7 @@ async def _send_some(post: PostOffice, chance: Random, accepted: list[MessageId]
 
 
 async def _hit(workers: list[Child], chance: Random, *, stops: bool) -> None:
-    """Kill one and start another in its place, or have one sleep past its hold."""
+    """Kill one and start another in its place, or stop one past its hold."""
     place = chance.randrange(len(workers))
     victim = workers[place]
     await asyncio.to_thread(victim.wait_for_start)

@@ -1,4 +1,4 @@
-"""A message that kills its worker: it is left alone in the end, and the others go on."""
+"""A message that kills its worker: in the end it is not run any more, and the others go on."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ _OTHERS = 4  # of each kind: they become suspects, too, and a slow machine makes
 @pytest.mark.parametrize(
     ("place", "how"), cases(sqlite=["task", "email"], postgres=["email"]), indirect=["place"]
 )
-def test_a_message_that_kills_its_worker_is_left_alone_and_the_others_go_on(
+def test_message_that_kills_its_worker_is_given_up_and_the_others_go_on(
     place: Place, how: str
 ) -> None:
     """After five claims without an end it is a dead letter; from the third on it runs alone."""
@@ -49,7 +49,7 @@ def _deadly(place: Place, how: str) -> MessageId:
 
 
 def _run_until_idle(place: Place) -> Sequence[int]:
-    """Start a worker again and again, until one lives to see the end of the work."""
+    """Start a worker repeatedly, until one survives to the end of the work."""
     codes: list[int] = []
     while 0 not in codes and len(codes) < 2 * _CLAIMS:
         with child(Orders(place, until_idle=True, lingering_s=0.05)) as worker:
@@ -63,6 +63,6 @@ def _reason(place: Place, message: MessageId) -> str:
 
 
 def _beside_each_death(place: Place) -> list[int]:
-    """How many deliveries each death took along, in their order."""
+    """The number of deliveries that died with each death, in their order."""
     marks = [line.split()[0] for line in place.marks.read_text().splitlines()]
     return [int(mark.partition(":")[2]) for mark in marks if mark.startswith(DEATH)]

@@ -11,7 +11,7 @@ from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import OPERATIONS, POINTS, QUEUE_POINTS, Plan
 
-# What happens more than once in a life is also hit in the midst of it.
+# A step that happens more than once in a life is also hit at a later occurrence.
 _AGAIN = (
     "claim.committed",
     "declare.committed",
@@ -20,13 +20,13 @@ _AGAIN = (
     "settle.half",
 )
 _PLANS = [*(Plan(point) for point in POINTS), *(Plan(point, occurrence=4) for point in _AGAIN)]
-# A server does an operation in one step of its own: what a process can be killed in is around its commit.
+# A server does an operation in one step of its own: a process can be killed around its commit.
 _ON_A_SERVER = [
     *(Plan(f"{each}.{step}") for each in OPERATIONS for step in ("uncommitted", "committed")),
     *(Plan(point) for point in ("redrive.half", "handover.begun")),
     *(Plan(f"{each}.committed", occurrence=4) for each in ("claim", "settle")),
 ]
-# A queue beside the ledger is told after the commit: what a dead process leaves is a difference between the two.
+# A separate queue is called after the commit: a dead process leaves a difference between the two.
 _IN_ONE_ALONE = [
     Plan(point)
     for point in (
@@ -40,7 +40,7 @@ _IN_ONE_ALONE = [
 _BETWEEN_THE_TWO = [
     *_IN_ONE_ALONE,
     *(Plan(f"{each}.committed") for each in ("declare", "cancel", "expire")),
-    Plan("queue.claim.answered"),  # leased, and nobody has looked what it is
+    Plan("queue.claim.answered"),  # leased, and not yet inspected
     Plan("queue.drop.answered", occurrence=4),
 ]
 
@@ -55,8 +55,8 @@ _BETWEEN_THE_TWO = [
     ),
     indirect=["place"],
 )
-def test_a_process_killed_at_a_named_point_loses_nothing(place: Place, plan: Plan) -> None:
-    """Whatever step a process dies before, the next one finds all that was accepted and ends it, once."""
+def test_process_killed_at_a_named_point_loses_nothing(place: Place, plan: Plan) -> None:
+    """After a death before any step, the next process finds all accepted messages and ends each once."""
     seed = [*POINTS, *QUEUE_POINTS].index(plan.point)
     accepted = prepared(place, seed)
 

@@ -1,4 +1,4 @@
-"""The law itself: it holds where nothing happened, and finds each way to break it."""
+"""The law itself: it holds where nothing happened, and finds each violation."""
 
 import pytest
 
@@ -61,8 +61,8 @@ _BREACHES = {
 }
 
 
-def test_the_law_holds_where_nothing_happened(place: Place) -> None:
-    """A worker that nobody kills leaves nothing to complain about."""
+def test_law_holds_where_nothing_happened(place: Place) -> None:
+    """An undisturbed worker breaks no rule."""
     accepted = [*sent(place, [an_email("ok"), an_email("reject")]), *sent_tasks(place, ["note"])]
 
     bring_to_rest(place)
@@ -71,7 +71,7 @@ def test_the_law_holds_where_nothing_happened(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("rule", "breach"), _BREACHES.values(), ids=_BREACHES)
-def test_the_law_finds_each_way_to_break_it(place: Place, rule: str, breach: str) -> None:
+def test_law_finds_each_violation(place: Place, rule: str, breach: str) -> None:
     """A law that never complains proves nothing."""
     accepted = sent(place, [an_email("ok"), an_email("reject")])
     bring_to_rest(place)
@@ -82,8 +82,8 @@ def test_the_law_finds_each_way_to_break_it(place: Place, rule: str, breach: str
 
 
 @pytest.mark.parametrize("place", ["redis+sqlite"], indirect=True)
-def test_the_law_finds_a_job_that_is_left_in_the_queue(place: Place) -> None:
-    """Beside a ledger where all is well."""
+def test_law_finds_a_job_left_in_the_queue(place: Place) -> None:
+    """With a ledger in order."""
     accepted = sent(place, [an_email("ok")])
     bring_to_rest(place)
     before = broken(place, accepted)
@@ -96,7 +96,7 @@ def test_the_law_finds_a_job_that_is_left_in_the_queue(place: Place) -> None:
     assert [fault.partition(":")[0] for fault in broken(place, accepted)] == ["clean", "clean"]
 
 
-def test_the_law_finds_a_task_that_never_ran(place: Place) -> None:
+def test_law_finds_a_task_that_never_ran(place: Place) -> None:
     """A task is delivered when it has left its mark."""
     accepted = sent_tasks(place, ["note"])
     bring_to_rest(place)

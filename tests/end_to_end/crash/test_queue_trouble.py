@@ -1,8 +1,8 @@
-"""Trouble with the queue beside the ledger under load: it dies, forgets, is full, or the way to it is cut or silent.
+"""Trouble with a separate queue under load: it dies, loses its data, is full, or its connection is cut or silent.
 
-The workers are real processes. They are never started anew: they recover by themselves, say in their log what they
-wait for, and the law of delivery holds. What happens to the ledger is in ``test_server_trouble``; here each trouble
-runs on one of the two ledgers, for the queue does not know which one it stands beside.
+The workers are real processes. They are never restarted: they recover by themselves, log what they
+wait for, and the law of delivery holds. Trouble with the ledger is in ``test_server_trouble``; here each trouble
+runs on one of the two ledgers, for the queue does not depend on it.
 """
 
 import asyncio
@@ -53,10 +53,10 @@ def beside_a_database(server: RedisServer, tmp_path: Path) -> Iterator[Place]:
         yield Place(url, str(tmp_path), server.url)
 
 
-async def test_a_queue_that_is_killed_and_starts_again_loses_nothing(
+async def test_killed_and_restarted_queue_loses_nothing(
     beside_a_database: Place, server: RedisServer
 ) -> None:
-    """Killed -9 under load, twice, the second time with nothing kept: the workers go on when it is back."""
+    """Killed -9 under load, twice, the second time without its data: the workers go on when it is back."""
     place = beside_a_database
 
     async def die() -> None:
@@ -76,10 +76,10 @@ async def test_a_queue_that_is_killed_and_starts_again_loses_nothing(
     assert len(set(queue_waits(place))) > 1  # it backs off
 
 
-async def test_a_queue_that_forgets_and_fills_up_loses_nothing(
+async def test_flushed_and_full_queue_loses_nothing(
     beside_a_file: Place, server: RedisServer
 ) -> None:
-    """FLUSHALL again and again; then there is no room for a while, and what came in meanwhile is put later."""
+    """FLUSHALL repeatedly; then it is full for a while, and new messages are put later."""
     place = beside_a_file
 
     async def forget() -> None:
@@ -104,15 +104,15 @@ async def test_a_queue_that_forgets_and_fills_up_loses_nothing(
 async def _behind_a_proxy(
     place: Place, server: RedisServer
 ) -> AsyncIterator[tuple[CutProxy, Place]]:
-    """The same queue, a proxy before it."""
+    """The same queue, behind a proxy."""
     async with a_cut_proxy(server.port) as proxy:
         yield proxy, replace(place, queue=server.url.replace(f":{server.port}/", f":{proxy.port}/"))
 
 
-async def test_connections_to_the_queue_cut_at_random_lose_nothing(
+async def test_random_cuts_of_connections_to_the_queue_lose_nothing(
     beside_a_database: Place, server: RedisServer
 ) -> None:
-    """In the midst of a script, or of its answer: what it has done nobody hears."""
+    """Inside a script, or in its answer: its result is lost."""
     async with _behind_a_proxy(beside_a_database, server) as (proxy, behind), workers_at(behind):
         accepted = await under_load(behind, cuts_at_random(proxy))
         await asyncio.to_thread(wait_for_rest, beside_a_database)
@@ -122,10 +122,10 @@ async def test_connections_to_the_queue_cut_at_random_lose_nothing(
     assert queue_waits(beside_a_database)
 
 
-async def test_connections_to_the_queue_that_fall_silent_are_given_up(
+async def test_silent_connections_to_the_queue_are_given_up(
     beside_a_file: Place, server: RedisServer
 ) -> None:
-    """Nothing comes and nothing ends: new ones take their place."""
+    """Nothing comes and nothing ends: new ones replace them."""
     async with _behind_a_proxy(beside_a_file, server) as (proxy, behind), workers_at(behind):
         accepted = await under_load(behind, silence_of(proxy))
         await asyncio.to_thread(wait_for_rest, beside_a_file)

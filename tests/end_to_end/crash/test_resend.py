@@ -15,7 +15,7 @@ from end_to_end.crash.points import Plan
 from support.resend_process import delivered_by, running_twin
 
 MAILS = 6
-# Before the call, before its body, after its answer, and before what came of it is stored.
+# Before the call, before its body, after its answer, and before its result is stored.
 _POINTS = (
     "declare.committed",
     "deliver.asked",
@@ -33,10 +33,10 @@ _RUNS = [
 
 
 @pytest.mark.parametrize(("place", "plan"), _RUNS, ids=str, indirect=["place"])
-def test_a_process_killed_around_its_call_delivers_each_mail_once(
+def test_process_killed_around_its_call_delivers_each_mail_once(
     place: Place, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a message risks: what was in doubt is replayed under its key."""
+    """With any delivery guarantee: a doubt is replayed under its key."""
     with running_twin() as (url, key):
         monkeypatch.setenv("RESEND_API_KEY", key)
         place = replace(place, resend=url)

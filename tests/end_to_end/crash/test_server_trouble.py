@@ -1,7 +1,7 @@
-"""Trouble with the server under load: it dies, it throws everybody out, the way to it is cut or falls silent.
+"""Trouble with the server under load: it dies, it closes all sessions, its connection is cut or falls silent.
 
-The workers are real processes. They are never started anew: they recover by themselves, say in their
-log what they wait for, and the law of delivery holds.
+The workers are real processes. They are never restarted: they recover by themselves, log
+what they wait for, and the law of delivery holds.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ from end_to_end.crash.trouble import (
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
 
-# No worker dies here. Whatever waits for a lease to end, as if one had, is not done in time.
+# No worker dies here. A job that waits for the end of a lease, as if one had, is not done in
+# time.
 LEASE_S = 2 * PATIENCE_S
 
 
@@ -48,10 +49,10 @@ def place(server: PostgresServer, tmp_path: Path) -> Iterator[Place]:
         yield Place(url, str(tmp_path))
 
 
-async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
+async def test_killed_and_restarted_server_loses_nothing(
     place: Place, server: PostgresServer
 ) -> None:
-    """Killed -9 under load, twice: what was answered is there, and the workers go on when it is back."""
+    """Killed -9 under load, twice: answered messages are there, and the workers go on when it is back."""
 
     async def die() -> None:
         await asyncio.to_thread(server.kill)
@@ -68,8 +69,8 @@ async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
     )  # it backs off
 
 
-async def test_everybody_thrown_out_comes_back(place: Place) -> None:
-    """pg_terminate_backend of every connection, again and again."""
+async def test_terminated_connections_come_back(place: Place) -> None:
+    """pg_terminate_backend of every connection, repeatedly."""
 
     async def throw_out() -> None:
         for _ in range(5):
@@ -91,13 +92,15 @@ async def test_everybody_thrown_out_comes_back(place: Place) -> None:
 async def _behind_a_proxy(
     place: Place, server: PostgresServer
 ) -> AsyncIterator[tuple[CutProxy, Place]]:
-    """The same store, a proxy before it."""
+    """The same store, behind a proxy."""
     async with a_cut_proxy(server.port) as proxy:
         yield proxy, Place(place.store.replace(f":{server.port}/", f":{proxy.port}/"), place.folder)
 
 
-async def test_connections_cut_at_random_lose_nothing(place: Place, server: PostgresServer) -> None:
-    """In the midst of a statement, of an answer, of a commit whose answer nobody hears."""
+async def test_random_cuts_of_connections_lose_nothing(
+    place: Place, server: PostgresServer
+) -> None:
+    """Inside a statement, an answer, or a commit whose answer is lost."""
     async with (
         _behind_a_proxy(place, server) as (proxy, behind),
         workers_at(behind, lease_s=LEASE_S),
@@ -110,10 +113,8 @@ async def test_connections_cut_at_random_lose_nothing(place: Place, server: Post
     assert waits(place)
 
 
-async def test_connections_that_fall_silent_are_given_up(
-    place: Place, server: PostgresServer
-) -> None:
-    """Nothing comes and nothing ends, as when a firewall forgets a connection: new ones take their place."""
+async def test_silent_connections_are_given_up(place: Place, server: PostgresServer) -> None:
+    """Nothing comes and nothing ends, as when a firewall forgets a connection: new ones replace them."""
     async with (
         _behind_a_proxy(place, server) as (proxy, behind),
         workers_at(behind, lease_s=LEASE_S, command_timeout_s=0.5),
@@ -125,8 +126,8 @@ async def test_connections_that_fall_silent_are_given_up(
     assert waits(place)
 
 
-async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> None:
-    """All statements come through in the end, long after the leases that they speak of."""
+async def test_stall_is_waited_out(place: Place, server: PostgresServer) -> None:
+    """All statements arrive in the end, long after the end of their leases."""
     async with _behind_a_proxy(place, server) as (proxy, behind):
 
         async def stall() -> None:
@@ -142,8 +143,8 @@ async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> No
     assert broken(place, accepted) == []
 
 
-async def test_stopped_workers_keep_nobody_waiting(place: Place) -> None:
-    """Wherever they are stopped, others go on meanwhile; awake again, they change nothing of theirs."""
+async def test_stopped_workers_block_no_other(place: Place) -> None:
+    """Stopped anywhere, others go on meanwhile; after they continue, they change nothing of theirs."""
     accepted: list[MessageId] = []
     async with workers_at(place), workers_at(place) as sleepers:
 

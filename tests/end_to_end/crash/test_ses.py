@@ -1,4 +1,4 @@
-"""A process killed -9 around its calls of SES: what SES took is known, or known to be in doubt."""
+"""A process killed -9 around its calls of SES: every mail accepted by SES is known, or in doubt."""
 
 import signal
 from dataclasses import replace
@@ -21,13 +21,14 @@ _PLANS = (
     Plan("deliver.answered", occurrence=4),
     Plan("settle.committed"),
 )
-# What SES answers is the same on every store; that what it took is then in doubt there, too, one kill shows.
+# SES answers the same on every store; one kill shows that its accepted mails are then in doubt
+# there, too.
 _RUNS = [*(("sqlite", plan) for plan in _PLANS), ("postgres", Plan("deliver.answered"))]
 
 
 @pytest.mark.parametrize(("place", "plan"), _RUNS, ids=str, indirect=["place"])
-def test_a_process_killed_around_a_call_of_ses_loses_nothing(place: Place, plan: Plan) -> None:
-    """SES itself is asked what it took, and the law of delivery holds for that."""
+def test_process_killed_around_a_call_of_ses_loses_nothing(place: Place, plan: Plan) -> None:
+    """SES itself is asked for its accepted mails, and the law of delivery holds for them."""
     emails = [
         *(an_email(f"customer{number}") for number in range(8)),
         *(an_email(f"once{number}", delivery="at_most_once") for number in range(4)),

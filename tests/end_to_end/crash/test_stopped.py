@@ -1,4 +1,4 @@
-"""A process that sleeps past its lease or hold and wakes up again (SIGSTOP, SIGCONT): it is fenced."""
+"""A process that is stopped past its lease or hold and continues (SIGSTOP, SIGCONT): it is fenced."""
 
 import signal
 import time
@@ -36,7 +36,7 @@ WITH_THE_LOCK = ("claim.uncommitted", "declare.half", "declare.uncommitted")
 
 
 def _slept_through(place: Place, point: str) -> tuple[list[Life], list[Life]]:
-    """Stop a worker at the point, let another one end everything, wake it: the messages before and after."""
+    """Stop a worker at the point, let another one end everything, continue it: the messages before and after."""
     accepted = sent(place, _EMAILS)
     with child(Orders(place, Plan(point, action="stop"), until_idle=True)) as sleeper:
         sleeper.wait_for_stop()
@@ -58,10 +58,10 @@ def _slept_through(place: Place, point: str) -> tuple[list[Life], list[Life]]:
     ),
     indirect=["place"],
 )
-def test_stopped_before_the_last_deadline_check_it_delivers_nothing(
+def test_worker_stopped_before_the_last_deadline_check_delivers_nothing(
     place: Place, point: str
 ) -> None:
-    """What was taken over from a sleeper is not handed over when it wakes; only what it declared is in doubt."""
+    """Reassigned jobs are not handed over when it continues; only its declared ones are in doubt."""
     before, after = _slept_through(place, point)
 
     assert [life.deliveries for life in after] == [life.deliveries for life in before]
@@ -75,10 +75,10 @@ def test_stopped_before_the_last_deadline_check_it_delivers_nothing(
     cases(sqlite=INSIDE_THE_HANDOVER, postgres=("handover.begun", "keep.committed")),
     indirect=["place"],
 )
-def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
+def test_worker_stopped_inside_the_hand_over_delivers_at_most_once_more(
     place: Place, point: str
 ) -> None:
-    """The second delivery of a sleeper is covered by the doubt that was written when it was taken over."""
+    """Its second delivery is covered by the doubt that was recorded at the reassignment."""
     before, after = _slept_through(place, point)
 
     assert any(life.doubts for life in before)
@@ -94,8 +94,8 @@ def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
     ),
     indirect=["place"],
 )
-def test_a_late_success_is_kept_as_evidence(place: Place, point: str) -> None:
-    """What a worker knows when it wakes is kept, and makes SENT of what was given up in doubt."""
+def test_late_success_is_kept_as_evidence(place: Place, point: str) -> None:
+    """The late result of a worker is kept, and makes a message SENT that was given up in doubt."""
     before, after = _slept_through(place, point)
 
     given_up = [life.id for life in before if life.state is State.FAILED]
@@ -110,8 +110,8 @@ def test_a_late_success_is_kept_as_evidence(place: Place, point: str) -> None:
     cases(sqlite=WITH_THE_LOCK, postgres=("claim.uncommitted", "declare.uncommitted")),
     indirect=["place"],
 )
-def test_stopped_inside_a_transaction_it_goes_on_where_it_was(place: Place, point: str) -> None:
-    """Nobody can take over from a worker that holds the lock: it wakes too late to call, and delivers later."""
+def test_worker_stopped_inside_a_transaction_goes_on_where_it_was(place: Place, point: str) -> None:
+    """No other can take over from a worker that holds the lock: it continues too late to call, and delivers later."""
     accepted = sent(place, _EMAILS)
 
     with child(Orders(place, Plan(point, action="stop"), until_idle=True)) as sleeper:

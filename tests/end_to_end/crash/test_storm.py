@@ -15,7 +15,7 @@ from end_to_end.crash.storm import Weather, storm
     indirect=["place"],
 )
 def test_random_kills_under_load_lose_nothing(place: Place, seed: int) -> None:
-    """Whichever worker dies whenever, the others and those that come after end everything, once."""
+    """After any deaths, the remaining and the new workers end every message once."""
     accepted = storm(place, seed, Weather(workers=3, blows=12))
     bring_to_rest(place)
 

@@ -1,4 +1,4 @@
-"""What a dead worker had claimed and not declared comes back as if nothing had happened."""
+"""Claimed and undeclared jobs of a dead worker come back unchanged."""
 
 import signal
 
@@ -24,7 +24,7 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(place: Plac
     with child(Orders(place, full, emails_only=True, blocked="declare")) as victim:
         code = victim.wait_for_end()
     claimed = place.leased()
-    bring_to_rest(place, as_usual=True)  # so many at once may take longer than a short hold
+    bring_to_rest(place, as_usual=True)  # this number at once may take longer than a short hold
 
     assert code == -signal.SIGKILL
     assert claimed == _SLOTS

@@ -1,4 +1,4 @@
-"""What is sent while processes die: a bit of everything, chosen by a seed."""
+"""The traffic while processes die: a bit of everything, chosen by a seed."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def an_email(to: str, tenant: str = TENANTS[0], **fields: Any) -> dict[str, Any]
 
 
 def some_of_everything(chance: Random) -> list[dict[str, Any]]:
-    """E-mails that end in every way there is, in any order, from any tenant."""
+    """E-mails with every possible end, in any order, from any tenant."""
     soon = datetime.now(UTC) + _SOON
     emails = [
         *(an_email("ok") for _ in range(5)),
@@ -56,7 +56,7 @@ def some_of_everything(chance: Random) -> list[dict[str, Any]]:
 
 
 async def send(post: PostOffice, emails: Sequence[dict[str, Any]], heard: Heard) -> list[MessageId]:
-    """Send them, and tell once the answer is there."""
+    """Send them, and report once the answer is there."""
     answers = await post.send_many(emails)
     ids = [answer.id for answer in answers if isinstance(answer, Accepted)]
     heard(ids)
@@ -64,7 +64,7 @@ async def send(post: PostOffice, emails: Sequence[dict[str, Any]], heard: Heard)
 
 
 async def send_task(post: PostOffice, task: Task, chance: Random, heard: Heard) -> MessageId:
-    """Send a task with a mark of its own."""
+    """Send a task with its own mark."""
     mark = str(UUID(int=chance.getrandbits(128)))
     answer = await task.send(tenant=chance.choice(TENANTS), mark=mark)
     assert isinstance(answer, Accepted)
@@ -73,7 +73,7 @@ async def send_task(post: PostOffice, task: Task, chance: Random, heard: Heard) 
 
 
 async def prepare(post: PostOffice, chance: Random, heard: Heard) -> None:
-    """Leave something to reap and something to expire, of kinds that the children do not attend to."""
+    """Leave something to reap and something to expire, of kinds that the children do not run."""
     await send_task(post, post.tasks.fleeting, chance, heard)
     await send_task(post, post.tasks.unattended, chance, heard)
     claim_id = ClaimId(str(UUID(int=chance.getrandbits(128))))
@@ -84,7 +84,7 @@ async def prepare(post: PostOffice, chance: Random, heard: Heard) -> None:
 
 
 async def play(post: PostOffice, chance: Random, heard: Heard) -> None:
-    """Send a bit of everything, cancel, redrive; return when only what lingers is unfinished."""
+    """Send a bit of everything, cancel, redrive; return when only slow messages are unfinished."""
     await send_task(post, post.tasks.linger, chance, heard)
     ids = await send(post, some_of_everything(chance), heard)
     for task in (post.tasks.note, post.tasks.note_in_thread, post.tasks.note_once):
@@ -98,14 +98,14 @@ async def play(post: PostOffice, chance: Random, heard: Heard) -> None:
 
 
 async def cancel_some(post: PostOffice, ids: Sequence[MessageId], chance: Random) -> None:
-    """Cancel a third of the messages, whoever's they are and wherever they stand."""
+    """Cancel a third of the messages, of any tenant and in any state."""
     chosen = chance.sample(list(ids), k=len(ids) // 3)
     for tenant in TENANTS:
         await post.backend.store.cancel(chosen, tenant=TenantId(tenant))
 
 
 async def redrive_some(post: PostOffice, chance: Random) -> None:
-    """Send about half of the dead letters round again."""
+    """Redrive about half of the dead letters."""
     page = await post.backend.dead_letters.find(limit=20)
     ids = [letter.id for letter in page.rows]
     await post.backend.dead_letters.redrive(

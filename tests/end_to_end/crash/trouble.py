@@ -1,4 +1,4 @@
-"""Load on a store in trouble: workers that are never started anew, and clients that ask again."""
+"""Load on a store in trouble: workers that are never restarted, and clients that retry."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ LULL_S = 0.1
 
 @asynccontextmanager
 async def workers_at(place: Place, **orders: Any) -> AsyncIterator[list[Child]]:
-    """Real processes at work; in the end they are asked to stop, and none has died."""
+    """Running worker processes; in the end they are asked to stop, and none has died."""
     with children([Orders(place, **orders)] * WORKERS) as started:
         for each in started:
             await asyncio.to_thread(each.wait_for_start)
@@ -37,7 +37,7 @@ async def workers_at(place: Place, **orders: Any) -> AsyncIterator[list[Child]]:
 
 
 async def under_load(place: Place, *troubles: Trouble, seed: int = 0) -> list[MessageId]:
-    """Send a bit of everything before, during and after each trouble; what was accepted."""
+    """Send a bit of everything before, during and after each trouble; the accepted messages."""
     accepted: list[MessageId] = []
     chance = Random(seed)
     async with opened(place) as post:
@@ -60,7 +60,7 @@ async def _send_some(post: PostOffice, chance: Random, accepted: list[MessageId]
 
 
 async def until_taken(ask: Callable[[], Awaitable[object]]) -> None:
-    """As a client does that is answered 503: it asks again."""
+    """Retry like a client that gets a 503."""
     while True:
         try:
             await ask()
@@ -71,7 +71,7 @@ async def until_taken(ask: Callable[[], Awaitable[object]]) -> None:
 
 
 def cuts_at_random(proxy: CutProxy) -> Trouble:
-    """Connections that break in the midst of anything, then cannot be made, then can."""
+    """Connections that break at any time, then are refused, then work again."""
 
     async def cut() -> None:
         proxy.cut_at_random(3, mean_bytes=30_000)
@@ -93,17 +93,17 @@ def silence_of(proxy: CutProxy) -> Trouble:
 
 
 def _lines(place: Place) -> list[dict[str, Any]]:
-    """What the processes logged; what a library says to whoever reads along is none of it."""
+    """The log lines of the processes, without those of libraries."""
     lines = place.log.read_text().splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def waits(place: Place) -> list[tuple[str, int]]:
-    """Which operation each complaint in the log is about, and how long it waits until the next try."""
+    """The operation of each failure in the log, and its delay until the next try."""
     told = [line for line in _lines(place) if line["event"] == "store.failed"]
     return [(line["operation"], line["nextRetryDelay"]) for line in told]
 
 
 def queue_waits(place: Place) -> list[int]:
-    """How long each process that found the queue away waits before it looks again."""
+    """The delay of each process that found the queue unreachable."""
     return [line["nextRetryDelay"] for line in _lines(place) if line["event"] == "queue.away"]

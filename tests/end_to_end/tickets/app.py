@@ -30,7 +30,7 @@ _points.around(KafkaLog, "commit")
 
 @tickets.handler("BUILD", retry=_SOON)
 async def build(ticket: tickets.Ticket) -> None:
-    """Do as the ticket says: fail the first so many times, fail for good, take so long, or go on for ever."""
+    """Do as the ticket says: fail a number of times, fail for good, take a while, or go on for ever."""
     _points.reach("handler.asked")
     _mark(ticket, "began")
     while ticket.fields.get("deaf"):
@@ -47,6 +47,6 @@ async def build(ticket: tickets.Ticket) -> None:
 
 
 def _mark(ticket: tickets.Ticket, what: str) -> None:
-    """At once: what is in a buffer dies with the process."""
+    """Write at once: a buffer dies with the process."""
     mark = {"id": ticket.id, "attempt": ticket.attempt, "what": what, "at": ticket.record.offset}
     os.write(_MARKS, json.dumps(mark).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""A lane of its own for each test, on servers that nobody stops."""
+"""A separate lane for each test, on servers that stay up."""
 
 from pathlib import Path
 

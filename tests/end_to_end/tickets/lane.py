@@ -1,4 +1,4 @@
-"""A ticket lane with real processes: the tickets that are put, the workers that are started, and what they leave."""
+"""A ticket lane with real processes: its tickets, its workers, and their results."""
 
 import json
 import os
@@ -31,10 +31,10 @@ _NO_SUCH_KEY = -2
 
 @cache
 def _forks() -> ForkServerContext:
-    """Forks workers from a process that has imported all they need: a new one takes a second or more to do that."""
+    """Forks workers from a process with all their imports: a new one takes a second or more for them."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["end_to_end.tickets.process"])
-    with pytest.MonkeyPatch.context() as environment:  # it is all that it looks for modules by
+    with pytest.MonkeyPatch.context() as environment:  # it finds modules by this alone
         environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         ensure_running()
     return context
@@ -42,14 +42,14 @@ def _forks() -> ForkServerContext:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is to become of a ticket, and how many executions that takes if nobody is killed."""
+    """The expected end of a ticket, and its number of executions without a kill."""
 
     dead: bool
     executions: int
 
 
 class Lane:
-    """A topic, where failures are counted, and a folder where workers leave marks and their log."""
+    """A topic, its failure counts, and a folder with the marks and the log of the workers."""
 
     def __init__(self, topic: TicketTopic, redis_url: str, folder: Path) -> None:
         self.topic = topic
@@ -69,7 +69,7 @@ class Lane:
         self.topic.put({"ticket_id": f"{name}.{self.topic.name}", **fields}, partition=partition)
 
     def put_some_of_each(self, name: str = "") -> None:
-        """One of every fate."""
+        """One of every kind."""
         self.put(f"{name}good")
         self.put(f"{name}recovers", fails=2)
         self.put(f"{name}doomed", fails=9, dead=True)
@@ -78,7 +78,7 @@ class Lane:
         self.put(f"{name}last")
 
     def put_garbage(self, value: bytes | None, partition: int = 0) -> None:
-        """What is no ticket: it dies without an execution, under a name made from its place."""
+        """Bytes that are not a ticket: they die without an execution, under a name made from their position."""
         made = f"poison:{self.topic.name}:{partition}:{self.put_in[partition]}"
         self._expect(made, partition, Expected(dead=True, executions=0))
         self.topic.put_bytes(value, partition=partition)
@@ -131,26 +131,26 @@ class Lane:
         )
 
     def wait_for_rest(self) -> None:
-        """Wait until all that was put is committed."""
+        """Wait until all records are committed."""
         deadline = time.monotonic() + 2 * PATIENCE
         while (committed := self.topic.committed()) != self.put_in:
             assert time.monotonic() < deadline, f"committed is {committed} of {self.put_in}"
             time.sleep(_POLL_S)
 
-    # --- what they leave ---
+    # --- results ---
 
     @property
     def marks(self) -> Path:
-        """Where executions leave their marks."""
+        """The file with the marks of executions."""
         return self.folder / "marks"
 
     @property
     def log(self) -> Path:
-        """What the workers say."""
+        """The log of the workers."""
         return self.folder / "log"
 
     def executions(self) -> Mapping[str, int]:
-        """How often each ticket was begun."""
+        """Number of executions of each ticket."""
         return Counter(each["id"] for each in self._marks() if each["what"] == "began")
 
     def done(self) -> set[str]:
@@ -166,7 +166,7 @@ class Lane:
         return found
 
     def counters(self) -> dict[str, int]:
-        """What is left of failures of these tickets, and for how many seconds; -1: for ever."""
+        """The remaining failure counts of these tickets, with their seconds to live; -1: for ever."""
         keys = [f"ticket:retry_count:{id}" for id in self.expected]
         with redis.Redis.from_url(self.redis_url, decode_responses=True) as client:
             return {key: left for key in keys if (left := client.ttl(key)) != _NO_SUCH_KEY}
@@ -178,7 +178,7 @@ class Lane:
 
 
 def broken(lane: Lane, disturbances: int) -> list[str]:
-    """What is wrong with a lane at rest, if so many processes were killed or stood still there."""
+    """The faults of a lane at rest, if this many processes were killed or stopped there."""
     executions, done, dead = lane.executions(), lane.done(), lane.dead()
     faults = [f"nobody put {id}" for id in {*executions, *dead} - {*lane.expected}]
     for id, what in lane.expected.items():

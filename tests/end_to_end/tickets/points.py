@@ -20,13 +20,13 @@ POINTS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Die at a point, the how manyeth time it is reached."""
+    """Die at a point, at the nth time it is reached."""
 
     point: str
     occurrence: int = 1
 
     def __str__(self) -> str:
-        """As a test is named after it, and as the process is told."""
+        """The name of its test, and the argument of the process."""
         return f"{self.point}:{self.occurrence}"
 
     @classmethod

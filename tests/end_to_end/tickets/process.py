@@ -1,4 +1,4 @@
-"""``carteiro tickets run`` in a process of its own, which is forked when all it needs is imported."""
+"""``carteiro tickets run`` in a separate process, which is forked after all imports."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ PRELOADED = (counter, kafka_log, publisher, runner, worker)
 
 
 def run_worker(log: str, environment: Mapping[str, str]) -> None:
-    """Be the command, with these settings; what it says goes to this file."""
+    """Run the command, with these settings; its output goes to this file."""
     os.environ.clear()
     os.environ.update(environment)
     said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -1,9 +1,9 @@
-"""Let storms blow over the ticket lane, one after the other, and check that nothing is lost.
+"""Run storms over the ticket lane, one after the other, and check that nothing is lost.
 
     python tests/end_to_end/tickets/prove.py --runs 20 --seed 1
 
-What is put and who is hit is made from the seed and the number of the run. When something is wrong the marks
-and the log of its workers stay, and the last lines say how to see the same run again.
+The tickets and the victims depend on the seed and the number of the run. When something is wrong the marks
+and the log of its workers stay, and the last lines say how to repeat the run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from end_to_end.tickets.storm import faults_after
 
 
 def main() -> int:
-    """Run as often as asked; stop at the first storm that does harm."""
+    """Run as often as requested; stop at the first storm that does harm."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20, help="how many storms")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first one")

@@ -1,4 +1,4 @@
-"""Several workers of one group, killed, stopped and asked to go at random moments, at servers that restart."""
+"""Several workers of one group, killed, stopped and asked to end at random moments, with servers that restart."""
 
 import os
 import signal
@@ -17,13 +17,13 @@ from support.ticket_topic import TicketTopic
 
 _PARTITIONS = 3
 _WORKERS = 3
-_HEALTHY = 15  # beside two that fail: as many as that say that it is the two who are ill
+_HEALTHY = 15  # alongside two that fail: enough to show that only the two are ill
 _LONGEST_LULL_S = 0.5
-_SESSION_MS = 2000  # how soon the group misses who was killed
+_SESSION_MS = 2000  # time until the group misses a killed member
 
 
 class Storm:
-    """Workers, servers, and what happens to them; all of it by chance, which is made from a seed."""
+    """Workers, servers, and random events; all from a seed."""
 
     def __init__(self, lane: Lane, kafka: KafkaServer, redis: RedisServer, seed: int) -> None:
         self._lane = lane
@@ -34,7 +34,7 @@ class Storm:
         self._number = 0
 
     def blow(self, times: int) -> None:
-        """Put tickets and hit somebody, again and again; in the end all workers stop in good order."""
+        """Put tickets and hit a process, repeatedly; in the end all workers stop in good order."""
         try:
             for _ in range(_WORKERS):
                 self._workers.append(self._start())
@@ -86,7 +86,7 @@ class Storm:
         self._workers[at] = self._start()
 
     def _pause(self, at: int) -> None:
-        """Have one stand still, at times for longer than the group waits for it."""
+        """Stop one, at times for longer than the group waits for it."""
         pid = self._workers[at].pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
@@ -112,7 +112,7 @@ class Storm:
             each.terminate()
         for each in self._workers:
             each.join(PATIENCE)
-            # Who was started a moment ago does not listen yet.
+            # A process that was just started does not listen yet.
             ended = {0, -signal.SIGTERM}
             assert each.exitcode in ended, f"it ended with {each.exitcode}, see the log"
 
@@ -126,7 +126,7 @@ def a_lane_of_its_own(folder: Path) -> Iterator[tuple[Lane, KafkaServer, RedisSe
 
 
 def faults_after(folder: Path, *, seed: int, blows: int) -> list[str]:
-    """What is wrong after a storm."""
+    """The faults after a storm."""
     with a_lane_of_its_own(folder) as (lane, kafka, redis):
         Storm(lane, kafka, redis, seed).blow(blows)
         return broken(lane, disturbances=blows)

@@ -1,4 +1,4 @@
-"""A handler that takes no notice when it is cancelled: the process ends all the same, and says why."""
+"""A handler that ignores its cancellation: the process ends all the same, and says why."""
 
 import asyncio
 
@@ -9,8 +9,8 @@ from support.services import HOST, PATIENCE, free_port
 from support.ticket_topic import until
 
 
-def test_a_handler_that_never_ends_keeps_no_process(lane: Lane) -> None:
-    """What it was at is not committed, and is read again; till then the process says that it lives."""
+def test_handler_that_never_ends_does_not_keep_its_process(lane: Lane) -> None:
+    """Its ticket is not committed, and is read again; until then the process reports that it lives."""
     lane.put("deaf", deaf=True)
     lane.metrics_port = free_port()
     with lane.working() as worker:

@@ -1,4 +1,4 @@
-"""A worker of the ticket lane killed -9 between every two steps: the next one sees each ticket to its end."""
+"""A worker of the ticket lane killed -9 between every two steps: the next one finishes each ticket."""
 
 import signal
 
@@ -8,7 +8,8 @@ from end_to_end.tickets.lane import Lane, broken
 from end_to_end.tickets.points import POINTS, Plan
 from support.services import PATIENCE
 
-# What happens to several tickets is also hit when it happens to a later one: those that die at once come first.
+# A step that happens to several tickets is also hit at a later one: those that die at once come
+# first.
 _AGAIN = (
     ("handler.asked", 5),
     ("handler.fails", 3),
@@ -22,8 +23,8 @@ _PLANS = [*map(Plan, POINTS), *(Plan(*each) for each in _AGAIN)]
 
 
 @pytest.mark.parametrize("plan", _PLANS, ids=str)
-def test_a_worker_killed_at_a_named_point_loses_nothing(lane: Lane, plan: Plan) -> None:
-    """Each ticket is done or dead, with one execution more at most, and one dead letter that all know by one name."""
+def test_worker_killed_at_a_named_point_loses_nothing(lane: Lane, plan: Plan) -> None:
+    """Each ticket is done or dead, with one execution more at most, and one dead letter under one name."""
     lane.put_some_of_each()
     # The next one has the name of the first, and its partition at once.
     with lane.working(plan, group_instance_id="worker") as victim:

@@ -1,4 +1,4 @@
-"""The provider that forgets everything."""
+"""The provider that discards everything."""
 
 from datetime import timedelta
 
@@ -8,8 +8,8 @@ from carteiro.providers.noop.provider import NoopProvider
 from support.working import a_parcel
 
 
-async def test_it_takes_everything_over() -> None:
-    """It does not even look at it."""
+async def test_every_mail_is_accepted() -> None:
+    """Its content is not read."""
     parcel = a_parcel(content=None)
 
     outcome = await NoopProvider().deliver(parcel, Handover(timedelta(seconds=1)))

@@ -1,4 +1,4 @@
-"""Everything here runs on both event loops: each has its own way with sockets, buffers and encryption."""
+"""Everything here runs on both event loops: they differ in sockets, buffers and encryption."""
 
 import asyncio
 from collections.abc import Callable, Mapping

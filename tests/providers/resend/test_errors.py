@@ -1,4 +1,4 @@
-"""What Resend says, by name: each documented error has its verdict, and none is taken for another."""
+"""Errors of Resend, by name: each documented one has its verdict."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def _expected(name: str) -> type[Outcome]:
 
 @pytest.mark.parametrize("name", ERRORS)
 async def test_every_documented_error_has_its_verdict(name: str) -> None:
-    """Its name is the code, its words are the reason."""
+    """Its name is the code, its message is the reason."""
     async with an_account(Say(name)) as (twin, provider):
         outcome = await sent(provider)
 
@@ -44,10 +44,8 @@ async def test_every_documented_error_has_its_verdict(name: str) -> None:
         *((status, Unknown) for status in (408, 500, 599)),
     ],
 )
-async def test_an_answer_without_a_name_ends_no_message(
-    status: int, expected: type[Outcome]
-) -> None:
-    """A proxy in between speaks no JSON, nor does what is at a wrong address."""
+async def test_answer_without_a_name_ends_no_message(status: int, expected: type[Outcome]) -> None:
+    """A proxy in between does not answer JSON, nor does a server at a wrong address."""
     async with an_account(SayRaw(status, b"<h1>No</h1>")) as (_, provider):
         outcome = await sent(provider)
 
@@ -55,7 +53,7 @@ async def test_an_answer_without_a_name_ends_no_message(
     assert failure_of(outcome).reason == f"HTTP {status}: <h1>No</h1>"
 
 
-async def test_a_wrong_key_is_told_without_it() -> None:
+async def test_wrong_key_is_reported_without_it() -> None:
     """Nothing of it may get into a reason, which is stored and shown."""
     async with an_account() as (twin, _), a_provider(twin, api_key="re_wrong_4f1c") as provider:
         outcome = await sent(provider)
@@ -72,9 +70,7 @@ async def test_a_wrong_key_is_told_without_it() -> None:
         ({"to": "josé@example.com"}, "RESEND_VALIDATION_ERROR"),
     ],
 )
-async def test_what_resend_does_not_take_is_refused_by_it(
-    fields: dict[str, str], code: str
-) -> None:
+async def test_invalid_mail_is_refused_by_resend(fields: dict[str, str], code: str) -> None:
     """We do not guess its rules."""
     async with an_account() as (twin, provider):
         outcome = await sent(provider, a_mail(**fields))

@@ -1,4 +1,4 @@
-"""The whole path through an account that misbehaves at random: nothing is lost, nothing is delivered twice."""
+"""The whole path through an account that fails at random: nothing is lost, nothing is delivered twice."""
 
 import random
 from dataclasses import dataclass, field
@@ -36,13 +36,13 @@ class Moody(ResendTwin):
     share: float = 0.3
 
     def act(self) -> Act | None:
-        """What to play for this mail, if anything."""
+        """The fault to play for this mail, if any."""
         return self.dice.choice(FAULTS) if self.dice.random() < self.share else None
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_no_mail_is_delivered_twice_and_none_is_lost(seed: int) -> None:
-    """Whatever a message risks: it is delivered once if it is SENT, and once at most if it is not."""
+async def test_mail_is_never_delivered_twice_or_lost(seed: int) -> None:
+    """With any delivery guarantee: once if it is SENT, and once at most if it is not."""
     async with (
         an_office() as office,
         serving(Moody(dice=random.Random(seed))) as twin,

@@ -1,4 +1,4 @@
-"""What Resend is asked: every field of an e-mail, our ids, and the same bytes each time."""
+"""The request to Resend: every field of an e-mail, our ids, and the same bytes each time."""
 
 from base64 import b64encode
 
@@ -14,7 +14,7 @@ from support.working import a_parcel
 CONTENT = b64encode(b"%PDF-1.7").decode()
 
 
-async def test_html_of_white_space_is_not_asked_for() -> None:
+async def test_html_of_white_space_is_not_sent() -> None:
     """The text would be hidden behind it."""
     async with an_account() as (twin, provider):
         await sent(provider, a_mail(html=" \n"))
@@ -24,8 +24,8 @@ async def test_html_of_white_space_is_not_asked_for() -> None:
     assert mail.letter["text"] == "t"
 
 
-async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
-    """In the words of the API."""
+async def test_every_field_of_an_email_is_sent() -> None:
+    """Under the names of the API."""
     parcel = a_mail(
         subject="Olá",
         html="<p>Olá</p>",
@@ -81,7 +81,7 @@ async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
     }
 
 
-async def test_a_request_says_who_asks_and_by_which_key() -> None:
+async def test_request_has_its_user_agent_and_key() -> None:
     """Without a user agent Resend answers 403."""
     parcel = a_mail()
     async with an_account() as (twin, provider):
@@ -102,8 +102,8 @@ def test_each_attempt_has_the_same_bytes() -> None:
     assert write_letter(again(parcel), sender=SENDER) == write_letter(parcel, sender=SENDER)
 
 
-async def test_a_tenant_of_any_name_can_be_told() -> None:
-    """What a tag cannot hold is written otherwise, and is no other tenant's."""
+async def test_any_tenant_name_fits_into_a_tag() -> None:
+    """Invalid characters are encoded, without colliding with another tenant."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     parcel = again(a_parcel(email), tenant=TenantId("Café & Cia./" + "x" * 300))
     async with an_account() as (twin, provider):
@@ -115,8 +115,8 @@ async def test_a_tenant_of_any_name_can_be_told() -> None:
     assert len(value) == 256
 
 
-async def test_an_e_mail_without_a_sender_fails_and_says_so() -> None:
-    """And nobody is asked."""
+async def test_email_without_a_sender_fails() -> None:
+    """There is no call."""
     async with an_account(options={"default_from": ""}) as (twin, provider):
         outcome = await sent(provider)
 
@@ -127,8 +127,8 @@ async def test_an_e_mail_without_a_sender_fails_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Bcc": "x@example.com"}, {"X-A": "a\r\nBcc: x@example.com"}])
-async def test_a_header_that_is_not_the_senders_is_refused(headers: dict[str, str]) -> None:
-    """Whatever way in let it through."""
+async def test_forbidden_header_is_refused(headers: dict[str, str]) -> None:
+    """From any entry point."""
     parcel = a_mail()
     email = parcel.content.model_copy(update={"headers": headers})
     async with an_account() as (twin, provider):

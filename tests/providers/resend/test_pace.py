@@ -1,4 +1,4 @@
-"""Limits: what Resend's answers say is obeyed, and what it asks to wait is waited."""
+"""Limits: the headers of Resend's answers are obeyed, and its delays are kept."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -22,15 +22,15 @@ def told(limit: int, remaining: int, reset: float) -> dict[str, str]:
     }
 
 
-def test_without_a_limit_nobody_waits() -> None:
-    """Nobody told of one."""
+def test_calls_without_a_limit_do_not_wait() -> None:
+    """No limit was announced."""
     pace = Pace()
     pace.heard({}, 200, 0.0)
 
     assert [pace.take(0.0) for _ in range(100)] == [0.0] * 100
 
 
-def test_what_is_left_may_be_used_and_then_the_window_is_waited_for() -> None:
+def test_remaining_calls_are_used_and_then_the_window_is_awaited() -> None:
     """The next window has the whole limit again."""
     pace = Pace()
     pace.take(10.0)
@@ -40,8 +40,8 @@ def test_what_is_left_may_be_used_and_then_the_window_is_waited_for() -> None:
     assert [pace.take(10.5) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
 
 
-def test_an_answer_that_says_less_than_was_counted_is_believed() -> None:
-    """Others use the limit, too; one that says more may be older."""
+def test_answer_with_fewer_remaining_calls_is_believed() -> None:
+    """Others use the limit, too; one with more may be older."""
     pace = Pace()
     pace.heard(told(10, 9, 1), 200, 0.0)
 
@@ -52,8 +52,8 @@ def test_an_answer_that_says_less_than_was_counted_is_believed() -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 2])
-def test_a_refusal_holds_everybody_back_as_long_as_it_says(limit: int | None) -> None:
-    """Also when it does not tell the limit."""
+def test_refusal_delays_all_calls_for_its_duration(limit: int | None) -> None:
+    """Also when it has no limit."""
     pace = Pace()
     headers = {"retry-after": "3"} | (told(limit, 0, 1) if limit else {})
 
@@ -79,14 +79,12 @@ def test_a_refusal_holds_everybody_back_as_long_as_it_says(limit: int | None) ->
         ({}, 0),
     ],
 )
-def test_what_an_answer_asks_for_is_read_whatever_it_is(
-    headers: dict[str, str], seconds: float
-) -> None:
-    """A number of seconds, or a date; nonsense is no wish."""
+def test_retry_after_is_read_in_any_form(headers: dict[str, str], seconds: float) -> None:
+    """A number of seconds, or a date; nonsense is ignored."""
     assert asked_wait(headers) == timedelta(seconds=seconds)
 
 
-def test_a_date_is_waited_for() -> None:
+def test_retry_after_may_be_a_date() -> None:
     """HTTP allows both."""
     date = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
 
@@ -94,8 +92,8 @@ def test_a_date_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("said", ["9999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-def test_nobody_is_held_up_for_longer_than_a_day_however_long_is_asked_for(said: str) -> None:
-    """A message for a day; this process for a minute, then it asks again."""
+def test_delay_is_never_longer_than_a_day(said: str) -> None:
+    """A message waits for a day at most; this process for a minute, then it calls again."""
     pace = Pace()
     pace.heard({"retry-after": said}, 429, 0.0)
     full = Pace()
@@ -105,8 +103,8 @@ def test_nobody_is_held_up_for_longer_than_a_day_however_long_is_asked_for(said:
     assert pace.take(0.0) == full.take(0.0) == 60.0
 
 
-async def test_a_refusal_for_the_rate_comes_back_when_it_says() -> None:
-    """The policy's own wait may be longer, never shorter."""
+async def test_rate_limited_message_comes_back_at_its_time() -> None:
+    """The policy's own delay may be longer, never shorter."""
     async with an_account(Say("rate_limit_exceeded", headers=(("retry-after", "3600"),))) as (
         twin,
         provider,
@@ -116,13 +114,13 @@ async def test_a_refusal_for_the_rate_comes_back_when_it_says() -> None:
 
     assert isinstance(refused, Deferred)
     assert refused.retry_after == timedelta(hours=1)
-    assert isinstance(held, NotMade)  # nobody was asked: it would have been refused, too
+    assert isinstance(held, NotMade)  # no call was made: it would have been refused, too
     assert timedelta(seconds=50) < held.wait <= timedelta(minutes=1), "then it is asked again"
     assert held.failure.code == "RESEND_RATE_LIMIT_EXCEEDED"
     assert len(twin.requests) == 1
 
 
-async def test_a_burst_is_spread_over_windows_once_the_limit_is_known() -> None:
+async def test_burst_is_spread_over_windows_once_the_limit_is_known() -> None:
     """No call of it is refused: those beyond the limit waited for the next window."""
     async with an_account(per_second=5) as (twin, provider):
         first = await sent(provider)
@@ -132,8 +130,8 @@ async def test_a_burst_is_spread_over_windows_once_the_limit_is_known() -> None:
     assert len(twin.deliveries) == 8
 
 
-async def test_a_quota_is_waited_for_as_long_as_told() -> None:
-    """Daily and monthly quotas are no fault of a message."""
+async def test_quota_is_awaited_for_its_duration() -> None:
+    """Daily and monthly quotas are not a fault of the message."""
     async with an_account(per_day=1) as (twin, provider):
         await sent(provider)
         outcome = await sent(provider)

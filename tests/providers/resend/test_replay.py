@@ -1,4 +1,4 @@
-"""In doubt, resolved by replay: the pipeline asks again under the same key, and there is one delivery."""
+"""Doubts resolved by replay: the pipeline repeats the call under the same key, and there is one delivery."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ async def worked(office: Office, provider: ResendProvider, **changes: Any) -> No
 
 
 async def died_in_a_call(office: Office, *, provider: str = "resend") -> LeasedJob:
-    """A worker declared the one message that there is, and was never heard of again."""
+    """A worker declared the only message, and disappeared."""
     job = await claimed_alone(office.backend.store)
     start = Start(job.lease, provider, LONG, open_attempt=job.open_attempt)
     [answer] = await office.backend.store.declare([start])
@@ -47,21 +47,21 @@ async def died_in_a_call(office: Office, *, provider: str = "resend") -> LeasedJ
 
 
 async def an_old_message(office: Office, **fields: Any) -> MessageId:
-    """A message that got its id long ago."""
+    """A message whose id is old."""
     email = make_email({"to": TO, "subject": "s", "text": "t"} | fields)
     message = new_message(Submission(email, Tenant(ACME), "request-1"))
     return await office.put(replace(message, id=an_id()))
 
 
 async def id_of(office: Office, message: MessageId) -> str | None:
-    """The provider's id of a message that is sent."""
+    """The provider's id of a sent message."""
     row = await office.row(message)
     assert (row.state, row.provider) == (State.SENT, "resend")
     return row.provider_id
 
 
 def assert_once(twin: ResendTwin, message: MessageId, identity: str | None) -> None:
-    """It was delivered once, and is known by that delivery's id."""
+    """It was delivered once, and has that delivery's id."""
     [mail] = twin.deliveries
     assert (mail.key, mail.id) == (key_of(message), identity)
 
@@ -76,7 +76,7 @@ def assert_once(twin: ResendTwin, message: MessageId, identity: str | None) -> N
         (Drop(), Drop(), Say("internal_server_error", accepts=True)),
     ],
 )
-async def test_a_doubt_ends_in_one_delivery(delivery: Delivery, acts: tuple[Act, ...]) -> None:
+async def test_doubt_ends_in_one_delivery(delivery: Delivery, acts: tuple[Act, ...]) -> None:
     """Dropped after acceptance or before it: sent again, counted once; each doubt is in the timeline."""
     async with an_office() as office, an_account(*acts) as (twin, provider):
         message = await office.post(TO, delivery=delivery)
@@ -90,7 +90,7 @@ async def test_a_doubt_ends_in_one_delivery(delivery: Delivery, acts: tuple[Act,
 
 
 async def test_silence_ends_in_one_delivery() -> None:
-    """The call's limit passed after acceptance; while the first is in progress Resend asks for patience."""
+    """The timeout passed after acceptance; while the first call is in progress Resend asks to wait."""
     async with an_office() as office, an_account(Stall(accepts=True)) as (twin, provider):
         message = await office.post(TO, delivery="at_most_once")
 
@@ -101,7 +101,7 @@ async def test_silence_ends_in_one_delivery() -> None:
 
 @pytest.mark.parametrize("delivery", Delivery)
 @pytest.mark.parametrize("was_delivered", [True, False])
-async def test_an_attempt_found_open_is_replayed(delivery: Delivery, was_delivered: bool) -> None:
+async def test_open_attempt_is_replayed(delivery: Delivery, was_delivered: bool) -> None:
     """A worker died in its call, before Resend had the mail or after."""
     async with an_office() as office, an_account() as (twin, provider):
         message = await office.post(TO, delivery=delivery)
@@ -116,7 +116,7 @@ async def test_an_attempt_found_open_is_replayed(delivery: Delivery, was_deliver
         assert (await office.story(message)).count("IN_DOUBT") == 1
 
 
-async def test_whoever_never_gets_an_answer_is_for_people() -> None:
+async def test_message_without_any_answer_is_left_to_people() -> None:
     """As many replays as a failure has retries, and then it is a dead letter in doubt."""
     async with an_office() as office, an_account(*[Drop()] * 20) as (twin, provider):
         message = await office.post(TO)
@@ -128,7 +128,7 @@ async def test_whoever_never_gets_an_answer_is_for_people() -> None:
         assert len(twin.requests) == GATEWAY.max_attempts
 
 
-async def test_what_is_older_than_the_key_may_be_is_not_replayed() -> None:
+async def test_message_older_than_its_key_is_not_replayed() -> None:
     """Resend has forgotten the key: sent now, it could be a second delivery."""
     async with an_office() as office, an_account(Drop(accepts=True)) as (twin, provider):
         message = await an_old_message(office, delivery="at_most_once")
@@ -139,7 +139,7 @@ async def test_what_is_older_than_the_key_may_be_is_not_replayed() -> None:
         assert len(twin.deliveries) == 1
 
 
-async def test_an_old_message_in_doubt_is_resent_as_with_any_provider() -> None:
+async def test_old_message_in_doubt_is_resent_as_with_any_provider() -> None:
     """At least once: the policy's resends, under the same key all the same."""
     acts = (Drop(accepts=True),)
     async with an_office() as office, an_account(*acts) as (twin, provider):
@@ -150,8 +150,8 @@ async def test_an_old_message_in_doubt_is_resent_as_with_any_provider() -> None:
         assert_once(twin, message, await id_of(office, message))
 
 
-async def test_a_doubt_of_another_provider_is_not_replayed_here() -> None:
-    """Its key says nothing to Resend; to send it here could be a second delivery."""
+async def test_doubt_of_another_provider_is_not_replayed_here() -> None:
+    """Its key is unknown to Resend; sending it here could be a second delivery."""
     async with an_office() as office, an_account() as (twin, provider):
         message = await office.post(TO, delivery="at_most_once")
         await died_in_a_call(office, provider="smtp")

@@ -1,4 +1,4 @@
-"""What errors of Resend mean: the documented table."""
+"""Meaning of Resend's errors: the documented table."""
 
 import pytest
 
@@ -25,10 +25,10 @@ VALIDATION = Category.VALIDATION_ERROR
         ("", None, "RESEND_UNKNOWN", TRANSIENT, LATER),
     ],
 )
-def test_an_error_of_resend_has_its_documented_code(
+def test_error_of_resend_has_its_documented_code(
     name: str, status: int | None, code: str, category: Category, *, retryable: bool
 ) -> None:
-    """Its name decides; where that is new, the class of its status."""
+    """Its name decides; for a new name, the class of its status."""
     failure = classify_resend(name, "what it said", status)
 
     assert (failure.code, failure.category, failure.retryable) == (code, category, retryable)

@@ -1,4 +1,4 @@
-"""The resend section: what is asked for is used, what makes no sense is told, and the key is never shown."""
+"""The resend section: valid settings are used, invalid ones are refused, and the key is never shown."""
 
 import sys
 from pathlib import Path
@@ -34,13 +34,13 @@ async def opened(**changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A carteiro.toml lying about must not decide a test, nor a key of whoever runs it."""
+    """Neither a carteiro.toml of the current folder nor a key of the user must decide a test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(KEY, raising=False)
 
 
 @pytest.mark.parametrize("store", ["memory://", "sqlite:///mail.db"])
-async def test_a_mail_goes_from_the_library_to_resend(
+async def test_mail_goes_from_the_library_to_resend(
     monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     """Whole: accepted, claimed, declared, handed over, settled; Resend's id is the provider's."""
@@ -65,10 +65,10 @@ async def test_a_mail_goes_from_the_library_to_resend(
     assert mail.key == key_of(accepted.id)
 
 
-async def test_the_provider_is_across_a_network_and_replays(
+async def test_provider_is_across_a_network_and_replays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So that a worker has the slots for one, and knows what to do in doubt."""
+    """So a worker has the slots for it, and resolves doubts by replay."""
     monkeypatch.setenv(KEY, "re_made_up")
     settings = load(environ={}, overrides=resend())
     async with quick_backend() as backend:
@@ -95,10 +95,10 @@ async def test_the_provider_is_across_a_network_and_replays(
         ({"connections": 0}, "resend.connections = 0"),
     ],
 )
-async def test_what_makes_no_sense_is_told_at_once(
+async def test_invalid_settings_are_refused_at_once(
     changes: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    """Before anything is accepted, and without showing what may be a secret."""
+    """Before anything is accepted, and without showing a possible secret."""
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     (tmp_path / "two-lines.txt").write_text("re_4f1c\nre_4f1c", "utf-8")
     with pytest.raises(ConfigError) as raised:
@@ -108,8 +108,8 @@ async def test_what_makes_no_sense_is_told_at_once(
     assert "4f1c" not in str(raised.value)
 
 
-async def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to install."""
+async def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command to install it."""
     monkeypatch.setenv(KEY, "re_made_up")
     for name in [each for each in sys.modules if each.startswith("carteiro.providers.resend")]:
         monkeypatch.delitem(sys.modules, name)
@@ -120,16 +120,16 @@ async def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("may_only_send", [True, False])
-async def test_a_sound_key_can_be_used(may_only_send: bool) -> None:
-    """One that may do nothing but send is sound, too; nothing is sent to find out."""
+async def test_valid_key_can_be_used(may_only_send: bool) -> None:
+    """A key for sending only is valid, too; the check sends nothing."""
     async with an_account(may_only_send=may_only_send) as (twin, provider):
         assert await provider.check() == []
 
     assert twin.deliveries == []
 
 
-async def test_a_wrong_key_and_nobody_there_are_told() -> None:
-    """Before the first mail fails: with the one it would die, for the other it waits."""
+async def test_wrong_key_and_unreachable_server_are_reported() -> None:
+    """Before the first mail: with the first it would fail, with the second it waits."""
     async with an_account() as (twin, _), a_provider(twin, api_key="re_4f1c") as provider:
         [wrong] = await provider.check()
     async with a_provider(twin) as provider:
@@ -152,7 +152,7 @@ async def test_a_wrong_key_and_nobody_there_are_told() -> None:
         ("loja@example.net", "temporary_failure", False),
     ],
 )
-async def test_a_sender_whose_domain_is_not_verified_is_told(
+async def test_sender_with_an_unverified_domain_is_reported(
     sender: str, status: str | None, *, deadly: bool | None
 ) -> None:
     """Resend would refuse each of its mails."""

@@ -1,4 +1,4 @@
-"""Where a call breaks decides: before the body nothing was handed over, after it nobody knows."""
+"""The stage of a failure decides: before the body nothing was handed over, after it the result is unknown."""
 
 import asyncio
 import socket
@@ -16,8 +16,8 @@ from support.sending import SOON, a_mail, sent
 from support.working import LONG
 
 
-async def test_whoever_cannot_be_reached_got_nothing() -> None:
-    """An ordinary failure: it is tried again, and may go another way."""
+async def test_unreachable_server_got_nothing() -> None:
+    """An ordinary failure: it is retried, and may go through another provider."""
     with closing(socket.create_server((HOST, 0))) as taken:
         port = taken.getsockname()[1]
     async with a_provider(ResendTwin(port=port)) as provider:
@@ -27,8 +27,8 @@ async def test_whoever_cannot_be_reached_got_nothing() -> None:
     assert outcome.failure.code == "NETWORK_ERROR"
 
 
-async def test_whoever_speaks_no_tls_got_nothing() -> None:
-    """The connection was there, and nothing went over it."""
+async def test_server_without_tls_got_nothing() -> None:
+    """The connection was open, and nothing went over it."""
     async with an_account() as (twin, _):
         url = twin.url.replace("http://", "https://")
         async with a_provider(twin, url=url) as provider:
@@ -55,8 +55,8 @@ async def test_whoever_speaks_no_tls_got_nothing() -> None:
         SayRaw(200, b"not JSON", accepts=True),
     ],
 )
-async def test_no_answer_after_the_body_is_a_doubt_that_a_replay_resolves(act: Act) -> None:
-    """Whether it was taken or not: after the replay it was taken, once."""
+async def test_missing_answer_after_the_body_is_a_doubt_that_a_replay_resolves(act: Act) -> None:
+    """Accepted or not: after the replay it was accepted, once."""
     parcel = a_mail()
     async with an_account(act) as (twin, provider):
         first = await sent(provider, parcel)
@@ -70,7 +70,7 @@ async def test_no_answer_after_the_body_is_a_doubt_that_a_replay_resolves(act: A
 
 @pytest.mark.parametrize("accepts", [True, False])
 async def test_silence_is_a_doubt(accepts: bool) -> None:
-    """A call has a limit; what became of it shows the replay."""
+    """A call has a timeout; the replay shows its result."""
     parcel = a_mail()
     async with an_account(Stall(accepts)) as (twin, provider):
         first = await sent(provider, parcel, limit=SOON)
@@ -82,8 +82,8 @@ async def test_silence_is_a_doubt(accepts: bool) -> None:
     assert twin.per_key[key_of(parcel.message)] <= 1
 
 
-async def test_a_call_that_is_still_in_progress_is_left_a_moment() -> None:
-    """Resend says so, and that it is safe to ask again."""
+async def test_call_in_progress_is_retried_after_a_moment() -> None:
+    """Resend says so, and that a retry is safe."""
     parcel = a_mail()
     async with an_account(Stall(accepts=True)) as (twin, provider):
         slow = asyncio.ensure_future(sent(provider, parcel))
@@ -97,8 +97,8 @@ async def test_a_call_that_is_still_in_progress_is_left_a_moment() -> None:
     assert outcome.retry_after >= timedelta(seconds=1)
 
 
-async def test_too_late_the_body_is_kept_back() -> None:
-    """The deadline is looked at when the connection is there: that may have taken long."""
+async def test_body_is_not_sent_after_the_deadline() -> None:
+    """The deadline is checked when the connection is open: that may have taken long."""
     async with an_account() as (twin, provider):
         handover = Handover(timedelta(0))
         with pytest.raises(DeadlinePassed):
@@ -110,8 +110,8 @@ async def test_too_late_the_body_is_kept_back() -> None:
     assert len(twin.deliveries) == 1
 
 
-async def test_to_wait_for_a_connection_in_vain_is_no_call() -> None:
-    """Nobody was asked: it is no failure of the e-mail."""
+async def test_wait_for_a_connection_in_vain_is_not_a_call() -> None:
+    """It is not a failure of the e-mail."""
     async with an_account(Stall(), options={"connections": 1}) as (twin, provider):
         slow = asyncio.ensure_future(sent(provider))
         await twin.heard(1)
@@ -124,7 +124,7 @@ async def test_to_wait_for_a_connection_in_vain_is_no_call() -> None:
 
 
 async def test_connections_are_kept_for_the_next_mail() -> None:
-    """And a server that closed one meanwhile costs no mail."""
+    """A connection that the server closed meanwhile costs no mail."""
     async with an_account(None, Drop()) as (twin, provider):
         parcel = a_mail()
         outcomes = [
@@ -137,8 +137,7 @@ async def test_connections_are_kept_for_the_next_mail() -> None:
     assert len(twin.deliveries) == 2
 
 
-async def test_a_handover_begins_with_the_body() -> None:
-    """Whoever is asked after it must know."""
+async def test_hand_over_begins_with_the_body() -> None:
     async with an_account() as (_, provider):
         handover = Handover(LONG)
         await provider.deliver(a_mail(), handover)

@@ -1,4 +1,4 @@
-"""The sandbox: each address plays what its line in the list says."""
+"""The sandbox: each address behaves as documented."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,18 +27,17 @@ LONG = timedelta(seconds=30)
 
 
 class Box:
-    """An inbox that remembers what it got, and in which lists."""
+    """An inbox that remembers its mails, and their lists."""
 
     def __init__(self) -> None:
         self.lists: list[list[InboxMail]] = []
 
     @property
     def mails(self) -> list[InboxMail]:
-        """All that was kept."""
+        """All kept mails."""
         return [mail for mails in self.lists for mail in mails]
 
     async def keep(self, mails: Sequence[InboxMail]) -> None:
-        """Take the mails over."""
         self.lists.append(list(mails))
 
     async def list(
@@ -56,7 +55,7 @@ def to(local: str, *, attempt: int = 1, domain: str = DOMAIN, **fields: Any) -> 
 
 
 async def played(parcel: Parcel, box: Inbox | None = None, *, seed: int = 0) -> Outcome:
-    """What the sandbox answers."""
+    """The answer of the sandbox."""
     return await SandboxProvider(box or Box(), seed=seed).deliver(parcel, Handover(LONG))
 
 
@@ -77,7 +76,7 @@ async def played(parcel: Parcel, box: Inbox | None = None, *, seed: int = 0) -> 
     ],
     ids=lambda parcel: f"{parcel.content.to} {parcel.attempt}",
 )
-async def test_it_takes_over_what_it_has_no_reason_to_refuse(parcel: Parcel) -> None:
+async def test_ordinary_mail_is_accepted(parcel: Parcel) -> None:
     """One delivery; the id names message and attempt."""
     box = Box()
 
@@ -104,7 +103,7 @@ async def test_it_takes_over_what_it_has_no_reason_to_refuse(parcel: Parcel) -> 
         ("random-100", 1, "421", Category.TRANSIENT_ERROR),
     ],
 )
-async def test_it_defers(local: str, attempt: int, code: str, category: Category) -> None:
+async def test_mail_is_deferred(local: str, attempt: int, code: str, category: Category) -> None:
     """Retryable, with the code that a real server would give; nothing is delivered."""
     box = Box()
 
@@ -122,7 +121,7 @@ async def test_it_defers(local: str, attempt: int, code: str, category: Category
         ("reject", "SES_MESSAGE_REJECTED", "MessageRejected"),
     ],
 )
-async def test_it_rejects(local: str, code: str, original: str) -> None:
+async def test_mail_is_rejected(local: str, code: str, original: str) -> None:
     """For good; nothing is delivered."""
     box = Box()
 
@@ -134,8 +133,8 @@ async def test_it_rejects(local: str, code: str, original: str) -> None:
 
 
 @pytest.mark.parametrize(("local", "deliveries"), [("timeout", 0), ("lost-reply", 1)])
-async def test_it_never_answers(local: str, deliveries: int) -> None:
-    """Before the hand-over nothing was delivered; after it the mail is there and nobody learns of it."""
+async def test_mail_gets_no_answer(local: str, deliveries: int) -> None:
+    """Before the hand-over nothing was delivered; after it the mail is there without an answer."""
     box, handover = Box(), Handover(LONG)
 
     with pytest.raises(TimeoutError):
@@ -146,8 +145,8 @@ async def test_it_never_answers(local: str, deliveries: int) -> None:
     assert len(box.mails) == deliveries
 
 
-async def test_the_share_of_random_failures_is_the_one_asked_for_and_seeded() -> None:
-    """The same seed throws the same row of outcomes, whatever the messages are."""
+async def test_random_failures_have_their_share_and_seed() -> None:
+    """The same seed gives the same sequence of outcomes, with any messages."""
 
     async def row(seed: int) -> list[bool]:
         provider = SandboxProvider(Box(), seed=seed)
@@ -161,8 +160,8 @@ async def test_the_share_of_random_failures_is_the_one_asked_for_and_seeded() ->
     assert 0.2 < sum(first) / len(first) < 0.4
 
 
-async def test_the_hand_over_has_begun_when_the_inbox_gets_it() -> None:
-    """Begun after it, a crash in between would be a delivery that nobody has in doubt."""
+async def test_hand_over_has_begun_when_the_inbox_gets_the_mail() -> None:
+    """Begun after it, a crash in between would be a delivery without a doubt."""
     handover = Handover(LONG)
 
     class Watching(Box):
@@ -175,8 +174,8 @@ async def test_the_hand_over_has_begun_when_the_inbox_gets_it() -> None:
     assert handover.begun
 
 
-async def test_an_inbox_that_fails_is_told_to_the_caller() -> None:
-    """After the hand-over began: whoever called it is in doubt."""
+async def test_failing_inbox_raises_in_the_caller() -> None:
+    """After the hand-over began: the caller is in doubt."""
 
     class Broken(Box):
         async def keep(self, mails: Sequence[InboxMail]) -> None:
@@ -189,7 +188,7 @@ async def test_an_inbox_that_fails_is_told_to_the_caller() -> None:
     assert handover.begun
 
 
-async def test_what_is_delivered_at_once_is_kept_in_few_lists() -> None:
+async def test_simultaneous_deliveries_are_stored_in_few_batches() -> None:
     """One commit for many mails."""
     box = Box()
     sandbox = SandboxProvider(box)
@@ -200,7 +199,7 @@ async def test_what_is_delivered_at_once_is_kept_in_few_lists() -> None:
     assert len(box.lists) <= 2
 
 
-def test_every_reply_says_what_it_plays() -> None:
-    """The reference page is made of this list."""
+def test_every_reply_is_described() -> None:
+    """The reference page is generated from this list."""
     assert all(REPLIES.values())
     assert set(REPLIES) == {name.strip() for name in REPLIES}

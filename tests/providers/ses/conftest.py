@@ -1,4 +1,4 @@
-"""Everything here runs on both event loops, and with nothing of AWS that lies about on this machine."""
+"""Everything here runs on both event loops, and without any AWS settings of this machine."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What SES answers, and what is made of it: taken, refused, or in doubt."""
+"""Answers of SES, and their outcomes: accepted, refused, or in doubt."""
 
 import json
 from datetime import timedelta
@@ -32,20 +32,20 @@ HTML = b"HTTP/1.1 503 Away\r\nContent-Length: 13\r\n\r\n<h1>away</h1>"
         (Answer("ConcurrentModificationException", 500), Deferred, "SES_CONCURRENT_MODIFICATION"),
         (Answer("ServiceUnavailableException", 503), Deferred, "SES_SERVICE_UNAVAILABLE"),
         (Answer("ThrottlingException", 503), Deferred, "SES_THROTTLING"),
-        # The others leave it open whether the mail was taken before something broke.
+        # The others leave it open whether the mail was accepted before something broke.
         (Answer("InternalServiceErrorException", 500), Unknown, "SES_INTERNAL_SERVICE_ERROR"),
         (Answer("InternalFailure", 500), Unknown, "SES_INTERNAL_FAILURE"),
         (Answer("RequestTimeoutException", 408), Unknown, "SES_TIMEOUT"),
         (Answer("", 502), Unknown, "SES_502"),
         (Answer("", 504), Unknown, "SES_504"),
-        # An error that nobody knows may pass; it was a refusal all the same.
+        # An unknown error is retryable; it was a refusal all the same.
         (Answer("TeapotException", 418), Deferred, "SES_TEAPOT"),
         (Answer("", 403), Deferred, "SES_403"),
     ],
     ids=lambda given: f"{given.name}-{given.status}" if isinstance(given, Answer) else None,
 )
 async def test_each_error_of_the_send_call(answer: Answer, kind: type[Outcome], code: str) -> None:
-    """By its name, where it has one; nothing is repeated behind our back."""
+    """By its name, where it has one; the library repeats nothing."""
     async with an_account(answer) as (twin, provider):
         outcome = await sent(provider)
 
@@ -54,8 +54,8 @@ async def test_each_error_of_the_send_call(answer: Answer, kind: type[Outcome], 
     assert (twin.calls, twin.mails) == (1, [])
 
 
-async def test_what_ses_says_is_kept() -> None:
-    """Its name is the original code, its words are the reason."""
+async def test_error_of_ses_is_kept() -> None:
+    """Its name is the original code, its message is the reason."""
     text = "Maximum sending rate exceeded."
     async with an_account(Answer("TooManyRequestsException", 429, text)) as (_, provider):
         failure = failure_of(await sent(provider))
@@ -75,7 +75,7 @@ async def test_what_ses_says_is_kept() -> None:
         ("Fri, 01 Jan 2027 00:00:00 GMT", ZERO),
     ],
 )
-async def test_a_wait_that_ses_asks_for_is_passed_on(asked: str, wait: timedelta) -> None:
+async def test_retry_after_of_ses_is_passed_on(asked: str, wait: timedelta) -> None:
     """In seconds, within reason."""
     throttled = Answer("TooManyRequestsException", 429, headers={"Retry-After": asked})
     async with an_account(throttled) as (_, provider):
@@ -85,8 +85,8 @@ async def test_a_wait_that_ses_asks_for_is_passed_on(asked: str, wait: timedelta
     assert outcome.retry_after == wait
 
 
-async def test_an_answer_of_500_to_a_mail_that_was_taken_is_in_doubt() -> None:
-    """It was delivered; to call it refused would deliver it again through whoever is next."""
+async def test_answer_of_500_to_an_accepted_mail_is_in_doubt() -> None:
+    """It was delivered; as a refusal it would be delivered again through the next provider."""
     broken = Answer("InternalServiceErrorException", 500, accepts=True)
     async with an_account(broken) as (twin, provider):
         outcome = await sent(provider)
@@ -106,8 +106,8 @@ async def test_an_answer_of_500_to_a_mail_that_was_taken_is_in_doubt() -> None:
     ],
     ids=["a-proxys-page", "no-id", "no-json", "cut-off", "no-http"],
 )
-async def test_an_answer_that_is_not_of_ses_proves_nothing(text: bytes) -> None:
-    """Somebody in between, or half of it: the mail may have been taken."""
+async def test_answer_of_another_server_proves_nothing(text: bytes) -> None:
+    """A proxy in between, or half an answer: the mail may have been accepted."""
     async with an_account(Say(text)) as (twin, provider):
         outcome = await sent(provider)
 
@@ -116,8 +116,8 @@ async def test_an_answer_that_is_not_of_ses_proves_nothing(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("told", [12345, {"a": 1}, ["x"], True])
-async def test_an_id_that_is_no_text_is_one_all_the_same(told: object) -> None:
-    """The mail was taken; whatever its id looks like, it can be stored."""
+async def test_id_that_is_not_a_text_is_stored(told: object) -> None:
+    """The mail was accepted, with any form of id."""
     body = json.dumps({"MessageId": told}).encode()
     taken = Say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
     async with an_account(taken) as (_, provider):
@@ -126,7 +126,7 @@ async def test_an_id_that_is_no_text_is_one_all_the_same(told: object) -> None:
     assert id_of(outcome) == str(told)
 
 
-async def test_after_a_refusal_the_connection_carries_the_next_mail() -> None:
+async def test_connection_is_reused_after_a_refusal() -> None:
     """An error is an answer like any other."""
     async with an_account(Answer("MessageRejected")) as (twin, provider):
         await sent(provider)
@@ -136,8 +136,8 @@ async def test_after_a_refusal_the_connection_carries_the_next_mail() -> None:
     assert twin.connections == 1
 
 
-async def test_a_sender_that_is_not_verified_is_told() -> None:
-    """In the words of SES, which name the identity."""
+async def test_unverified_sender_is_reported() -> None:
+    """With the text of SES, which names the identity."""
     async with an_account() as (twin, provider):
         twin.unverified.add("loja@example.com")
         failure = failure_of(await sent(provider))

@@ -1,4 +1,4 @@
-"""Whether an account could be used, and how much of it: asked before any mail is at stake."""
+"""Checks of an account and its quota, before any mail is sent."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from support.ses_sending import a_provider, an_account
 from support.ses_twin import ACCOUNT, HOST, Answer
 
 
-async def test_an_account_that_may_send_can_be_used() -> None:
-    """Its keys are good, it has left the sandbox, set and sender are there; no mail is sent."""
+async def test_account_that_may_send_can_be_used() -> None:
+    """Its keys are valid, it has left the sandbox, set and sender exist; no mail is sent."""
     async with an_account(configuration_set="mail") as (twin, provider):
         twin.configuration_sets.add("mail")
         faults = await provider.check()
@@ -31,10 +31,10 @@ async def test_an_account_that_may_send_can_be_used() -> None:
         ({"SendQuota": {"Max24HourSend": 200.0, "SentLast24Hours": 200.0}}, "200 mails", False),
     ],
 )
-async def test_what_an_owner_should_know_is_told(
+async def test_limits_of_the_account_are_reported(
     changes: dict[str, Any], said: str, *, deadly: bool
 ) -> None:
-    """Before mail waits because of it, or dies."""
+    """Before mail waits because of them, or fails."""
     async with an_account(account={**ACCOUNT, **changes}) as (_, provider):
         [fault] = await provider.check()
 
@@ -51,8 +51,8 @@ async def test_what_an_owner_should_know_is_told(
         (Answer("ThrottlingException", 400, "Slow down."), "Slow down", False),
     ],
 )
-async def test_keys_that_do_not_fit_are_told(answer: Answer, said: str, *, deadly: bool) -> None:
-    """A key that may only send is no fault of the account; it is told that nobody could look."""
+async def test_invalid_keys_are_reported(answer: Answer, said: str, *, deadly: bool) -> None:
+    """A key for sending only is valid; the check reports that it could not look."""
     async with an_account(account=answer) as (_, provider):
         [fault] = await provider.check()
 
@@ -60,8 +60,8 @@ async def test_keys_that_do_not_fit_are_told(answer: Answer, said: str, *, deadl
     assert fault.is_deadly is deadly
 
 
-async def test_a_configuration_set_that_would_refuse_mail_is_deadly() -> None:
-    """It is not there, or it is paused: each mail would be refused."""
+async def test_configuration_set_that_would_refuse_mail_is_fatal() -> None:
+    """It is missing, or it is paused: each mail would be refused."""
     async with an_account(configuration_set="mail") as (twin, provider):
         [missing] = await provider.check()
         twin.configuration_sets.add("mail")
@@ -85,10 +85,10 @@ async def test_a_configuration_set_that_would_refuse_mail_is_deadly() -> None:
         ({"example.com", SENDER}, {SENDER, "example.com"}, True),
     ],
 )
-async def test_a_sender_that_is_not_verified_is_deadly(
+async def test_unverified_sender_is_fatal(
     identities: set[str], unverified: set[str], *, is_told: bool
 ) -> None:
-    """The address or its domain must be, in this very region."""
+    """The address or its domain must be verified, in this very region."""
     async with an_account() as (twin, provider):
         twin.identities, twin.unverified = identities, unverified
         faults = await provider.check()
@@ -97,8 +97,8 @@ async def test_a_sender_that_is_not_verified_is_deadly(
     assert all(SENDER in fault.told for fault in faults)
 
 
-async def test_what_may_not_be_looked_at_is_told_and_not_deadly() -> None:
-    """Whoever may only send, sends."""
+async def test_missing_permission_is_reported_and_not_fatal() -> None:
+    """A key for sending only can send."""
     async with an_account(configuration_set="mail") as (twin, provider):
         twin.forbidden = {"configuration-sets", "identities"}
         faults = await provider.check()
@@ -110,21 +110,21 @@ async def test_what_may_not_be_looked_at_is_told_and_not_deadly() -> None:
     assert not any(fault.is_deadly for fault in faults)
 
 
-async def test_a_domain_stands_for_those_below_it() -> None:
-    """As SES has it."""
+async def test_domain_covers_its_subdomains() -> None:
+    """As in SES."""
     async with an_account(default_from="loja@mail.shop.example.com") as (_, provider):
         assert await provider.check() == []
 
 
-async def test_an_endpoint_that_is_not_there_is_told() -> None:
-    """Nobody listens: mail waits."""
+async def test_unreachable_endpoint_is_reported() -> None:
+    """Mail waits."""
     async with a_provider(f"http://{HOST}:{free_port()}") as provider:
         [fault] = await provider.check()
 
     assert not fault.is_deadly
 
 
-async def test_a_missing_region_is_deadly(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_region_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither set nor found: no call can be made."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -135,15 +135,15 @@ async def test_a_missing_region_is_deadly(monkeypatch: pytest.MonkeyPatch) -> No
     assert (fault.is_deadly, fault.advice) == (True, "set ses.region")
 
 
-async def test_what_may_be_sent_is_what_the_account_says() -> None:
-    """For whoever sets the pace."""
+async def test_quota_is_that_of_the_account() -> None:
+    """For the rate limiter."""
     async with an_account() as (_, provider):
         quota = await provider.quota()
 
     assert quota == Quota(per_second=14.0, per_day=50_000, sent_last_day=12)
 
 
-async def test_a_quota_without_an_end_is_told_as_such() -> None:
+async def test_unlimited_quota_is_reported_as_unlimited() -> None:
     """SES says -1."""
     endless = {"Max24HourSend": -1.0, "MaxSendRate": 500.0, "SentLast24Hours": 7.0}
     async with an_account(account={**ACCOUNT, "SendQuota": endless}) as (_, provider):
@@ -155,7 +155,7 @@ async def test_a_quota_without_an_end_is_told_as_such() -> None:
 
 
 @pytest.mark.parametrize("account", [Answer("AccessDeniedException", 403), {}])
-async def test_without_an_answer_there_is_no_quota(account: Any) -> None:
-    """Not permitted, or not said."""
+async def test_no_quota_without_an_answer(account: Any) -> None:
+    """Not permitted, or missing."""
     async with an_account(account=account) as (_, provider):
         assert await provider.quota() is None

@@ -1,4 +1,4 @@
-"""Against a server of SES that nobody here has written: what we send is what it keeps."""
+"""Against an independent server of SES: it stores exactly the sent mail."""
 
 from collections.abc import Iterator
 from email import message_from_string
@@ -40,13 +40,13 @@ async def verify(moto: MotoServer, address: str) -> None:
 
 
 def kept(moto: MotoServer) -> list[dict[str, Any]]:
-    """The raw mails that moto has."""
+    """The raw mails in moto."""
     everything = httpx.get(f"{moto.url}/moto-api/data.json").json()
     mails: list[dict[str, Any]] = everything["ses"]["RawMessage"]
     return mails
 
 
-async def test_what_moto_keeps_is_what_was_sent(moto: MotoServer) -> None:
+async def test_stored_mail_of_moto_equals_the_sent_one(moto: MotoServer) -> None:
     """Under the id that we keep, too."""
     await verify(moto, SENDER)
     parcel = a_mail(subject="Olá", html="<p>oi</p>", bcc=["caio@example.com"])
@@ -62,8 +62,8 @@ async def test_what_moto_keeps_is_what_was_sent(moto: MotoServer) -> None:
     assert "caio" not in mail["raw_data"]
 
 
-async def test_a_sender_that_is_not_verified_is_refused(moto: MotoServer) -> None:
-    """In moto's words, under the name that SES has for it."""
+async def test_unverified_sender_is_refused(moto: MotoServer) -> None:
+    """With moto's text, under the name that SES has for it."""
     async with a_provider(moto.url, default_from="stranger@elsewhere.test") as provider:
         outcome = await sent(provider)
 
@@ -71,7 +71,7 @@ async def test_a_sender_that_is_not_verified_is_refused(moto: MotoServer) -> Non
     assert failure_of(outcome).code == "SES_MESSAGE_REJECTED"
 
 
-async def test_a_quota_that_cannot_be_asked_for_is_none(moto: MotoServer) -> None:
+async def test_unsupported_quota_call_means_no_quota(moto: MotoServer) -> None:
     """Moto has no such call."""
     async with a_provider(moto.url) as provider:
         assert await provider.quota() is None

@@ -1,4 +1,4 @@
-"""What SES is sent: the mail as we write it, to whom, and the ids by which its events are known."""
+"""The request to SES: the raw mail, its recipients, and the tags for its events."""
 
 from email import message_from_bytes
 from email.policy import default
@@ -15,8 +15,8 @@ from support.sending import SENDER, a_mail, failure_of, id_of, sent
 from support.ses_sending import an_account
 
 
-async def test_a_mail_goes_out_as_it_is_written() -> None:
-    """Raw: subject, bodies and files as the mail has them, Message-ID and Date by the message's own id."""
+async def test_mail_is_sent_as_it_is_written() -> None:
+    """Raw: subject, bodies and files as in the mail, Message-ID and Date from the message's own id."""
     files = [{"filename": "a.txt", "contentType": "text/plain", "content": "b2k="}]
     parcel = a_mail(subject="Olá", html="<p>oi</p>", attachments=files)
     async with an_account() as (twin, provider):
@@ -31,7 +31,7 @@ async def test_a_mail_goes_out_as_it_is_written() -> None:
 
 
 async def test_blind_copies_are_in_the_destination_alone() -> None:
-    """Nobody reads them in the mail; whoever is named twice gets it once."""
+    """They are not in the mail; a repeated address gets it once."""
     parcel = a_mail(
         cc=["bia@example.com", "ana@example.com"], bcc=["caio@example.com", "bia@example.com"]
     )
@@ -48,8 +48,8 @@ async def test_blind_copies_are_in_the_destination_alone() -> None:
     assert b"caio@example.com" not in mail.raw
 
 
-async def test_the_same_message_is_the_same_bytes_each_time() -> None:
-    """A receiver can tell a repetition from a second mail; the attempt is told in a tag."""
+async def test_same_message_is_the_same_bytes_each_time() -> None:
+    """A receiver can recognise a repetition; the attempt is in a tag."""
     message, email = an_id(), make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     parcels = [
         Parcel(message, TenantId("acme"), email, attempt, 2, "request-1") for attempt in (1, 2)
@@ -63,8 +63,8 @@ async def test_the_same_message_is_the_same_bytes_each_time() -> None:
     assert [mail.tags["carteiro-attempt"] for mail in twin.mails] == ["1", "2"]
 
 
-async def test_our_ids_are_tags() -> None:
-    """An event of SES that carries them can be told whose it is."""
+async def test_ids_are_tags() -> None:
+    """An event of SES with them can be matched to its message."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     parcel = Parcel(an_id(), TenantId("açaí & co"), email, 3, 2, "request-1")
     async with an_account() as (twin, provider):
@@ -78,8 +78,8 @@ async def test_our_ids_are_tags() -> None:
     }
 
 
-def test_a_tag_is_no_other_texts() -> None:
-    """What looks like an escape is escaped itself, and what is too long ends in its hash."""
+def test_tag_is_unique_for_its_text() -> None:
+    """Escape characters are escaped, and a text that is too long ends in its hash."""
     long = ["ä" * 255, "ä" * 254 + "ö"]
 
     assert tag_value("a b") != tag_value("a_20b")
@@ -89,8 +89,8 @@ def test_a_tag_is_no_other_texts() -> None:
     assert tag_value(long[0]) == tag_value(long[0])
 
 
-async def test_a_configuration_set_goes_along() -> None:
-    """Without one, events would not carry the tags."""
+async def test_configuration_set_is_sent() -> None:
+    """Without one, events would not have the tags."""
     async with an_account(configuration_set="mail") as (twin, provider):
         unknown = await sent(provider)
         twin.configuration_sets.add("mail")
@@ -101,7 +101,7 @@ async def test_a_configuration_set_goes_along() -> None:
     assert twin.mails[0].configuration_set == "mail"
 
 
-async def test_a_sender_of_its_own_is_used() -> None:
+async def test_sender_of_the_email_is_used() -> None:
     """The default is for mails that name none."""
     async with an_account() as (twin, provider):
         await sent(provider, a_mail(**{"from": "conta@example.com"}))
@@ -124,7 +124,7 @@ async def test_a_sender_of_its_own_is_used() -> None:
         ({"headers": {"X-Long": "x" * 998}}, {}, "INVALID_PAYLOAD", Scope.MESSAGE),
     ],
 )
-async def test_what_ses_must_not_get_is_refused_here(
+async def test_forbidden_mail_is_refused_here(
     fields: dict[str, Any], options: dict[str, Any], code: str, scope: Scope
 ) -> None:
     """For good, and without a call."""
@@ -136,7 +136,7 @@ async def test_what_ses_must_not_get_is_refused_here(
     assert twin.connections == 0
 
 
-async def test_a_domain_that_is_not_ascii_is_written_so() -> None:
+async def test_domain_that_is_not_ascii_is_encoded() -> None:
     """In the destination and in the mail alike."""
     async with an_account() as (twin, provider):
         await sent(provider, a_mail("ana@exämple.com"))

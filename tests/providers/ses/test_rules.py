@@ -1,4 +1,4 @@
-"""What errors of SES mean: the documented table, and where a text names one."""
+"""Meaning of SES' errors: the documented table, and names inside of texts."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ TIMEOUT = Category.TIMEOUT_ERROR
 
 
 def is_well_formed(failure: Failure) -> bool:
-    """Whether every store, log and terminal can take it, and people can read why."""
+    """True if every store, log and terminal can show it, with a readable reason."""
     words = [failure.code, failure.reason, failure.rule, failure.original_code or "-"]
     return (
         all(word.strip() and word.isprintable() for word in words)
@@ -59,10 +59,10 @@ def is_well_formed(failure: Failure) -> bool:
         ("ASNewErrorException", "SES_AS_NEW_ERROR", TRANSIENT, LATER),
     ],
 )
-def test_an_error_of_ses_has_its_documented_code(
+def test_error_of_ses_has_its_documented_code(
     name: str, code: str, category: Category, *, retryable: bool
 ) -> None:
-    """The names that SES gives become codes of our own; a name that nobody knows may pass."""
+    """The names of SES become codes of our own; an unknown name is retryable."""
     failure = classify_ses(name, "what it said")
 
     assert (failure.code, failure.category, failure.retryable) == (code, category, retryable)
@@ -70,7 +70,7 @@ def test_an_error_of_ses_has_its_documented_code(
 
 
 @pytest.mark.parametrize("name", [*ses.NAMES, *ses.COMMON_NAMES])
-def test_an_error_of_ses_is_known_with_and_without_prefix_and_suffix(name: str) -> None:
+def test_error_of_ses_is_known_with_and_without_prefix_and_suffix(name: str) -> None:
     """The same error comes as name, as exception, with a service before it or a shape."""
     spellings = [
         name,
@@ -90,7 +90,7 @@ def test_an_error_of_ses_is_known_with_and_without_prefix_and_suffix(name: str) 
         ("§", "said", "SES_UNKNOWN", "said"),
     ],
 )
-def test_an_error_of_ses_always_has_code_and_reason(
+def test_error_of_ses_always_has_code_and_reason(
     name: str, message: str, code: str, reason: str
 ) -> None:
     """Without a message the name is the reason, without both we say so."""
@@ -114,7 +114,7 @@ def test_an_error_of_ses_always_has_code_and_reason(
         ),
     ],
 )
-def test_an_error_is_found_at_the_start_and_behind_a_known_prefix(
+def test_error_is_found_at_the_start_and_behind_a_known_prefix(
     text: str, code: str, *, retryable: bool
 ) -> None:
     """The name is found, and the whole text is the reason."""
@@ -135,13 +135,13 @@ def test_an_error_is_found_at_the_start_and_behind_a_known_prefix(
         "a MessageRejected b",
     ],
 )
-def test_a_name_elsewhere_means_nothing(text: str) -> None:
+def test_name_elsewhere_means_nothing(text: str) -> None:
     """Others use such names, too."""
     assert ANSWERS.finds(text) is None
 
 
 @given(st.text())
 def test_every_text_has_a_verdict_with_a_reason(text: str) -> None:
-    """Nothing that SES could say breaks us, or leaves people without a reason."""
+    """No answer of SES breaks us, or leaves people without a reason."""
     assert is_well_formed(classify_ses(text, ""))
     assert is_well_formed(classify_ses("", text))

@@ -1,4 +1,4 @@
-"""The ses section: what is asked for is used, and what makes no sense is told before anything is accepted."""
+"""The ses section: valid settings are used, and invalid ones are refused before anything is accepted."""
 
 import subprocess
 import sys
@@ -30,12 +30,12 @@ async def opened(**changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A carteiro.toml lying about must not decide a test."""
+    """A carteiro.toml of the current folder must not decide a test."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["keys-in-settings", "keys-of-aws"])
-async def test_a_mail_goes_from_the_library_to_ses(
+async def test_mail_goes_from_the_library_to_ses(
     monkeypatch: pytest.MonkeyPatch, *, is_named: bool
 ) -> None:
     """Whole: accepted, claimed, declared, handed over, settled; SES' id is the provider's."""
@@ -68,8 +68,8 @@ async def test_a_mail_goes_from_the_library_to_ses(
     assert told.metadata["sesMessageId"] == mail.id
 
 
-async def test_the_provider_is_across_a_network() -> None:
-    """So that a worker has the slots for one."""
+async def test_provider_is_across_a_network() -> None:
+    """So a worker has the slots for it."""
     settings = load(environ={}, overrides=ses())
     async with quick_backend() as backend:
         kind, is_network = email_kind(settings, backend)
@@ -95,8 +95,8 @@ async def test_the_provider_is_across_a_network() -> None:
         ({"connections": 0}, "ses.connections = 0"),
     ],
 )
-async def test_what_makes_no_sense_is_told_at_once(changes: dict[str, Any], said: str) -> None:
-    """Before anything is accepted, and without showing what may be a secret."""
+async def test_invalid_settings_are_refused_at_once(changes: dict[str, Any], said: str) -> None:
+    """Before anything is accepted, and without showing a possible secret."""
     with pytest.raises(ConfigError) as raised:
         await opened(**changes)
 
@@ -104,10 +104,10 @@ async def test_what_makes_no_sense_is_told_at_once(changes: dict[str, Any], said
     assert "hunter2" not in str(raised.value)
 
 
-async def test_without_its_library_it_says_what_to_install(
+async def test_missing_library_is_named_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is an extra: not everybody sends through SES."""
+    """It is an optional extra."""
     loaded = ("aiobotocore.", "carteiro.providers.ses")
     for name in [name for name in sys.modules if name.startswith(loaded)]:
         monkeypatch.delitem(sys.modules, name)
@@ -117,7 +117,7 @@ async def test_without_its_library_it_says_what_to_install(
         await opened()
 
 
-def test_who_does_not_use_it_does_not_load_it() -> None:
+def test_library_is_loaded_only_on_use() -> None:
     """It takes longer to load than all the rest."""
     asked = "import sys, carteiro, carteiro.stores.open; print('botocore' in sys.modules)"
 

@@ -1,4 +1,4 @@
-"""Certificates of SNS: each fetched once, and whoever names what is none costs little."""
+"""Certificates of SNS: each is fetched once, and a forged name costs little."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ FORGED = CERTIFICATE_URL.replace("-1", "-2")
 
 
 class Place:
-    """Where certificates are; slow until somebody says so."""
+    """The source of certificates; slow until the test opens it."""
 
     def __init__(self) -> None:
         self.sns = SnsTwin()
@@ -24,7 +24,7 @@ class Place:
         self.most, self._now = 0, 0
 
     async def fetch(self, url: str) -> bytes:
-        """What is there, when it is open."""
+        """The certificate, when the source is open."""
         self._now += 1
         self.most = max(self.most, self._now)
         try:
@@ -35,14 +35,14 @@ class Place:
 
 
 async def refused(certificates: Certificates, url: str) -> int:
-    """The status that it is refused with."""
+    """The status of its refusal."""
     with pytest.raises(FeedbackRefused) as refusal:
         await certificates.get(url)
     return refusal.value.status
 
 
-async def test_many_at_once_have_one_fetch() -> None:
-    """One who goes away leaves it to the others; later nobody fetches at all."""
+async def test_concurrent_requests_share_one_fetch() -> None:
+    """A cancelled one leaves it to the others; later there is no fetch at all."""
     place = Place()
     certificates = Certificates(place.fetch)
     asked = [asyncio.create_task(certificates.get(CERTIFICATE_URL)) for _ in range(50)]
@@ -56,8 +56,8 @@ async def test_many_at_once_have_one_fetch() -> None:
     assert place.sns.fetched == [CERTIFICATE_URL]
 
 
-async def test_nobody_waits_behind_others() -> None:
-    """Few names at once, and few who wait for one: the rest is told at once to come again."""
+async def test_requests_do_not_queue_up() -> None:
+    """Few names at once, and few waiters for one: the rest is refused at once for a retry."""
     place = Place()
     certificates = Certificates(place.fetch)
     names = [f"{FORGED}?{n}" for n in range(MOST_AT_ONCE)]
@@ -74,8 +74,8 @@ async def test_nobody_waits_behind_others() -> None:
     assert place.most == MOST_AT_ONCE
 
 
-async def test_what_is_asked_for_again_comes_before_new_names() -> None:
-    """However many names are forged: SNS repeats itself, and finds its certificate there."""
+async def test_repeated_names_come_before_new_ones() -> None:
+    """With any number of forged names: SNS repeats itself, and finds its certificate."""
     sns, ended = SnsTwin(), asyncio.Semaphore(0)
 
     async def fetch(url: str) -> bytes:
@@ -101,8 +101,8 @@ async def test_what_is_asked_for_again_comes_before_new_names() -> None:
     assert (await genuine).version.name == "v3"
 
 
-async def test_what_is_not_there_is_not_asked_for_again_for_a_while() -> None:
-    """Nor what is no certificate; after a while it is."""
+async def test_missing_certificate_is_not_fetched_again_for_a_while() -> None:
+    """Nor a document that is not a certificate; after a while it is."""
     clock, asked = StoreClock(), []
 
     async def fetch(url: str) -> bytes:
@@ -120,7 +120,7 @@ async def test_what_is_not_there_is_not_asked_for_again_for_a_while() -> None:
     assert asked == [FORGED, CERTIFICATE_URL, FORGED]
 
 
-async def test_what_cannot_be_had_now_is_asked_for_again_at_once() -> None:
+async def test_temporarily_unavailable_certificate_is_fetched_again_at_once() -> None:
     """The network's fault is not the name's."""
     place = Place()
     place.is_open.set()
@@ -133,8 +133,8 @@ async def test_what_cannot_be_had_now_is_asked_for_again_at_once() -> None:
     assert await certificates.get(CERTIFICATE_URL)
 
 
-async def test_of_many_names_that_are_none_few_are_remembered() -> None:
-    """The first are forgotten, and asked for again."""
+async def test_remembered_missing_names_are_bounded() -> None:
+    """The first are forgotten, and fetched again."""
     asked: list[str] = []
 
     async def fetch(url: str) -> bytes:
@@ -150,8 +150,8 @@ async def test_of_many_names_that_are_none_few_are_remembered() -> None:
     assert asked[1001:] == [f"{FORGED}?0"]
 
 
-async def test_of_many_certificates_those_used_last_are_kept() -> None:
-    """Others that SNS has are named to push them out."""
+async def test_most_recently_used_certificates_are_kept() -> None:
+    """Other valid names could be used to push them out."""
     sns, asked = SnsTwin(), []
 
     async def fetch(url: str) -> bytes:

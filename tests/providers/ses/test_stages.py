@@ -1,4 +1,4 @@
-"""When a call without an answer proves that nothing was handed over, and when it proves nothing."""
+"""Calls without an answer: those that prove that nothing was handed over, and those that prove nothing."""
 
 import asyncio
 import socket
@@ -18,8 +18,8 @@ from support.ses_twin import HOST, Drop, Say, Stall, a_ses_twin
 from support.working import LONG, a_parcel
 
 
-async def test_nobody_there_is_no_doubt() -> None:
-    """A connection that was refused carried nothing."""
+async def test_refused_connection_is_not_a_doubt() -> None:
+    """It carried nothing."""
     async with a_provider(f"http://{HOST}:{free_port()}") as provider:
         outcome = await sent(provider)
 
@@ -27,7 +27,7 @@ async def test_nobody_there_is_no_doubt() -> None:
     assert failure_of(outcome).code == "NETWORK_ERROR"
 
 
-async def test_a_name_that_nobody_knows_is_no_doubt() -> None:
+async def test_unknown_host_name_is_not_a_doubt() -> None:
     """Without an address there was no connection."""
     async with a_provider("http://ses.invalid:8080") as provider:
         outcome = await sent(provider)
@@ -36,8 +36,8 @@ async def test_a_name_that_nobody_knows_is_no_doubt() -> None:
     assert failure_of(outcome).code == "NETWORK_ERROR"
 
 
-async def test_a_certificate_that_is_not_trusted_is_no_doubt() -> None:
-    """The request was never written; it is a matter of settings, and told as such."""
+async def test_untrusted_certificate_is_not_a_doubt() -> None:
+    """The request was never written; it is reported as a fault of the settings."""
     context = a_server_context()
     async with (
         a_ses_twin(context=context) as twin,
@@ -60,14 +60,14 @@ def a_server_context() -> ssl.SSLContext:
 
 @contextmanager
 def a_silent_server() -> Iterator[int]:
-    """The port of a server that takes connections, and says nothing."""
+    """The port of a server that takes connections, and sends nothing."""
     listening = socket.create_server((HOST, 0))
     with listening:
         yield listening.getsockname()[1]
 
 
-async def test_a_server_that_never_shakes_hands_is_no_doubt() -> None:
-    """It listens and says nothing: the connection has its own limit."""
+async def test_missing_tls_handshake_is_not_a_doubt() -> None:
+    """The server listens and sends nothing: the connection has its own timeout."""
     with a_silent_server() as port:
         async with a_provider(f"https://{HOST}:{port}", connect_limit=SOON) as provider:
             outcome = await sent(provider)
@@ -77,13 +77,13 @@ async def test_a_server_that_never_shakes_hands_is_no_doubt() -> None:
 
 
 def a_large_mail() -> Parcel:
-    """A mail of more bytes than sockets hold on their way."""
+    """A mail of more bytes than the socket buffers hold."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     return a_parcel(email.model_copy(update={"text": "0123456789abcde\n" * 400_000}))
 
 
-async def test_a_connection_that_broke_before_the_end_of_the_body_is_no_doubt() -> None:
-    """A request that SES has not got whole it cannot have taken."""
+async def test_connection_lost_before_the_end_of_the_body_is_not_a_doubt() -> None:
+    """SES cannot have accepted half a request."""
     async with an_account(Drop("head")) as (twin, provider):
         outcome = await sent(provider, a_large_mail())
         after = await sent(provider)
@@ -94,8 +94,8 @@ async def test_a_connection_that_broke_before_the_end_of_the_body_is_no_doubt() 
     assert len(twin.mails) == 1
 
 
-async def test_an_answer_before_the_end_of_the_body_is_no_doubt() -> None:
-    """Whatever it says: a request that was not there yet cannot have been taken."""
+async def test_answer_before_the_end_of_the_body_is_not_a_doubt() -> None:
+    """With any text: half a request cannot have been accepted."""
     early = Say(b"HTTP/1.1 500 Other\r\nContent-Length: 2\r\n\r\n{}", at="head")
     async with an_account(early) as (twin, provider):
         outcome = await sent(provider, a_large_mail())
@@ -104,8 +104,8 @@ async def test_an_answer_before_the_end_of_the_body_is_no_doubt() -> None:
     assert twin.mails == []
 
 
-async def test_a_connection_that_broke_after_the_whole_body_is_a_doubt() -> None:
-    """The mail was taken, and nobody said so; it is not called again behind our back."""
+async def test_connection_lost_after_the_whole_body_is_a_doubt() -> None:
+    """The mail was accepted without an answer; the library does not repeat the call."""
     async with an_account(Drop("body")) as (twin, provider):
         outcome = await sent(provider)
         after = await sent(provider)
@@ -117,7 +117,7 @@ async def test_a_connection_that_broke_after_the_whole_body_is_a_doubt() -> None
 
 
 async def test_silence_after_the_whole_body_is_a_doubt() -> None:
-    """The call's time is up while SES thinks: it is told by the code that people know."""
+    """The call times out while SES works: it has the well-known code."""
     handover = Handover(LONG)
     async with an_account(Stall("body")) as (twin, provider):
         call = asyncio.create_task(sent(provider, handover=handover))
@@ -131,8 +131,8 @@ async def test_silence_after_the_whole_body_is_a_doubt() -> None:
     assert isinstance(after, Taken)
 
 
-async def test_silence_before_the_end_of_the_body_is_no_doubt() -> None:
-    """A request that SES has not got whole it cannot have taken: whatever ends the call then, it may be made again."""
+async def test_silence_before_the_end_of_the_body_is_not_a_doubt() -> None:
+    """SES cannot have accepted half a request: with any end of the call, it may be repeated."""
     handover = Handover(LONG)
     async with an_account(Stall("head")) as (twin, provider):
         call = asyncio.create_task(sent(provider, a_large_mail(), handover=handover))
@@ -147,7 +147,7 @@ async def test_silence_before_the_end_of_the_body_is_no_doubt() -> None:
     assert len(twin.mails) == 1
 
 
-async def test_who_waits_for_a_connection_has_not_called() -> None:
+async def test_wait_for_a_connection_is_not_a_call() -> None:
     """All are in use: nobody's failure, and not charged."""
     async with an_account(Stall("body"), connections=1) as (twin, provider):
         first = asyncio.create_task(sent(provider))
@@ -160,7 +160,7 @@ async def test_who_waits_for_a_connection_has_not_called() -> None:
     assert twin.calls == 1
 
 
-async def test_no_more_connections_than_allowed() -> None:
+async def test_connections_are_bounded() -> None:
     """Mails wait for each other, and connections are kept."""
     async with an_account(connections=2) as (twin, provider):
         outcomes = await asyncio.gather(*[sent(provider) for _ in range(10)])
@@ -169,8 +169,8 @@ async def test_no_more_connections_than_allowed() -> None:
     assert (len(twin.mails), twin.connections) == (10, 2)
 
 
-async def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
-    """SES closes what is idle; the next mail gets a new one."""
+async def test_connection_that_was_closed_meanwhile_is_replaced() -> None:
+    """SES closes idle ones; the next mail gets a new one."""
     async with an_account() as (twin, provider):
         await sent(provider)
         await twin.hang_up()
@@ -180,8 +180,8 @@ async def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
     assert twin.connections == 2
 
 
-async def test_without_credentials_nothing_is_called() -> None:
-    """Neither set nor found where AWS' tools look: told as a matter of settings."""
+async def test_nothing_is_called_without_credentials() -> None:
+    """Neither set nor found where AWS' tools look: reported as a fault of the settings."""
     async with an_account(access_key_id="", secret_access_key="") as (twin, provider):
         outcome = await sent(provider)
 
@@ -190,7 +190,7 @@ async def test_without_credentials_nothing_is_called() -> None:
     assert twin.connections == 0
 
 
-async def test_without_a_region_nothing_is_called() -> None:
+async def test_nothing_is_called_without_a_region() -> None:
     """As above."""
     async with an_account(region="", endpoint_url="") as (_, provider):
         outcome = await sent(provider)
@@ -200,5 +200,5 @@ async def test_without_a_region_nothing_is_called() -> None:
 
 
 def test_options_do_not_show_the_key() -> None:
-    """They may stand in an error's text."""
+    """They may be part of an error's text."""
     assert "not-a-secret" not in repr(options_for("http://localhost"))

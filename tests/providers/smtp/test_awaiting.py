@@ -1,4 +1,4 @@
-"""While a relay thinks about the whole mail, the message stays with the worker that sent it."""
+"""While a relay processes the whole mail, the message stays with the worker that sent it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +18,7 @@ LEASE = timedelta(seconds=30)
 
 
 class Watching(Through):
-    """A store that tells who asked for more time."""
+    """A store that reports calls to extend."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -33,21 +33,20 @@ class Watching(Through):
         return answers
 
     async def extends(self) -> None:
-        """Wait until somebody asks."""
+        """Wait until it is called."""
         self.asked.clear()
         async with asyncio.timeout(TOO_LONG):
             await self.asked.wait()
 
 
 class Asleep:
-    """A `Wake` that never wakes anybody."""
+    """A `Wake` that never rings."""
 
     def rings(self) -> int:
-        """It never rings."""
         return 0
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Sleep a little: what is waited for happens elsewhere."""
+        """Sleep a little: the awaited event happens elsewhere."""
         assert since == 0
         await asyncio.sleep(min(timeout.total_seconds(), 0.01))
         return False
@@ -72,8 +71,8 @@ async def working(
         await asyncio.wait_for(running, TOO_LONG)
 
 
-async def test_the_hold_is_renewed_as_long_as_only_the_reply_is_missing() -> None:
-    """However long it takes, nobody else finds the message free; then it is sent, once."""
+async def test_hold_is_renewed_while_only_the_reply_is_missing() -> None:
+    """For any duration no other worker finds the message free; then it is sent, once."""
     late = asyncio.Event()
     plays = {"dot": SayLate("250 Ok: queued as LATE\r\n", late)}
     async with an_office() as office, a_relay(plays) as relay:
@@ -96,8 +95,8 @@ async def test_the_hold_is_renewed_as_long_as_only_the_reply_is_missing() -> Non
     assert len(server.mails) == 1
 
 
-async def test_a_call_under_way_is_not_renewed() -> None:
-    """Its hold has an end of its own: a worker that hangs before the hand-over must lose it."""
+async def test_hold_of_a_call_in_flight_is_not_renewed() -> None:
+    """Its hold has its own end: a worker that hangs before the hand-over must lose it."""
     late = asyncio.Event()
     plays = {"MAIL": SayLate("250 Ok\r\n", late)}
     async with an_office() as office, a_relay(plays) as relay:
@@ -116,7 +115,7 @@ async def test_a_call_under_way_is_not_renewed() -> None:
 
 
 async def test_refused_copies_are_in_the_timeline() -> None:
-    """With the address as the tenant wrote it: it is the tenant's to read."""
+    """With the address as the tenant wrote it, for the tenant to read."""
     plays = {"RCPT bia@example.com": Say("550 5.1.1 No such user\r\n")}
     async with an_office() as office, a_relay(plays) as relay:
         store = Watching(office.backend.store)

@@ -1,11 +1,11 @@
-"""Whether a relay could be used: asked before any mail is at stake."""
+"""Checks of a relay before any mail is sent."""
 
 from carteiro.providers.smtp.provider import SmtpProvider
 from support.smtp_sending import a_relay, options_for
 from support.smtp_server import EXTENSIONS, PASSWORD, USER, Say, an_smtp_server
 
 
-async def test_a_relay_that_lets_us_in_can_be_used() -> None:
+async def test_relay_that_accepts_the_login_can_be_used() -> None:
     """Greeted and logged in; no mail is begun."""
     offered = (*EXTENSIONS, "AUTH PLAIN")
     async with a_relay(extensions=offered, username=USER, password=PASSWORD) as (server, provider):
@@ -15,8 +15,8 @@ async def test_a_relay_that_lets_us_in_can_be_used() -> None:
     assert not server.said("MAIL")
 
 
-async def test_what_the_relay_says_is_told() -> None:
-    """Whoever looks for the cause gets the relay's own words."""
+async def test_text_of_the_relay_is_reported() -> None:
+    """For the search of the cause."""
     async with a_relay({"greeting": Say("421 4.3.2 closed for the night\r\n")}) as (_, provider):
         [fault] = await provider.check()
 
@@ -25,8 +25,8 @@ async def test_what_the_relay_says_is_told() -> None:
     assert "tried again" in fault.advice
 
 
-async def test_a_password_that_is_refused_is_deadly() -> None:
-    """Each mail would fail for good: it says which settings to look at."""
+async def test_refused_password_is_fatal() -> None:
+    """Each mail would fail for good: the finding names the settings to check."""
     offered = (*EXTENSIONS, "AUTH PLAIN")
     async with a_relay(extensions=offered, username=USER, password="wrong") as (_, provider):
         [fault] = await provider.check()
@@ -35,8 +35,7 @@ async def test_a_password_that_is_refused_is_deadly() -> None:
     assert "password of [smtp]" in fault.advice
 
 
-async def test_a_relay_that_is_not_there_is_told() -> None:
-    """Nobody listens."""
+async def test_unreachable_relay_is_reported() -> None:
     async with an_smtp_server() as server:
         options = options_for(server)
 

@@ -1,4 +1,4 @@
-"""Who a mail goes to: each recipient once, copies that are refused are told, and extensions are used as offered."""
+"""The envelope: each recipient once, refused copies are reported, and extensions are used as offered."""
 
 import pytest
 
@@ -18,7 +18,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-async def test_a_mail_goes_to_all_its_recipients(extensions: tuple[str, ...]) -> None:
+async def test_mail_goes_to_all_its_recipients(extensions: tuple[str, ...]) -> None:
     """In one go; the blind copy is in the envelope alone."""
     parcel = a_mail(TO, cc=[CC], bcc=[BCC])
     async with a_relay(extensions=extensions) as (server, provider):
@@ -31,7 +31,7 @@ async def test_a_mail_goes_to_all_its_recipients(extensions: tuple[str, ...]) ->
     assert BCC.encode() not in mail.content
 
 
-async def test_what_arrives_is_what_was_written() -> None:
+async def test_delivered_mail_equals_the_written_one() -> None:
     """Dots at the start of lines included."""
     parcel = a_mail(text=".\n..\r\n.x\rend.\n.")
     async with a_relay() as (server, provider):
@@ -42,8 +42,10 @@ async def test_what_arrives_is_what_was_written() -> None:
 
 
 @BOTH
-async def test_refused_copies_are_told_and_the_mail_goes_on(extensions: tuple[str, ...]) -> None:
-    """They are told with why; whoever was accepted gets the mail once."""
+async def test_refused_copies_are_reported_and_the_mail_goes_on(
+    extensions: tuple[str, ...],
+) -> None:
+    """With the reason; each accepted recipient gets the mail once."""
     plays = {f"RCPT {CC}": REFUSED, f"RCPT {BCC}": LATER}
     async with a_relay(plays, extensions=extensions) as (server, provider):
         outcome = await sent(provider, a_mail(TO, cc=[CC], bcc=[BCC]))
@@ -59,7 +61,7 @@ async def test_refused_copies_are_told_and_the_mail_goes_on(extensions: tuple[st
 async def test_nothing_is_sent_when_the_recipient_is_refused(
     act: Say, outcome: type, extensions: tuple[str, ...]
 ) -> None:
-    """A mail that only its copies got would be a lie."""
+    """A mail to its copies alone would not be a delivery."""
     async with a_relay({f"RCPT {TO}": act}, extensions=extensions) as (server, provider):
         said = await sent(provider, a_mail(TO, cc=[CC], bcc=[BCC]))
 
@@ -68,8 +70,8 @@ async def test_nothing_is_sent_when_the_recipient_is_refused(
     assert server.said("DATA") == 0
 
 
-async def test_a_relay_that_wants_the_body_of_a_refused_mail_gets_none() -> None:
-    """The only way back is to break the connection: an end of the mail would deliver something."""
+async def test_relay_that_expects_the_body_of_a_refused_mail_gets_none() -> None:
+    """The only way back is to close the connection: an end of the mail would deliver something."""
     plays = {f"RCPT {TO}": REFUSED, "DATA": Say("354 Go on\r\n")}
     async with a_relay(plays) as (server, provider):
         said = await sent(provider, a_mail(TO))
@@ -82,7 +84,7 @@ async def test_a_relay_that_wants_the_body_of_a_refused_mail_gets_none() -> None
     assert server.connections == 2
 
 
-async def test_a_copy_that_stalls_leaves_nothing_behind() -> None:
+async def test_stalling_copy_leaves_nothing_behind() -> None:
     """Nothing was handed over, to nobody."""
     async with a_relay({f"RCPT {BCC}": Stall()}, command_limit=SOON) as (server, provider):
         outcome = await sent(provider, a_mail(TO, bcc=[BCC]))
@@ -91,7 +93,7 @@ async def test_a_copy_that_stalls_leaves_nothing_behind() -> None:
     assert server.mails == []
 
 
-async def test_who_is_named_twice_gets_one() -> None:
+async def test_repeated_recipient_gets_one_mail() -> None:
     """To, cc and bcc may overlap."""
     async with a_relay() as (server, provider):
         await sent(provider, a_mail(TO, cc=[TO, CC], bcc=[CC, BCC]))
@@ -99,7 +101,7 @@ async def test_who_is_named_twice_gets_one() -> None:
     assert server.mails[0].recipients == [TO, CC, BCC]
 
 
-async def test_the_sender_is_the_e_mails_own_else_the_default() -> None:
+async def test_sender_is_that_of_the_email_or_the_default() -> None:
     """As the tenant says, or as the settings do."""
     async with a_relay() as (server, provider):
         await sent(provider, a_mail(**{"from": "own@example.org"}))
@@ -109,8 +111,8 @@ async def test_the_sender_is_the_e_mails_own_else_the_default() -> None:
     assert b"From: own@example.org\r\n" in server.mails[0].content
 
 
-async def test_without_any_sender_it_is_said_what_to_set() -> None:
-    """No attempt can help, so none more is made."""
+async def test_missing_sender_is_reported_with_advice() -> None:
+    """The failure is permanent."""
     async with a_relay(default_from="") as (server, provider):
         outcome = await sent(provider)
 
@@ -120,7 +122,7 @@ async def test_without_any_sender_it_is_said_what_to_set() -> None:
     assert server.connections == 0
 
 
-async def test_what_no_mail_can_hold_is_rejected() -> None:
+async def test_mail_that_cannot_be_written_is_rejected() -> None:
     """A word that fits no line could not be sent whole."""
     parcel = a_mail(headers={"List-Unsubscribe": "x" * 998})
     async with a_relay() as (server, provider):
@@ -132,8 +134,8 @@ async def test_what_no_mail_can_hold_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("given", ["here.test", ""])
-async def test_it_says_who_it_is(given: str) -> None:
-    """By the name that is set, else by this host's full name or address."""
+async def test_ehlo_has_the_configured_name(given: str) -> None:
+    """Or this host's full name or address."""
     async with a_relay(hello_name=given) as (server, provider):
         await sent(provider)
 
@@ -145,8 +147,8 @@ async def test_it_says_who_it_is(given: str) -> None:
 # --- extensions -------------------------------------------------------------------------------
 
 
-async def test_where_it_is_offered_the_envelope_goes_out_in_one_piece() -> None:
-    """A relay that answers only when it has heard DATA is not waited for."""
+async def test_envelope_is_pipelined_where_offered() -> None:
+    """A relay that answers only after DATA is not waited for."""
     plays = {"MAIL": Say(""), "RCPT": Say(""), "DATA": Say("250 a\r\n550 5.1.1 b\r\n503 c\r\n")}
     async with a_relay(plays) as (_server, provider):
         outcome = await sent(provider)
@@ -158,9 +160,7 @@ async def test_where_it_is_offered_the_envelope_goes_out_in_one_piece() -> None:
 @pytest.mark.parametrize(
     ("extensions", "parameters"), [(EXTENSIONS, "SIZE="), (("PIPELINING",), "")]
 )
-async def test_the_size_is_told_where_it_is_asked_for(
-    extensions: tuple[str, ...], parameters: str
-) -> None:
+async def test_size_is_sent_where_offered(extensions: tuple[str, ...], parameters: str) -> None:
     """A relay without SIZE would not understand it."""
     async with a_relay(extensions=extensions) as (server, provider):
         await sent(provider)
@@ -171,8 +171,8 @@ async def test_the_size_is_told_where_it_is_asked_for(
 
 
 @pytest.mark.parametrize("limit", ["SIZE 10", "SIZE 0", "SIZE"])
-async def test_a_mail_that_is_larger_than_the_relay_takes_is_not_sent(limit: str) -> None:
-    """Where it names a limit; nothing or 0 is none."""
+async def test_mail_over_the_size_limit_of_the_relay_is_not_sent(limit: str) -> None:
+    """Only if it has a limit; nothing or 0 is none."""
     async with a_relay(extensions=(limit,)) as (server, provider):
         outcome = await sent(provider)
 
@@ -184,7 +184,7 @@ async def test_a_mail_that_is_larger_than_the_relay_takes_is_not_sent(limit: str
         assert server.said("MAIL") == 0
 
 
-async def test_an_address_in_another_script_needs_smtputf8() -> None:
+async def test_address_in_another_script_needs_smtputf8() -> None:
     """The whole mail is then international; its domain is ASCII all the same."""
     async with a_relay() as (server, provider):
         outcome = await sent(provider, a_mail("josé@exämple.com"))
@@ -196,7 +196,7 @@ async def test_an_address_in_another_script_needs_smtputf8() -> None:
     assert "To: josé@xn--exmple-cua.com\r\n".encode() in mail.content
 
 
-async def test_a_domain_in_another_script_needs_nothing() -> None:
+async def test_domain_in_another_script_needs_no_extension() -> None:
     """It has a form in ASCII."""
     async with a_relay(extensions=("PIPELINING",)) as (server, provider):
         outcome = await sent(provider, a_mail("jose@exämple.com", cc=["ana@例え.test"]))
@@ -206,7 +206,7 @@ async def test_a_domain_in_another_script_needs_nothing() -> None:
     assert server.mails[0].content.isascii()
 
 
-async def test_a_relay_without_smtputf8_gets_no_such_mail() -> None:
+async def test_relay_without_smtputf8_gets_no_international_mail() -> None:
     """It could only mangle it; the next mail goes over the same connection."""
     async with a_relay(extensions=("PIPELINING",)) as (server, provider):
         outcome = await sent(provider, a_mail("josé@example.com"))

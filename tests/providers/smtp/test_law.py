@@ -1,4 +1,4 @@
-"""The whole path through a relay that misbehaves at random: nothing is lost, no delivery is without its reason."""
+"""The whole path through a relay that fails at random: nothing is lost, and every delivery has its reason."""
 
 import random
 import re
@@ -40,14 +40,14 @@ class Moody(SmtpServer):
         self.share = share
 
     def act(self, stage: str) -> Act | None:
-        """What to play at this stage, if anything."""
+        """The fault to play at this stage, if any."""
         faults = FAULTS.get(stage)
         return self.dice.choice(faults) if faults and self.dice.random() < self.share else None
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_every_delivery_is_known_or_in_doubt(seed: int) -> None:
-    """A mail arrives once, and once more for each doubt at most; whoever is SENT has arrived."""
+    """A mail arrives once, and once more for each doubt at most; a SENT one has arrived."""
     async with an_office() as office, serving(Moody(seed, 0.08)) as server:
         provider = SmtpProvider(options_for(server, command_limit=LIMIT, reply_limit=LIMIT))
         messages = [await office.post(f"u{number}@example.com") for number in range(MAILS)]

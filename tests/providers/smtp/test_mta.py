@@ -1,4 +1,4 @@
-"""A real mail server takes what we send: encrypted, authenticated, and byte by byte as it was written."""
+"""A real mail server accepts our mail: encrypted, authenticated, and byte by byte as it was written."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,7 @@ GREYLISTED = "greylisted@example.com"
 
 @pytest.fixture(scope="module")
 def mta() -> Iterator[Mta]:
-    """The server, running; what each test sends is known by its id."""
+    """The running server; the mails of each test have its id."""
     with an_mta() as started:
         yield started
 
@@ -47,7 +47,7 @@ async def to(mta: Mta, **changes: Any) -> AsyncIterator[SmtpProvider]:
 
 
 def as_delivered(parcel: Parcel) -> bytes:
-    """The mail as it lies in a mailbox: its lines end as files' lines do."""
+    """The mail as in a mailbox: with the line ends of a file."""
     written = write_mime(parcel.content, sender=SENDER, message=parcel.message, revision=1)
     return written.replace(b"\r\n", b"\n")
 
@@ -64,7 +64,7 @@ def as_delivered(parcel: Parcel) -> bytes:
     ],
     ids=["dots", "html", "long", "files", "header", "large"],
 )
-async def test_what_is_delivered_is_what_was_written(mta: Mta, fields: dict[str, Any]) -> None:
+async def test_delivered_mail_equals_the_written_one(mta: Mta, fields: dict[str, Any]) -> None:
     """Byte by byte; the server's own id is the provider's."""
     parcel = a_mail(**fields)
 
@@ -76,8 +76,8 @@ async def test_what_is_delivered_is_what_was_written(mta: Mta, fields: dict[str,
     assert f"{id_of(outcome)} <= {SENDER}" in mta.log()
 
 
-async def test_it_goes_by_implicit_tls_too(mta: Mta) -> None:
-    """On the port for it."""
+async def test_mail_goes_by_implicit_tls_too(mta: Mta) -> None:
+    """On its port."""
     parcel = a_mail()
 
     async with to(mta, tls=Tls.IMPLICIT, port=mta.tls_port) as provider:
@@ -87,7 +87,7 @@ async def test_it_goes_by_implicit_tls_too(mta: Mta) -> None:
     assert b"with esmtpsa" in mail
 
 
-async def test_an_address_in_another_script_arrives(mta: Mta) -> None:
+async def test_address_in_another_script_arrives(mta: Mta) -> None:
     """The server offers SMTPUTF8."""
     parcel = a_mail("josé@exämple.com")
 
@@ -110,8 +110,8 @@ async def test_many_mails_over_few_connections_arrive_once_each(mta: Mta) -> Non
     assert len({id_of(outcome) for outcome in outcomes}) == 60
 
 
-async def test_a_refused_copy_does_not_keep_the_mail_from_the_others(mta: Mta) -> None:
-    """It is told, with the server's words."""
+async def test_refused_copy_does_not_stop_the_mail_to_the_others(mta: Mta) -> None:
+    """It is reported, with the server's text."""
     parcel = a_mail(cc=[NO_USER, "bia@example.com"], bcc=[GREYLISTED])
 
     async with to(mta) as provider:
@@ -134,10 +134,10 @@ async def test_a_refused_copy_does_not_keep_the_mail_from_the_others(mta: Mta) -
     ],
     ids=["no user", "greylisted", "content"],
 )
-async def test_a_refusal_is_told_and_the_next_mail_goes_through(
+async def test_refusal_is_reported_and_the_next_mail_goes_through(
     mta: Mta, parcel: Parcel, outcome: type, code: str
 ) -> None:
-    """Over the same connection; nobody gets what was refused."""
+    """Over the same connection; the refused mail reaches nobody."""
     after = a_mail()
 
     async with to(mta, connections=1) as provider:
@@ -150,8 +150,8 @@ async def test_a_refusal_is_told_and_the_next_mail_goes_through(
     assert mta.delivered(parcel.message) == []
 
 
-async def test_a_wrong_password_is_refused(mta: Mta) -> None:
-    """By a server that means it."""
+async def test_wrong_password_is_refused(mta: Mta) -> None:
+    """By a real server."""
     async with to(mta, password="wrong") as provider:
         outcome = await sent(provider)
 
@@ -159,8 +159,8 @@ async def test_a_wrong_password_is_refused(mta: Mta) -> None:
     assert failure_of(outcome).code == "535"
 
 
-async def test_a_server_that_was_restarted_is_found_again(mta: Mta) -> None:
-    """What was kept is gone; away it is a failure that passes, back it is as before."""
+async def test_restarted_server_is_found_again(mta: Mta) -> None:
+    """Old connections are gone; during the outage it is a temporary failure."""
     async with to(mta) as provider:
         first = await sent(provider)
         mta.stop()
@@ -169,5 +169,5 @@ async def test_a_server_that_was_restarted_is_found_again(mta: Mta) -> None:
         back = await sent(provider)
 
     assert isinstance(first, Taken)
-    assert isinstance(away, Taken | Deferred)  # a connection that was kept may outlive its server
+    assert isinstance(away, Taken | Deferred)  # a kept connection may outlive its server
     assert isinstance(back, Taken)

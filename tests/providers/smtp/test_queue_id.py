@@ -1,4 +1,4 @@
-"""The relay's own name for a mail, out of whatever it says."""
+"""The relay's queue id of a mail, from any answer."""
 
 import pytest
 from hypothesis import given
@@ -23,13 +23,13 @@ from carteiro.providers.smtp.queue_id import LONGEST_ID, queue_id
         ("250 2.0.0", "250 2.0.0"),
     ],
 )
-def test_it_is_found_where_it_is_known_how_it_is_said(reply: str, found: str) -> None:
-    """Else it is all that was said."""
+def test_queue_id_is_found_in_known_formats(reply: str, found: str) -> None:
+    """Otherwise it is the whole text."""
     assert queue_id(reply) == found
 
 
 @given(st.text())
-def test_whatever_is_said_there_is_an_id_of_a_bearable_length(text: str) -> None:
+def test_any_answer_has_an_id_of_bounded_length(text: str) -> None:
     """It is stored, shown and searched for."""
     found = queue_id(f"250 {text}")
 

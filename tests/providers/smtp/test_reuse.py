@@ -1,4 +1,4 @@
-"""Connections are kept for the next mail: as long as they are good, and no more than so many."""
+"""Connections are reused: while they work, and up to a limit."""
 
 import asyncio
 from datetime import timedelta
@@ -16,7 +16,7 @@ from support.working import LONG, TOO_LONG
 
 
 async def test_one_connection_carries_many_mails() -> None:
-    """Greeted once; nothing is asked in between."""
+    """One greeting; no checks in between."""
     async with a_relay() as (server, provider):
         ids = [id_of(await sent(provider)) for _ in range(5)]
 
@@ -25,16 +25,16 @@ async def test_one_connection_carries_many_mails() -> None:
     assert server.said("RSET") == server.said("NOOP") == 0
 
 
-async def test_it_takes_leave() -> None:
-    """A relay that is told can forget us at once."""
+async def test_connection_is_closed_with_quit() -> None:
+    """So the relay can free it at once."""
     async with a_relay() as (server, provider):
         await sent(provider)
 
     assert server.commands[-1] == "QUIT"
 
 
-async def test_there_are_never_more_connections_than_allowed() -> None:
-    """Who finds none free waits for one."""
+async def test_connections_are_bounded() -> None:
+    """A mail without a free connection waits for one."""
     gate = asyncio.Event()
     reply = "250 Ok: queued as {}\r\n"
     plays: dict[str, list[Act]] = {"dot": [SayLate(reply.format(n), gate) for n in range(3)]}
@@ -50,8 +50,8 @@ async def test_there_are_never_more_connections_than_allowed() -> None:
     assert len(server.mails) == 10
 
 
-async def test_a_call_that_is_cut_while_it_waits_for_a_connection_was_never_made() -> None:
-    """It is nobody's failure, and says why; its place goes to the next."""
+async def test_call_cancelled_while_it_waits_for_a_connection_was_never_made() -> None:
+    """It is nobody's failure, and says why; the next one gets its place."""
     gate = asyncio.Event()
     plays: dict[str, list[Act]] = {"dot": [SayLate("250 Ok\r\n", gate)]}
     async with a_relay(plays, connections=1) as (server, provider):
@@ -68,7 +68,7 @@ async def test_a_call_that_is_cut_while_it_waits_for_a_connection_was_never_made
     assert server.connections == 1
 
 
-async def test_a_connection_is_replaced_after_so_many_mails() -> None:
+async def test_connection_is_replaced_after_a_number_of_mails() -> None:
     """Relays limit what one may carry."""
     async with a_relay(messages_per_connection=2) as (server, provider):
         for _ in range(5):
@@ -78,8 +78,8 @@ async def test_a_connection_is_replaced_after_so_many_mails() -> None:
     assert len(server.mails) == 5
 
 
-async def test_an_idle_connection_is_closed() -> None:
-    """It is the relay's, too."""
+async def test_idle_connection_is_closed() -> None:
+    """It costs the relay, too."""
     async with a_relay(idle=timedelta(milliseconds=20)) as (server, provider):
         await sent(provider)
         await asyncio.gather(sent(provider), sent(provider))
@@ -94,8 +94,8 @@ async def test_an_idle_connection_is_closed() -> None:
     [("MAIL", Stall()), ("RCPT", Drop()), ("DATA", Say("nonsense\r\n")), ("dot", Stall())],
     ids=lambda case: case[0],
 )
-async def test_a_broken_connection_is_not_used_again(stage_and_act: tuple[str, Act]) -> None:
-    """Replies could no longer be told apart: the next mail gets a new one."""
+async def test_broken_connection_is_not_reused(stage_and_act: tuple[str, Act]) -> None:
+    """Its replies could be mixed up: the next mail gets a new one."""
     stage, act = stage_and_act
     limits: dict[str, Any] = {"command_limit": SOON, "reply_limit": SOON}
     async with a_relay({stage: [act]}, **limits) as (server, provider):
@@ -108,8 +108,8 @@ async def test_a_broken_connection_is_not_used_again(stage_and_act: tuple[str, A
 
 
 @pytest.mark.parametrize("act", [Drop(), Drop("421 4.4.2 Idle for too long\r\n")])
-async def test_a_kept_connection_that_the_relay_closes_as_we_begin_is_replaced(act: Act) -> None:
-    """Relays close what was idle; that is no failure, as nothing was begun, and no mail goes twice."""
+async def test_kept_connection_that_the_relay_closes_at_the_start_is_replaced(act: Act) -> None:
+    """Relays close idle ones; nothing was begun, so it is not a failure, and no mail goes twice."""
     async with a_relay() as (server, provider):
         await sent(provider)
         server.plays["MAIL"] = [act]
@@ -120,8 +120,8 @@ async def test_a_kept_connection_that_the_relay_closes_as_we_begin_is_replaced(a
     assert len(server.mails) == 2
 
 
-async def test_a_new_connection_that_the_relay_closes_is_a_failure() -> None:
-    """It is tried over once, on a connection that was kept, and never for ever."""
+async def test_new_connection_that_the_relay_closes_is_a_failure() -> None:
+    """Only a kept connection is replaced, and once."""
     async with a_relay() as (server, provider):
         await sent(provider)
         server.plays["MAIL"] = Drop()
@@ -132,14 +132,14 @@ async def test_a_new_connection_that_the_relay_closes_is_a_failure() -> None:
 
 
 async def until_unusable(provider: SmtpProvider) -> None:
-    """Wait until no connection that is kept could be used."""
+    """Wait until no kept connection could be used."""
     async with asyncio.timeout(TOO_LONG):
         while any(connection.is_usable for _, connection in provider._pool._idle):
             await asyncio.sleep(0)
 
 
-async def test_a_kept_connection_that_the_relay_has_closed_is_not_used() -> None:
-    """It is seen before anything is sent."""
+async def test_kept_connection_that_the_relay_has_closed_is_not_used() -> None:
+    """It is noticed before anything is sent."""
     async with a_relay({"dot": [Drop("250 Ok: queued as ONE\r\n")]}) as (server, provider):
         first = await sent(provider)
         await until_unusable(provider)
@@ -150,7 +150,7 @@ async def test_a_kept_connection_that_the_relay_has_closed_is_not_used() -> None
 
 
 @pytest.mark.parametrize("text", ["421 4.4.2 Bye\r\n", "hello?\r\n", "250 unasked\r\n", "250-un"])
-async def test_a_kept_connection_on_which_something_came_is_not_used(text: str) -> None:
+async def test_kept_connection_with_unexpected_data_is_not_used(text: str) -> None:
     """It would be taken for the answer to the next mail."""
     async with a_relay() as (server, provider):
         await sent(provider)
@@ -162,7 +162,7 @@ async def test_a_kept_connection_on_which_something_came_is_not_used(text: str) 
     assert server.said("MAIL") == server.connections == 2
 
 
-async def test_a_new_connection_for_an_old_one_keeps_the_bound() -> None:
+async def test_replacement_connection_keeps_the_limit() -> None:
     """Another idle one makes room."""
     async with a_relay(connections=2) as (server, provider):
         await asyncio.gather(sent(provider), sent(provider))
@@ -174,7 +174,7 @@ async def test_a_new_connection_for_an_old_one_keeps_the_bound() -> None:
 
 
 @pytest.mark.parametrize("text", ["421 4.4.2 Bye\r\n", "hello?\r\n", "250 unasked\r\n"])
-async def test_a_connection_on_which_something_came_unasked_is_not_used_again(text: str) -> None:
+async def test_connection_with_an_unexpected_reply_is_not_reused(text: str) -> None:
     """The next reply on it would be the last one's."""
     async with a_relay({"QUIT": Say("")}) as (server, provider):
         server.plays["dot"] = [Say(f"250 Ok: queued as ONE\r\n{text}")]
@@ -185,8 +185,8 @@ async def test_a_connection_on_which_something_came_unasked_is_not_used_again(te
     assert server.connections == 2
 
 
-async def test_a_refused_mail_leaves_its_connection_for_the_next() -> None:
-    """The relay is told to forget it, in the same breath as the next mail begins."""
+async def test_refused_mail_leaves_its_connection_for_the_next() -> None:
+    """RSET is sent together with the start of the next mail."""
     async with a_relay({"RCPT no@example.com": Say("550 5.1.1 No\r\n")}) as (server, provider):
         await sent(provider, a_mail("no@example.com"))
         outcome = await sent(provider)
@@ -196,8 +196,8 @@ async def test_a_refused_mail_leaves_its_connection_for_the_next() -> None:
     assert server.mails[0].recipients == ["ana@example.com"]
 
 
-async def test_a_relay_that_will_not_forget_is_left() -> None:
-    """Or a mail could go to the recipients of another."""
+async def test_relay_that_refuses_rset_is_disconnected() -> None:
+    """Otherwise a mail could go to the recipients of another."""
     plays: dict[str, Act] = {
         "RCPT no@example.com": Say("550 5.1.1 No\r\n"),
         "RSET": Drop("421 4.3.0 Confused\r\n"),
@@ -210,8 +210,8 @@ async def test_a_relay_that_will_not_forget_is_left() -> None:
     assert server.connections == 2
 
 
-async def test_many_mails_at_once_arrive_once_each() -> None:
-    """Over whatever connections."""
+async def test_concurrent_mails_arrive_once_each() -> None:
+    """Over any connections."""
 
     async def one(number: int) -> Outcome:
         return await sent(provider, a_mail(f"u{number}@example.com"))

@@ -1,4 +1,4 @@
-"""What is asked for is required: encryption, the right certificate, the right password."""
+"""Security settings are enforced: encryption, the right certificate, the right password."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ KNOWN: dict[str, Any] = {"username": USER, "password": PASSWORD}
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who signs the certificates of the relay."""
+    """The authority that signs the certificates of the relay."""
     return an_authority(tmp_path_factory.mktemp("authority"))
 
 
@@ -31,7 +31,7 @@ def starttls(authority: Authority, **changes: Any) -> dict[str, Any]:
 
 
 async def test_starttls_encrypts_all_that_follows(authority: Authority) -> None:
-    """The relay is greeted anew under encryption, and mail goes through."""
+    """EHLO is repeated under encryption, and mail goes through."""
     async with a_relay(starttls=authority.context(), **starttls(authority)) as (server, provider):
         outcomes = [await sent(provider) for _ in range(2)]
 
@@ -46,7 +46,7 @@ async def test_starttls_encrypts_all_that_follows(authority: Authority) -> None:
 
 
 async def test_implicit_tls_encrypts_from_the_start(authority: Authority) -> None:
-    """A large mail goes through as a small one does."""
+    """For small and large mails."""
     options = starttls(authority, tls=Tls.IMPLICIT)
     async with a_relay(implicit=authority.context(), extensions=("PIPELINING",), **options) as (
         server,
@@ -58,7 +58,7 @@ async def test_implicit_tls_encrypts_from_the_start(authority: Authority) -> Non
     assert server.said("STARTTLS") == 0
 
 
-async def test_a_large_mail_that_breaks_is_not_handed_over(authority: Authority) -> None:
+async def test_large_mail_that_breaks_is_not_handed_over(authority: Authority) -> None:
     """Encrypted or not."""
     plays = {"body": Drop()}
     context = authority.context()
@@ -85,10 +85,10 @@ async def _refused_for_tls(server: Any, **options: Any) -> Outcome:
     return outcome
 
 
-async def test_a_relay_without_starttls_gets_neither_mail_nor_password(
+async def test_relay_without_starttls_gets_neither_mail_nor_password(
     authority: Authority,
 ) -> None:
-    """Somebody between us may have struck it out of the offer."""
+    """An attacker may have removed it from the offer."""
     async with an_smtp_server(extensions=(*EXTENSIONS, "AUTH PLAIN")) as server:
         outcome = await _refused_for_tls(server, **starttls(authority))
 
@@ -96,7 +96,7 @@ async def test_a_relay_without_starttls_gets_neither_mail_nor_password(
 
 
 @pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
-async def test_a_certificate_of_an_unknown_authority_is_refused(
+async def test_certificate_of_an_unknown_authority_is_refused(
     authority: Authority, tls: Tls
 ) -> None:
     """The system's authorities did not sign it."""
@@ -107,18 +107,18 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(
 
 
 @pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
-async def test_a_certificate_for_another_name_is_refused(authority: Authority, tls: Tls) -> None:
-    """It is not the relay that was asked for."""
+async def test_certificate_for_another_name_is_refused(authority: Authority, tls: Tls) -> None:
+    """It is not the configured relay."""
     context = authority.context("other.test")
     given: dict[str, Any] = {"starttls": context} if tls is Tls.STARTTLS else {"implicit": context}
     async with an_smtp_server(**given) as server:
         await _refused_for_tls(server, **starttls(authority, tls=tls))
 
 
-async def test_what_is_said_before_encryption_does_not_count_after_it(
+async def test_text_from_before_encryption_does_not_count_after_it(
     authority: Authority,
 ) -> None:
-    """Bytes behind the reply to STARTTLS come from whoever sits between: the connection is given up."""
+    """Bytes behind the reply to STARTTLS may come from an attacker: the connection is closed."""
     plays = {"STARTTLS": Say("220 Go ahead\r\n250-mail.test\r\n250 AUTH PLAIN\r\n")}
     async with a_relay(plays, starttls=authority.context(), **KNOWN, **starttls(authority)) as (
         server,
@@ -135,7 +135,7 @@ async def test_what_is_said_before_encryption_does_not_count_after_it(
     ("act", "code"), [(Drop(), "NETWORK_ERROR"), (Stall(), "SMTP_TIMEOUT")], ids=["drop", "stall"]
 )
 @pytest.mark.parametrize("stage", ["STARTTLS", "TLS"])
-async def test_a_relay_that_breaks_off_while_it_encrypts_is_deferred(
+async def test_relay_that_disconnects_during_the_tls_handshake_is_deferred(
     authority: Authority, stage: str, act: Any, code: str
 ) -> None:
     """Nothing was handed over."""
@@ -151,8 +151,8 @@ async def test_a_relay_that_breaks_off_while_it_encrypts_is_deferred(
 
 
 @pytest.mark.parametrize("reply", ["454 4.7.0 Not now", "501 5.5.4 What?"])
-async def test_a_relay_that_will_not_encrypt_is_deferred(authority: Authority, reply: str) -> None:
-    """It is no message's fault, whatever it says."""
+async def test_relay_that_refuses_starttls_is_deferred(authority: Authority, reply: str) -> None:
+    """It is not a message's fault, with any text."""
     plays = {"STARTTLS": Say(f"{reply}\r\n")}
     async with a_relay(plays, starttls=authority.context(), **starttls(authority)) as (
         server,
@@ -169,8 +169,8 @@ async def test_a_relay_that_will_not_encrypt_is_deferred(authority: Authority, r
 
 
 @pytest.mark.parametrize("mechanisms", ["PLAIN", "LOGIN", "CRAM-MD5 LOGIN PLAIN"])
-async def test_it_authenticates_once_for_a_connection(mechanisms: str) -> None:
-    """By what the relay offers."""
+async def test_login_happens_once_for_a_connection(mechanisms: str) -> None:
+    """By a mechanism that the relay offers."""
     async with a_relay(extensions=(*EXTENSIONS, f"AUTH {mechanisms}"), **KNOWN) as (
         server,
         provider,
@@ -182,8 +182,8 @@ async def test_it_authenticates_once_for_a_connection(mechanisms: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN"])
-async def test_a_wrong_password_is_a_fault_of_the_settings(mechanism: str) -> None:
-    """No mail goes, and neither password nor user name is in what is told."""
+async def test_wrong_password_is_a_fault_of_the_settings(mechanism: str) -> None:
+    """No mail goes, and neither password nor user name is in the reason."""
     async with a_relay(extensions=(f"AUTH {mechanism}",), username=USER, password="wrong-8d2c") as (
         server,
         provider,
@@ -198,8 +198,7 @@ async def test_a_wrong_password_is_a_fault_of_the_settings(mechanism: str) -> No
     assert server.said("MAIL") == 0
 
 
-async def test_a_relay_that_challenges_no_more_is_refused() -> None:
-    """What it says instead of a challenge is its answer."""
+async def test_reply_instead_of_a_challenge_is_a_refusal() -> None:
     plays = {"challenge": Say("454 4.7.0 Temporary authentication failure\r\n")}
     async with a_relay(plays, extensions=("AUTH LOGIN",), **KNOWN) as (_server, provider):
         outcome = await sent(provider)
@@ -208,8 +207,8 @@ async def test_a_relay_that_challenges_no_more_is_refused() -> None:
     assert failure_of(outcome).code == "454"
 
 
-async def test_without_a_mechanism_in_common_nothing_is_sent() -> None:
-    """A password that cannot be told is not left out."""
+async def test_nothing_is_sent_without_a_common_mechanism() -> None:
+    """A configured password is never left out."""
     async with a_relay(extensions=("AUTH CRAM-MD5",), **KNOWN) as (server, provider):
         outcome = await sent(provider)
 
@@ -218,16 +217,16 @@ async def test_without_a_mechanism_in_common_nothing_is_sent() -> None:
     assert server.said("MAIL") == 0
 
 
-async def test_a_password_is_not_shown(tmp_path: Path) -> None:
-    """Options may be printed by whoever debugs them."""
+async def test_password_is_not_shown(tmp_path: Path) -> None:
+    """Options may be printed for debugging."""
     async with an_smtp_server() as server:
         options = options_for(server, **KNOWN)
 
     assert PASSWORD not in f"{options!r} {options} {vars(SmtpProvider(options))}"
 
 
-async def test_a_password_that_the_relay_repeats_is_not_told() -> None:
-    """What is said of a log-in reaches logs and timelines by its codes alone."""
+async def test_password_repeated_by_the_relay_is_not_reported() -> None:
+    """Of a login, logs and timelines have the codes alone."""
     parrot = Say(f"535 5.7.8 no such credentials {PASSWORD}\r\n")
     offered = (*EXTENSIONS, "AUTH PLAIN")
     async with a_relay({"AUTH": parrot}, extensions=offered, **KNOWN) as (_server, provider):

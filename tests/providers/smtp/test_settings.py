@@ -1,4 +1,4 @@
-"""The smtp section: what is asked for is used, and what makes no sense is told before anything is accepted."""
+"""The smtp section: valid settings are used, and invalid ones are refused before anything is accepted."""
 
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,12 @@ async def opened(**changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A carteiro.toml lying about must not decide a test."""
+    """A carteiro.toml of the current folder must not decide a test."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("store", ["memory://", "sqlite:///mail.db"])
-async def test_a_mail_goes_from_the_library_to_the_relay(
+async def test_mail_goes_from_the_library_to_the_relay(
     monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     """Whole: accepted, claimed, declared, handed over, settled; the relay's id is the provider's."""
@@ -80,8 +80,8 @@ async def test_a_mail_goes_from_the_library_to_the_relay(
     assert server.commands[-1] == "QUIT"
 
 
-async def test_the_provider_is_across_a_network() -> None:
-    """So that a worker has the slots for one."""
+async def test_provider_is_across_a_network() -> None:
+    """So a worker has the slots for it."""
     settings = load(environ={}, overrides=smtp())
     async with quick_backend() as backend:
         assert isinstance(backend, Backend)
@@ -106,8 +106,8 @@ async def test_the_provider_is_across_a_network() -> None:
         ({"tls": "none", "username": "u", "host": "mail.example.com"}, "in clear"),
     ],
 )
-async def test_what_makes_no_sense_is_told_at_once(changes: dict[str, Any], said: str) -> None:
-    """Before anything is accepted, and without showing what may be a secret."""
+async def test_invalid_settings_are_refused_at_once(changes: dict[str, Any], said: str) -> None:
+    """Before anything is accepted, and without showing a possible secret."""
     with pytest.raises(ConfigError) as raised:
         await opened(**changes)
 
@@ -115,13 +115,12 @@ async def test_what_makes_no_sense_is_told_at_once(changes: dict[str, Any], said
     assert "hunter2" not in str(raised.value)
 
 
-async def test_a_password_may_go_in_clear_on_this_machine() -> None:
-    """Nobody is in between."""
+async def test_password_may_be_unencrypted_on_this_machine() -> None:
     await opened(tls="none", username="u", host="127.0.0.1")
 
 
-def test_a_secret_is_read_from_where_it_is(tmp_path: Path) -> None:
-    """A file's last line end is not part of it; no reference is no secret."""
+def test_secret_is_read_from_its_reference(tmp_path: Path) -> None:
+    """A file's last line end is not part of it; without a reference there is no secret."""
     (tmp_path / "password").write_text("a b \n", "utf-8")
 
     assert secret(f"file:{tmp_path}/password") == "a b "
@@ -129,7 +128,7 @@ def test_a_secret_is_read_from_where_it_is(tmp_path: Path) -> None:
     assert secret("") == ""
 
 
-def test_a_secret_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_secret_that_is_not_text_is_reported(tmp_path: Path) -> None:
     """Without its bytes."""
     (tmp_path / "password").write_bytes(b"\xff\xfe")
 

@@ -1,4 +1,4 @@
-"""Whatever a relay does at whatever stage: the outcome is right, and nothing is delivered twice."""
+"""Any behaviour of a relay at any stage: the outcome is right, and nothing is delivered twice."""
 
 import asyncio
 from datetime import timedelta
@@ -34,10 +34,10 @@ OVER = timedelta(0)
 
 @pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
 @pytest.mark.parametrize("stage", BEFORE_THE_BODY)
-async def test_silence_before_the_body_is_a_time_out(
+async def test_silence_before_the_body_is_a_timeout(
     stage: str, extensions: tuple[str, ...]
 ) -> None:
-    """Nothing was handed over: another attempt is safe, and the reason says where it stuck."""
+    """Nothing was handed over: a retry is safe, and the reason names the stage."""
     known: dict[str, Any] = {"username": USER, "password": PASSWORD}
     async with a_relay({stage: Stall()}, extensions=extensions, command_limit=SOON, **known) as (
         server,
@@ -54,7 +54,7 @@ async def test_silence_before_the_body_is_a_time_out(
 
 @pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
 @pytest.mark.parametrize("stage", BEFORE_THE_BODY)
-async def test_a_connection_that_breaks_before_the_body_is_the_relays_fault(
+async def test_connection_lost_before_the_body_is_the_relays_fault(
     stage: str, extensions: tuple[str, ...]
 ) -> None:
     """Nothing was handed over; it is retryable, and no message's fault."""
@@ -70,8 +70,8 @@ async def test_a_connection_that_breaks_before_the_body_is_the_relays_fault(
     assert server.mails == []
 
 
-async def test_a_connection_that_breaks_within_a_large_body_hands_nothing_over() -> None:
-    """The end was never sent, so that it is known that there is no mail."""
+async def test_connection_lost_within_a_large_body_hands_nothing_over() -> None:
+    """The end was never sent, so there is certainly no mail."""
     handover = Handover(100 * SOON)
     parcel = a_large_mail()
     async with a_relay({"body": Drop()}, extensions=("PIPELINING",)) as (server, provider):
@@ -83,7 +83,7 @@ async def test_a_connection_that_breaks_within_a_large_body_hands_nothing_over()
     assert server.mails == []
 
 
-async def test_a_relay_that_stops_reading_a_large_body_times_out() -> None:
+async def test_relay_that_stops_reading_a_large_body_times_out() -> None:
     """The end was never sent."""
     never = asyncio.Event()
     plays: dict[str, Act] = {"body": SayLate("", never)}
@@ -96,8 +96,8 @@ async def test_a_relay_that_stops_reading_a_large_body_times_out() -> None:
     assert server.mails == []
 
 
-async def test_an_answer_in_the_midst_of_a_large_body_counts() -> None:
-    """A relay may refuse before it has heard all; the end is not sent after it."""
+async def test_answer_within_a_large_body_counts() -> None:
+    """A relay may refuse before it has read all; the end is not sent after it."""
     never = asyncio.Event()
     reply = Say("552 5.3.4 Enough\r\n")
     stop = SayLate("", never)
@@ -111,8 +111,8 @@ async def test_an_answer_in_the_midst_of_a_large_body_counts() -> None:
 
 
 @pytest.mark.parametrize("act", [Stall(), Drop(), Drop("250-2.0.0 Ok: que"), Say("hello?\r\n")])
-async def test_no_answer_to_the_whole_mail_leaves_it_unknown(act: Act) -> None:
-    """Everything was handed over: only an answer could say what became of it."""
+async def test_missing_answer_to_the_whole_mail_is_unknown(act: Act) -> None:
+    """Everything was handed over: only an answer could settle it."""
     async with a_relay({"dot": act}, reply_limit=SOON) as (server, provider):
         outcome = await sent(provider)
 
@@ -122,8 +122,8 @@ async def test_no_answer_to_the_whole_mail_leaves_it_unknown(act: Act) -> None:
 
 
 @pytest.mark.parametrize("reply", ["354 Go on\r\n", "250-Ok\r\n550 No\r\n", "2\r\n", "\r\n"])
-async def test_an_answer_that_is_none_leaves_it_unknown(reply: str) -> None:
-    """What cannot be understood does not deny that the mail was taken."""
+async def test_invalid_answer_to_the_whole_mail_is_unknown(reply: str) -> None:
+    """It does not deny that the mail was accepted."""
     async with a_relay({"dot": Say(reply)}) as (_server, provider):
         outcome = await sent(provider)
 
@@ -131,8 +131,8 @@ async def test_an_answer_that_is_none_leaves_it_unknown(reply: str) -> None:
     assert failure_of(outcome).code == "NETWORK_ERROR"
 
 
-async def test_the_answer_to_the_whole_mail_may_take_longer_than_a_call() -> None:
-    """Its own limit counts: a call that gave up sooner would send the mail twice."""
+async def test_answer_to_the_whole_mail_may_take_longer_than_a_call() -> None:
+    """Its own timeout counts: a call that gave up sooner would send the mail twice."""
     late = asyncio.Event()
     async with a_relay({"dot": SayLate("250 2.0.0 Ok\r\n", late)}) as (server, provider):
         call = asyncio.create_task(sent(provider, limit=SOON))
@@ -146,8 +146,8 @@ async def test_the_answer_to_the_whole_mail_may_take_longer_than_a_call() -> Non
     assert isinstance(outcome, Taken)
 
 
-async def test_an_answer_after_its_time_goes_to_nobody() -> None:
-    """The next mail has a connection of its own: a late reply must not be taken for its reply."""
+async def test_late_answer_is_ignored() -> None:
+    """The next mail has another connection: a late reply must not be taken for its reply."""
     late = asyncio.Event()
     async with a_relay(
         {"dot": [SayLate("250 Ok: queued as LATE\r\n", late)]}, reply_limit=SOON
@@ -185,7 +185,7 @@ async def test_an_answer_after_its_time_goes_to_nobody() -> None:
 )
 @pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
 @pytest.mark.parametrize("closes", [False, True], ids=["stays", "closes"])
-async def test_a_refusal_is_an_answer(
+async def test_refusal_is_an_answer(
     stage: str,
     reply: str,
     outcome: type,
@@ -194,7 +194,7 @@ async def test_a_refusal_is_an_answer(
     extensions: tuple[str, ...],
     closes: bool,
 ) -> None:
-    """At whatever stage, and whether or not the relay closes the connection over it: no mail, no doubt."""
+    """At any stage, and with or without a closed connection: no mail, no doubt."""
     text = f"{reply}\r\n"
     act: Act = Drop(text) if closes else Say(text)
     async with a_relay({stage: act}, extensions=extensions) as (server, provider):
@@ -210,8 +210,8 @@ async def test_a_refusal_is_an_answer(
 @pytest.mark.parametrize(
     "text", ["HTTP/1.1 400 Bad\r\n", "\udcff\udcfe\r\n", "25\r\n", "999 x\r\n"]
 )
-async def test_garbage_is_no_reply(stage: str, text: str) -> None:
-    """Whatever speaks there is not a relay; nothing was handed over, and it is not spoken to again."""
+async def test_garbage_is_not_a_reply(stage: str, text: str) -> None:
+    """The server is not a relay; nothing was handed over, and the connection is closed."""
     async with a_relay({stage: Say(text)}, command_limit=SOON) as (server, provider):
         outcome = await sent(provider)
 
@@ -221,8 +221,8 @@ async def test_garbage_is_no_reply(stage: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["220" + "x" * 70_000, "220-x\r\n" * 20_000])
-async def test_a_reply_without_an_end_is_not_waited_for(text: str) -> None:
-    """It would fill the memory before the time is up."""
+async def test_endless_reply_is_not_waited_for(text: str) -> None:
+    """It would fill the memory before the timeout."""
     async with a_relay({"greeting": Say(text)}) as (_server, provider):
         outcome = await sent(provider)
 
@@ -230,15 +230,15 @@ async def test_a_reply_without_an_end_is_not_waited_for(text: str) -> None:
     assert "no end" in failure_of(outcome).reason
 
 
-async def test_a_reply_of_many_lines_is_one_reply() -> None:
+async def test_reply_of_many_lines_is_one_reply() -> None:
     """However it is cut on its way."""
     greeting = "".join(f"220-{line}\r\n" for line in range(200)) + "220 mail.test\r\n"
     async with a_relay({"greeting": Say(greeting)}) as (_server, provider):
         assert isinstance(await sent(provider), Taken)
 
 
-async def test_nobody_there_is_the_relays_fault() -> None:
-    """A refused connection proves that nothing was handed over."""
+async def test_refused_connection_is_the_relays_fault() -> None:
+    """It proves that nothing was handed over."""
     async with an_smtp_server() as server:
         port = server.port
     provider = SmtpProvider(SmtpOptions(HOST, port, tls=Tls.NONE, default_from="a@example.com"))
@@ -250,8 +250,8 @@ async def test_nobody_there_is_the_relays_fault() -> None:
     assert failure_of(outcome).scope is Scope.PROVIDER
 
 
-async def test_a_call_past_its_deadline_sends_no_end() -> None:
-    """A process that slept hands nothing over: the relay gets a broken mail and drops it."""
+async def test_call_past_its_deadline_sends_no_end() -> None:
+    """A process that slept hands nothing over: the relay drops the incomplete mail."""
     async with a_relay() as (server, provider):
         await sent(provider)  # so that there is a connection
 
@@ -262,8 +262,8 @@ async def test_a_call_past_its_deadline_sends_no_end() -> None:
     assert len(server.mails) == 1
 
 
-async def test_the_limit_of_the_call_cuts_whatever_takes_too_long() -> None:
-    """Stages within their own limits may still be too slow together."""
+async def test_timeout_of_the_call_bounds_all_stages_together() -> None:
+    """Stages within their own timeouts may still be too slow together."""
     async with a_relay({"MAIL": Stall()}) as (server, provider):
         outcome = await sent(provider, limit=SOON)
         again = await sent(provider, limit=SOON)

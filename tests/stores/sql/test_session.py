@@ -1,4 +1,4 @@
-"""The session that the shared ports are written on: named parameters, and operations that never wait on SQLite."""
+"""The session of the shared ports: named parameters, and operations that never wait on SQLite."""
 
 import ast
 import asyncio
@@ -41,8 +41,8 @@ async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Da
     reader.close()
 
 
-async def test_rows_go_in_as_one_list_and_come_out(db: Database) -> None:
-    """A list of rows is JSON here and an array a column there; a list of values is one array."""
+async def test_rows_are_written_as_one_list_and_read_back(db: Database) -> None:
+    """A list of rows is JSON on SQLite and an array per column on Postgres; a list of values is one array."""
     await db.run("tenants_ensure", ids=["acme"], stride=1, now=NOW)
     row = ("key", "manual", "ana@example.com", NOW, None, True, "[]")
 
@@ -53,28 +53,27 @@ async def test_rows_go_in_as_one_list_and_come_out(db: Database) -> None:
     assert [tuple(each) for each in found] == [row]
 
 
-async def test_an_empty_list_of_rows_writes_nothing(db: Database) -> None:
-    """Nobody need ask before."""
+async def test_empty_list_of_rows_writes_nothing(db: Database) -> None:
+    """The caller need not check."""
     assert await db.run("suppressions_put", tenant="acme", rows=[]) == 0
 
 
-async def test_what_is_not_there_is_none(db: Database) -> None:
-    """Neither a row nor a value."""
+async def test_missing_row_or_value_is_none(db: Database) -> None:
     assert await db.first("override_get", name="x") is None
     assert await db.value("override_get", name="x") is None
     assert await db.fetch("override_get", name="x") == []
     assert await db.run("override_drop", name="x") == 0
 
 
-async def test_a_parameter_that_a_statement_does_not_name_is_left_out(db: Database) -> None:
-    """Statements of one port take the same parameters, each what it needs."""
+async def test_unused_parameter_is_left_out(db: Database) -> None:
+    """Statements of one port take the same parameters, each the ones it names."""
     await db.run("override_set", name="x", setting="1", limit=3)
 
     assert await db.value("override_get", name="x", limit=3) == "1"
 
 
-async def test_a_write_is_all_or_nothing(db: Database) -> None:
-    """What was written before an exception is undone."""
+async def test_write_is_all_or_nothing(db: Database) -> None:
+    """Writes before an exception are undone."""
 
     async def fail(session: Session) -> None:
         await session.run("override_set", name="x", setting="1")
@@ -87,7 +86,7 @@ async def test_a_write_is_all_or_nothing(db: Database) -> None:
     assert await db.value("override_get", name="x") is None
 
 
-async def test_writes_at_once_see_each_other_whole(db: Database) -> None:
+async def test_concurrent_writes_see_each_other_whole(db: Database) -> None:
     """Operations of many callers share a commit, not their statements."""
 
     async def count_up(session: Session) -> int:
@@ -102,7 +101,7 @@ async def test_writes_at_once_see_each_other_whole(db: Database) -> None:
     assert sorted(counts) == list(range(1, 21))
 
 
-async def test_a_read_answers_with_what_its_operation_returns(db: Database) -> None:
+async def test_read_returns_the_result_of_its_operation(db: Database) -> None:
     """Several statements, one after the other."""
 
     async def look(session: Session) -> list[object]:
@@ -114,8 +113,8 @@ async def test_a_read_answers_with_what_its_operation_returns(db: Database) -> N
     assert await db.now() == NOW
 
 
-def test_an_operation_on_sqlite_that_waits_is_a_bug() -> None:
-    """It would hold the writer, and all that others asked of it."""
+def test_waiting_operation_on_sqlite_is_a_bug() -> None:
+    """It would block the writer, and all operations behind it."""
 
     async def wait() -> None:
         await asyncio.sleep(0)
@@ -139,7 +138,7 @@ def test_named_parameters_become_numbers(statement: str, text: str, names: list[
 
 
 def test_shared_statements_lose_schema_and_casts_on_sqlite() -> None:
-    """They are written once, as Postgres wants them."""
+    """They are written once, in the syntax of Postgres."""
     shared = statements_of("carteiro.stores.sqlite", has_schema=False)["override_get"]
 
     assert "FROM overrides" in shared
@@ -160,7 +159,7 @@ def _named() -> Iterator[str]:
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_every_dialect_has_the_statements_of_the_shared_ports(store: str) -> None:
-    """What one of them need not do is a statement that does nothing."""
+    """One that a dialect does not need is a statement that does nothing."""
     named = set(_named())
 
     assert len(named) > 80

@@ -20,7 +20,7 @@ __all__ = ["open_model"]
 
 @dataclass
 class Model:
-    """The ports of the path, and those that change or read what it left."""
+    """The ports of the path, and those that change or read its result."""
 
     store: ModelStore
     tenants: ModelTenants

@@ -1,4 +1,4 @@
-"""Whose turn it is: one claim call, walked through seat by seat."""
+"""The order of tenants: one claim call, walked through seat by seat."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -11,12 +11,12 @@ from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import stepped_back
 from support.model.tables import FAR, Job, KindClock, Seat, Tables
 
-_STEP_BACK_MS = 1000  # a smaller step is the clocks of several processes that disagree
+_STEP_BACK_MS = 1000  # a smaller step is a disagreement between the clocks of several processes
 _UNLIMITED = 1 << 62
 
 
 class _Why(Enum):
-    """Why a seat left the ring."""
+    """The reason why a seat left the ring."""
 
     EMPTY = auto()
     PAUSE = auto()
@@ -28,7 +28,7 @@ class Claiming:
     """One claim call over the seats of some kinds.
 
     Its life: `wake` the seats whose time has come, `walk` the ring and take jobs, the caller leases
-    what was ``taken``, `close` sets the alarms of the seats that left and the clocks, `idle_for`.
+    the ``taken`` jobs, `close` sets the alarms of the seats that left and the clocks, `idle_for`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Claiming:
                 seat.since_turn = self._turn
 
     def walk(self) -> None:
-        """Take jobs, seat by seat, until there are enough or nobody has any that may be taken."""
+        """Take jobs, seat by seat, until there are enough or no seat has any that may be taken."""
         is_fair = self._tables.current_fairness().enable_round_robin
         while not self._is_over and len(self.taken) < self._limit:
             seat = self._least_served() if is_fair else self._first_in()
@@ -92,7 +92,7 @@ class Claiming:
                 self._tables.clocks[kind] = KindClock(v, self._turn, self._now)
 
     def idle_for(self) -> timedelta | None:
-        """How long there will be nothing to claim, as things stand; None: until something happens."""
+        """The time until there is something to claim, from now; None: until something happens."""
         first = min((self._alarm(seat) for seat in self._seats()), default=FAR)
         return None if first == FAR else max(ZERO, (first - self._now) * MILLISECOND)
 
@@ -127,7 +127,7 @@ class Claiming:
         self._leave_if_empty(seat)
 
     def _may_have_more(self, seat: Seat) -> bool:
-        """Whether a hold on it, cap and rate let the tenant have a job; if not, its seat leaves the ring."""
+        """True if hold, cap and rate allow the tenant a job; if not, its seat leaves the ring."""
         if self._tables.tenants[seat.tenant].is_held:
             self._leave(seat, _Why.PAUSE)
         elif self._slots_left(seat.tenant) <= 0:
@@ -147,7 +147,7 @@ class Claiming:
         )
 
     def _ready(self, seat: Seat, allowance: int) -> None:
-        """Ready a page of what is due: at the first visit, for the urgent may be there, or if too little is ready."""
+        """Ready a page of due jobs: at the first visit, as urgent ones may be among them, or if too little is ready."""
         if seat in self._visited and len(self._waiting(seat)) >= allowance:
             return
         self._visited.add(seat)
@@ -196,7 +196,7 @@ class Claiming:
     # --- alarms -------------------------------------------------------------------------------
 
     def _next_look(self, seat: Seat, why: _Why) -> int:
-        """When it may be the seat's turn again: what it left for, whatever of it comes due before."""
+        """The time of the seat's next possible turn: the end of its reason for leaving, or an earlier due job."""
         match why:
             case _Why.EMPTY:
                 return min((job.wakes_at(self._now) for job in seat.jobs.values()), default=FAR)
@@ -216,12 +216,13 @@ class Claiming:
 
     def _alarm(self, seat: Seat) -> int:
         if self._tables.tenants[seat.tenant].is_held:
-            return FAR  # whatever becomes due: only when it may have jobs again is there something to claim
+            return FAR  # not when a job becomes due: only when it may have jobs again is there something to claim
         if seat.wakes_at is not None:
             return seat.wakes_at
         return self._tables.limited_until(seat.kind, self._now) or self._now
 
-    # --- what there is ------------------------------------------------------------------------
+    # --- jobs
+    # ---------------------------------------------------------------------------------
 
     def _clock(self, kind: KindName) -> KindClock:
         return self._tables.clocks.get(kind, KindClock())

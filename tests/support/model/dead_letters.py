@@ -1,4 +1,4 @@
-"""What could not be delivered."""
+"""Undelivered messages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ class ModelDeadLetters:
         return Page(page, cursor_at(*_age(page[-1])) if page and len(newest) > limit else None)
 
     async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
-        """How many match, by what they have in common; the largest group first."""
+        """The number of matching entries, by a shared field; the largest group first."""
         times: dict[str, list[datetime]] = {}
         for letter in self._matching(wanted):
             times.setdefault(str(_KEYS[by](letter)), []).append(letter.moved_at)
@@ -67,7 +67,7 @@ class ModelDeadLetters:
         return None if letter is None else self._whole(letter)
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
-        """How many entries there are, and the tenants with most of them."""
+        """The number of entries, and the tenants with most of them."""
         counts = Counter(letter.tenant for letter in self._letters())
         most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return counts.total(), most[:top]
@@ -106,7 +106,7 @@ class ModelDeadLetters:
     async def redrive(
         self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
     ) -> list[RedriveAnswer]:
-        """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too."""
+        """Redrive them; ``by`` is the user. A dead message without an entry is redriven too."""
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
         now = self._tables.now()
@@ -149,21 +149,21 @@ class ModelDeadLetters:
     # --- keeping ------------------------------------------------------------------------------
 
     async def drop(self, ids: Sequence[MessageId]) -> int:
-        """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
+        """Delete entries from the index; the messages stay, and can be redriven. Return the number of deleted ones."""
         going = {letter.id for letter in self._resting() if letter.id in set(ids)}
         for each in going:
             del self._tables.dead_letters[each]
         return len(going)
 
     async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
-        """Entries older than their time to live, the longest outlived first; none that is on its way."""
+        """Entries older than their time to live, the longest outlived first; none that is redriven."""
         now = to_datetime(self._tables.now())
         over = [letter for letter in self._resting() if letter.moved_at + letter.ttl <= now]
         over.sort(key=lambda letter: (letter.moved_at + letter.ttl, letter.id))
         return [letter.id for letter in over[:limit]]
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
-        """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
+        """The excess beyond ``most``: repeatedly the oldest of the tenant with most entries."""
         all_of = Counter(letter.tenant for letter in self._letters())
         may_go = Counter(letter.tenant for letter in self._resting())
         shares = {tenant: Share(count, may_go[tenant]) for tenant, count in all_of.items()}
@@ -174,7 +174,7 @@ class ModelDeadLetters:
         return [self._whole(letter) for letter in sorted(going, key=_age)]
 
     async def restore(self, letters: Sequence[DeadLetter]) -> int:
-        """Put entries back whose messages are still dead and have none; return how many."""
+        """Put entries back whose messages are still dead and have none; return their number."""
         now = self._tables.now()
         return sum(self._restore_one(letter, now) for letter in letters)
 
@@ -204,5 +204,5 @@ def _age(letter: DeadLetter) -> tuple[int, str]:
 
 
 def _folded(text: str) -> bytes:
-    """Without the case of ASCII letters, which is what every store can do alike."""
+    """Without the case of ASCII letters: every store can do that alike."""
     return text.encode("utf-8", "surrogatepass").lower()

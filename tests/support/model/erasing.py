@@ -1,4 +1,4 @@
-"""Taking tenants out of the model, a page of messages at a time."""
+"""Deleting tenants from the model, a page of messages at a time."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from support.model.tables import Row, Tables
 
 
 def erase_tenant(tables: Tables, tenant: TenantId, limit: int) -> Erased:
-    """Take messages away that are not in flight, then recipients, then the rest; the tenant itself goes last."""
+    """Delete messages that are not in flight, then recipients, then the rest; the tenant itself goes last."""
     now = tables.now()
     rows = [row for row in tables.rows.values() if row.entry.tenant == tenant]
     own = [row.entry.id for row in sorted(rows, key=_order)]

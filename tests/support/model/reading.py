@@ -1,4 +1,4 @@
-"""What people and the API may ask of messages and the queue."""
+"""Queries of people and of the API about messages and the queue."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class ModelReading:
         return Page([_stored(row, None) for row in found[:limit]], more)
 
     def _place_of(self, cursor: Cursor | None, tenant: TenantId | None) -> tuple[int, int]:
-        """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
+        """The start of a page: behind the cursor's message; if it was deleted, at the next id of its time."""
         if cursor is None:
             return FAR, 0
         at, message = key_of(cursor, (FAR, ""))
@@ -97,7 +97,7 @@ class ModelReading:
         )
 
     def _recipient_named(self, row: Row) -> str | None:
-        """What its tenant calls the recipient of a message."""
+        """The tenant's own id of the recipient of a message."""
         known = self._tables.recipients.get(row.recipient_id) if row.recipient_id else None
         is_own = known is not None and known.tenant == row.entry.tenant
         return known.external_id if known is not None and is_own else None
@@ -109,7 +109,7 @@ class ModelReading:
         return [TimelineEvent(each.type, each.metadata, to_datetime(each.at)) for each in events]
 
     async def place(self, message: MessageId) -> QueuePlace | None:
-        """Where the job of a message is; None when it has none."""
+        """The position of the job of a message; None when it has none."""
         job = self._tables.jobs.get(message)
         if job is None:
             return None
@@ -127,7 +127,7 @@ class ModelReading:
         )
 
     async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
-        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        """The tenant's next claimable jobs, at most ``limit``; behind as many that are claimed."""
         now = self._tables.now()
         seat = self._tables.seats.get(kind, {}).get(tenant)
         jobs = [] if seat is None else list(seat.jobs.values())
@@ -137,7 +137,7 @@ class ModelReading:
         return [job.id for job in claimed[:limit] + ready[:limit]]
 
     async def depths(self) -> list[Depth]:
-        """How much is in the queue, by kind."""
+        """The size of the queue, by kind."""
         now = self._tables.now()
         kinds = sorted(kind for kind, seats in self._tables.seats.items() if seats)
         return [self._depth(kind, now) for kind in kinds]
@@ -153,12 +153,12 @@ class ModelReading:
         return sum(job.is_leased(now) for seat in seats for job in seat.jobs.values())
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
-        """Those of the ids whose message is not finished."""
+        """The ids whose message is not finished."""
         rows = self._tables.rows
         return [each for each in ids if each in rows and rows[each].entry.state not in FINISHED]
 
     async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
-        """How many messages rest in each state."""
+        """The number of messages in each state."""
         entries = (row.entry for row in self._tables.rows.values())
         return Counter(entry.state for entry in entries if tenant in {None, entry.tenant})
 
@@ -173,12 +173,12 @@ def _cursor_of(row: Row) -> Cursor:
 
 
 def _claimable_since(job: Job, now: int) -> int:
-    """What is ready can be claimed, also if the clock stepped back behind its due time."""
+    """A ready job can be claimed, also if the clock stepped back behind its due time."""
     return min(job.due_at, now) if job.parked_until is None else job.parked_until
 
 
 def _still_to_come(at: int | None, now: int) -> datetime | None:
-    """A moment that lies ahead; what never comes is put off as far as moments go."""
+    """A future time; one that never comes becomes the latest possible time."""
     return None if at is None or at <= now else to_datetime(min(at, to_ms(LATEST)))
 
 

@@ -1,4 +1,4 @@
-"""Who the tenants write to."""
+"""Recipients of the tenants."""
 
 from uuid_utils import uuid7
 
@@ -38,7 +38,7 @@ def _has_external_id(known: Recipient, told: NewRecipient) -> bool:
 
 
 def _has_document(known: Recipient, told: NewRecipient) -> bool:
-    """Two external ids are two recipients, whatever their documents say."""
+    """Two external ids are two recipients, with any documents."""
     is_other = told.external_id is not None and known.external_id is not None
     same = told.cpf_cnpj_hash is not None and known.cpf_cnpj_hash == told.cpf_cnpj_hash
     return same and not is_other
@@ -59,7 +59,7 @@ def _made(tenant: TenantId, told: NewRecipient, now: int) -> Recipient:
 
 
 def _updated(known: Recipient, told: NewRecipient) -> Recipient:
-    """What was told anew counts; what was not told stays."""
+    """New values count; missing ones stay."""
     return Recipient(
         id=known.id,
         tenant=known.tenant,

@@ -1,4 +1,4 @@
-"""The path of a message: accept, claim, declare, settle, and what keeps them honest."""
+"""The path of a message: accept, claim, declare, settle, and the recovery from failures."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
@@ -89,7 +89,7 @@ class ModelStore:
         return TenantDisabled(message.tenant) if tenant.disabled else None
 
     def _asked_before(self, message: NewMessage, now: int) -> Replayed | KeyConflict | None:
-        """The first answer, or whose key it is."""
+        """The first answer, or the owner of the key."""
         if message.key is None:
             return None
         first = self._tables.first_under(message.key, message.tenant, now)
@@ -99,7 +99,7 @@ class ModelStore:
         return first.replayed() if is_the_same else KeyConflict(first.message)
 
     def _over_limit(self, message: NewMessage, now: int) -> OverLimit | None:
-        """The limit that stands in the way; if there is none, the message is counted."""
+        """The limit that refuses the message; without one, the message is counted."""
         if message.limits is None or not message.limits.has_any:
             return None
         tally = Tally(now, self._tables.api_counts.get(message.tenant, ()))
@@ -201,10 +201,11 @@ class ModelStore:
             self._tables.apply(row, change, now)
         return answer
 
-    # --- what keeps them honest ---------------------------------------------------------------
+    # --- recovery
+    # -----------------------------------------------------------------------------
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        """Extend live claims; False where the job was reassigned. Never shortens a hold."""
         until = self._tables.now() + lease // MILLISECOND
         return [self._extend_one(each, until) for each in leases]
 
@@ -219,7 +220,7 @@ class ModelStore:
         return True
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
-        """Give back what was claimed and not declared, as if it had never been claimed."""
+        """Give back claimed, undeclared jobs, as if they had never been claimed."""
         now = self._tables.now()
         for lease in leases:
             job = self._owned(lease)
@@ -236,13 +237,13 @@ class ModelStore:
         self._tables.free(job.tenant, now)
 
     async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
-        """Release all that these claims leased and did not declare."""
+        """Release all jobs that these claims leased and did not declare."""
         jobs = self._tables.jobs.values()
         leases = [Lease(job.id, job.claim) for job in jobs if job.claim is not None]
         await self.release([lease for lease in leases if lease.claim in claims])
 
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
-        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        """End waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
         now = self._tables.now()
         return [self._cancel_one(each, tenant, now) for each in ids]
 
@@ -258,7 +259,7 @@ class ModelStore:
         return answer
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
+        """Ready the jobs whose lease or hold ran out; return their number. Safe anywhere, at any time."""
         now = self._tables.now()
         claimed = (job for job in self._tables.jobs.values() if job.claim is not None)
         due = in_parked_order(job for job in claimed if job.wakes_at(now) <= now)[:limit]

@@ -1,4 +1,4 @@
-"""What the model knows, as plain dicts, and the few moves that several operations share."""
+"""The data of the model, as plain dicts, and the few moves that several operations share."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -38,30 +38,30 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_ms(at: datetime) -> int:
-    """A moment as the store's clock counts it."""
+    """A time as the store's clock counts it."""
     return (at - _EPOCH) // MILLISECOND
 
 
 def to_datetime(at: int) -> datetime:
-    """A moment of the store's clock as people read it."""
+    """A time of the store's clock as a datetime."""
     return _EPOCH + at * MILLISECOND
 
 
 def to_datetime_or_none(at: int | None) -> datetime | None:
-    """As `to_datetime`, for what may not have happened."""
+    """As `to_datetime`, for a time that may be missing."""
     return None if at is None else to_datetime(at)
 
 
 @dataclass(slots=True)
 class Row:
-    """A message in the ledger: as it was accepted, and where it stands."""
+    """A message in the ledger: as it was accepted, and its state."""
 
     message: NewMessage
     entry: Entry
     recipient_id: RecipientId | None
     created_at: int
     events: list[Stamped]
-    number: int = field(default_factory=count(1).__next__)  # in the order in which they came
+    number: int = field(default_factory=count(1).__next__)  # in the order of their arrival
 
 
 @dataclass(slots=True, eq=False)
@@ -87,30 +87,30 @@ class Job:
         return self.priority, self.due_at, self.id
 
     def is_leased(self, now: int) -> bool:
-        """Whether a live lease or hold is on it."""
+        """True if a live lease or hold is on it."""
         return self.claim is not None and is_live(self.parked_until, now)
 
     def wakes_at(self, now: int) -> int:
-        """When it stops being parked; a lease end that no lease can have is a clock's step back."""
+        """The end of its parking; a lease end that no lease can have is a clock's step back."""
         if self.parked_until is None:
             return FAR
         is_impossible = self.claim is not None and self.parked_until > now + LONGEST_HOLD_MS
         return now if is_impossible else self.parked_until
 
     def ready(self) -> None:
-        """End the parking and whatever claim there was; how often it was claimed stays known."""
+        """End the parking and any claim; the number of claims stays known."""
         self.parked_until = None
         self.claim = None
 
 
 def in_parked_order(jobs: Iterable[Job]) -> list[Job]:
-    """Parked jobs, the one whose time comes first in front."""
+    """Parked jobs, the earliest first."""
     return sorted(jobs, key=lambda job: (job.parked_until or 0, job.id))
 
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    """A tenant's place among the others of one kind; outside the ring until ``wakes_at``, in it with None."""
+    """A tenant's position among the others of one kind; outside the ring until ``wakes_at``, in it with None."""
 
     kind: KindName
     tenant: TenantId
@@ -125,7 +125,7 @@ class Seat:
 
     @property
     def order(self) -> tuple[int, int, TenantId, KindName]:
-        """Whose turn it is: least virtual time, ties to the least recently served."""
+        """The order of turns: least virtual time, ties to the least recently served."""
         return self.vt, self.last_turn, self.tenant, self.kind
 
     def due(self, now: int) -> list[Job]:
@@ -144,7 +144,7 @@ class KindClock:
 
 @dataclass(slots=True)
 class Lead:
-    """Who leads a task of the upkeep, and until when."""
+    """The leader of a maintenance task, and the end of its term."""
 
     holder: str
     until: int
@@ -152,7 +152,7 @@ class Lead:
 
 @dataclass(slots=True)
 class Request:
-    """What an idempotency key stands for: enough to answer it again, even without the message."""
+    """The meaning of an idempotency key: enough to answer it again, even without the message."""
 
     digest: str
     message: MessageId
@@ -167,7 +167,7 @@ class Request:
 
 
 class Tables:
-    """Everything that a model holds."""
+    """Everything in a model."""
 
     def __init__(
         self, *, clock: Callable[[], int], fairness: Fairness, dead_letter_ttl: timedelta
@@ -198,7 +198,7 @@ class Tables:
     # --- requests -----------------------------------------------------------------------------
 
     def first_under(self, key: IdempotencyKey, tenant: TenantId, now: int) -> Request | None:
-        """What the key of a tenant stands for, if it stands for anything yet and still."""
+        """The meaning of a key of the tenant, unless it is unknown or expired."""
         first = self.requests.get((tenant, key.key))
         return None if first is None or first.created_at + KEY_LIFE_MS <= now else first
 
@@ -209,7 +209,7 @@ class Tables:
         return self.tuned or self.fairness
 
     def stride_of(self, tenant: Tenant) -> int:
-        """What a job of the tenant costs in virtual time: its own weight, else its tier's, else 1."""
+        """Cost of a job of the tenant in virtual time: its own weight, else its tier's, else 1."""
         weight = tenant.weight
         if weight is None and tenant.tier is not None:
             weight = self.tiers.get(tenant.tier)
@@ -226,11 +226,11 @@ class Tables:
         return None if limit is None else Window.of(limit)
 
     def draws_of(self, kind: KindName) -> list[Draw]:
-        """What was drawn from it."""
+        """The draws from it."""
         return self.draws.get(kind, [])
 
     def limited_until(self, kind: KindName, now: int) -> int | None:
-        """When the send limit of the kind lets the next job go; None if it would now."""
+        """The time at which the send limit of the kind allows the next job; None if it does now."""
         window = self.window_of(kind)
         if window is None or window.left(self.draws_of(kind), now):
             return None
@@ -241,7 +241,7 @@ class Tables:
         return [seats[tenant] for seats in self.seats.values() if tenant in seats]
 
     def draw(self, tenant: TenantId, count: int, now: int) -> None:
-        """Draw the tokens of so many jobs from the tenant's rate."""
+        """Draw the tokens of this many jobs from the tenant's rate."""
         if pace := self.pace_of(tenant):
             drawn = pace.drawn(self.next_token_us[tenant], now * 1000, count)
             self.next_token_us[tenant] = drawn
@@ -283,7 +283,7 @@ class Tables:
             seat.wakes_at = min(seat.wakes_at, at)
 
     def free(self, tenant: TenantId, now: int) -> None:
-        """A slot of the tenant became free: whoever waits at the cap may look again."""
+        """A slot of the tenant became free: a seat that waits at the cap may look again."""
         if self.tenants[tenant].cap is None:
             return
         for seat in self.seats_of(tenant):
@@ -292,7 +292,7 @@ class Tables:
     # --- ledger -------------------------------------------------------------------------------
 
     def apply(self, row: Row, change: Change, now: int) -> None:
-        """Write what a rule left to be written beside the entry."""
+        """Write the remaining changes of a rule, in addition to the entry."""
         row.events.extend(change.events)
         job = self.jobs.get(row.entry.id)
         if job is not None and (change.drop_job or change.park_until is not None):

@@ -1,4 +1,4 @@
-"""Who sends, and how they share the machine."""
+"""Tenants, and their shares of the machine."""
 
 import builtins
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class ModelTenants:
             self._reseat(tenant, self._tables.stride_of(before), now)
 
     def _reseat(self, tenant: Tenant, old_stride: int, now: int) -> None:
-        """Let a change act on the waiting backlog at once."""
+        """Apply a change to the waiting backlog at once."""
         new_stride = self._tables.stride_of(tenant)
         for seat in self._tables.seats_of(tenant.id):
             v = self._clock(seat.kind).v
@@ -62,7 +62,7 @@ class ModelTenants:
                 seat.wakes_at = now
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
-        """Create the tenants that are missing; known ones stay as they are."""
+        """Create the missing tenants; known ones are not changed."""
         await self.define([Tenant(each) for each in ids if each not in self._tables.tenants])
 
     def _owners(self) -> dict[str, TenantId]:
@@ -102,7 +102,7 @@ class ModelTenants:
             self._tables.limits[kind] = limit
 
     async def standings(self, kind: KindName) -> builtins.list[Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with work or history of this kind, least served first."""
         now = self._tables.now()
         seats = sorted(self._tables.seats.get(kind, {}).values(), key=lambda seat: seat.order)
         seated = sum(seat.wakes_at is None for seat in seats)
@@ -126,7 +126,7 @@ class ModelTenants:
         )
 
     async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
-        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        """Delete a tenant and all its data, in pages of messages; None if there is none."""
         found = self._tables.tenants.get(tenant)
         if found is None:
             return None

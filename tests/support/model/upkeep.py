@@ -1,4 +1,4 @@
-"""What must be done now and then."""
+"""Regular maintenance."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ class ModelUpkeep:
         self._tables = tables
 
     async def expire(self, *, limit: int) -> int:
-        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
+        """Expire at most ``limit`` messages that waited beyond their time; return their number."""
         now = self._tables.now()
         over = [job for job in self._tables.jobs.values() if job.expires_at <= now]
         expired = 0
@@ -41,7 +41,7 @@ class ModelUpkeep:
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """Look at the next ``limit`` messages and drop what is older than its retention (None keeps it)."""
+        """Look at the next ``limit`` messages and delete what is older than its retention (None keeps it)."""
         now = self._tables.now()
         keys = self._prune_keys(limit, now)
         if bodies is None and histories is None:
@@ -60,7 +60,7 @@ class ModelUpkeep:
         return Pruned(len(old_bodies), len(old_histories), last, keys, has_more=keys == limit)
 
     def _prune_keys(self, limit: int, now: int) -> int:
-        """Drop idempotency keys that stand for nothing any more, and counts of windows that are over."""
+        """Delete expired idempotency keys, and counts of past windows."""
         tables = self._tables
         old = [key for key, each in tables.requests.items() if each.created_at + KEY_LIFE_MS <= now]
         for key in sorted(old, key=lambda key: tables.requests[key].created_at)[:limit]:
@@ -70,7 +70,7 @@ class ModelUpkeep:
         return min(len(old), limit)
 
     def _is_past(self, message: MessageId, retention: timedelta | None, now: int) -> bool:
-        """Whether the message is finished, for longer than that, and nobody's dead letter."""
+        """True if the message finished longer ago than that, and has no dead letter."""
         finished_at = self._tables.rows[message].entry.finished_at
         if retention is None or finished_at is None or message in self._tables.dead_letters:
             return False
