@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
@@ -27,6 +27,12 @@ class Document(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid"
     )
+
+    @classmethod
+    def of(cls, thing: object, **others: object) -> Self:
+        """The document of a value: its fields by their names, and those that are given."""
+        own = {each: getattr(thing, each) for each in cls.model_fields if each not in others}
+        return cls(**own, **others)
 
     def as_response(
         self, status: int = 200, *, headers: dict[str, str] | None = None, nulls: bool = False

@@ -166,53 +166,36 @@ class Cancelled(Document):
 
 def summary(message: model.StoredMessage) -> EmailSummary:
     """One line of a list."""
-    return EmailSummary(**_fields(message))
+    return EmailSummary.of(message, **_renamed(message))
 
 
 def view(message: model.StoredMessage, events: list[model.TimelineEvent]) -> EmailView:
     """All that is shown of one."""
-    return EmailView(
-        **_fields(message),
-        delivery_status=standing(events),
-        events=[event_view(each) for each in events],
+    shown = [event_view(each) for each in events]
+    return EmailView.of(
+        message, **_renamed(message), delivery_status=standing(events), events=shown
     )
 
 
 def event_view(event: model.TimelineEvent) -> EventView:
     """One line of a timeline."""
-    return EventView(type=event.type, metadata=dict(event.metadata), created_at=event.at)
+    return EventView.of(event, created_at=event.at)
 
 
-def _fields(message: model.StoredMessage) -> dict[str, Any]:
+def _renamed(message: model.StoredMessage) -> dict[str, Any]:
+    """The fields that a stored message has not, or has under another name."""
     failure, duration = message.failure, message.duration
     return {
         "outbox_id": message.id,
         "job_id": message.id,
-        "request_id": message.request_id,
         "company_id": message.tenant,
-        "kind": message.kind,
-        "external_id": message.external_id,
-        "recipient_id": message.recipient_id,
-        "to": message.to,
-        "subject": message.subject,
-        "tags": list(message.tags),
-        "template_type": message.template_type,
         "status": message.state,
-        "priority": message.priority,
-        "attempts": message.attempts,
-        "in_doubt": message.in_doubt,
-        "revision": message.revision,
-        "provider": message.provider,
         "ses_message_id": message.provider_id,
-        "error_code": None if failure is None else failure.code,
-        "error_category": None if failure is None else failure.category,
-        "error_reason": None if failure is None else failure.reason,
-        "original_code": None if failure is None else failure.original_code,
+        "error_code": failure and failure.code,
+        "error_category": failure and failure.category,
+        "error_reason": failure and failure.reason,
+        "original_code": failure and failure.original_code,
         "duration_ms": None if duration is None else duration // _MILLISECOND,
-        "created_at": message.created_at,
-        "due_at": message.due_at,
-        "expires_at": message.expires_at,
-        "cancel_requested_at": message.cancel_requested_at,
         "sent_at": message.finished_at if message.state is model.State.SENT else None,
         "failed_at": message.finished_at if message.state in model.DEAD else None,
     }

@@ -31,6 +31,11 @@ from carteiro.errors import InvalidMessage
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
 
+_AS_ASKED = {
+    *("external_id", "provider_id", "recipient_external_id", "tag"),
+    *("created_after", "created_before"),
+}
+
 
 class EmailQuestion(PageQuestion):
     """Which e-mails; what is not given does not matter."""
@@ -58,12 +63,7 @@ class EmailQuestion(PageQuestion):
             kind=kind,
             state=self.status,
             to=None if self.to is None else judge_address(self.to) or self.to,
-            external_id=self.external_id,
-            provider_id=self.provider_id,
-            recipient_external_id=self.recipient_external_id,
-            tag=self.tag,
-            created_after=self.created_after,
-            created_before=self.created_before,
+            **self.model_dump(include=_AS_ASKED),
         )
 
 

@@ -140,14 +140,4 @@ def _recipient_id(given: str) -> RecipientId:
 
 
 def _view(recipient: Recipient) -> RecipientView:
-    return RecipientView(
-        recipient_id=recipient.id,
-        company_id=recipient.tenant,
-        email=recipient.email,
-        external_id=recipient.external_id,
-        cpf_cnpj_hash=recipient.cpf_cnpj_hash,
-        razao_social=recipient.razao_social,
-        nome=recipient.nome,
-        created_at=recipient.created_at,
-        deleted_at=recipient.deleted_at,
-    )
+    return RecipientView.of(recipient, recipient_id=recipient.id, company_id=recipient.tenant)

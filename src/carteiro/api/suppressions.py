@@ -127,7 +127,7 @@ class SuppressionEndpoints:
         page = await self._suppressions.list(
             tenant, email=asked.email, cursor=asked.after, limit=asked.limit
         )
-        items = [_view(each) for each in page.rows]
+        items = [suppression_view(each) for each in page.rows]
         return SuppressionPage(items=items, next_cursor=page.next).as_response(nulls=True)
 
     async def put(self, request: Request) -> Response:
@@ -176,12 +176,6 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
         raise InvalidMessage(faults)
 
 
-def _view(suppression: Suppression) -> SuppressionView:
-    return SuppressionView(
-        email=suppression.address,
-        reason=suppression.reason,
-        active=suppression.is_active,
-        bounces=suppression.bounces,
-        created_at=suppression.created_at,
-        expires_at=suppression.expires_at,
-    )
+def suppression_view(suppression: Suppression) -> SuppressionView:
+    """One entry of the list."""
+    return SuppressionView.of(suppression, email=suppression.address, active=suppression.is_active)

@@ -174,7 +174,8 @@ class TemplateEndpoints:
         """All of the newest version, or of the one that is named, also after a delete."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, VersionQuestion)
-        return _view(await self._found(tenant, request, asked.version)).as_response(nulls=True)
+        found = await self._found(tenant, request, asked.version)
+        return TemplateView.of(found).as_response(nulls=True)
 
     async def put(self, request: Request) -> Response:
         """Store a new version; messages that were accepted before keep theirs.
@@ -201,7 +202,7 @@ class TemplateEndpoints:
                 raise not_found("tenant")
             case StorageLimit():
                 raise storage_full(made)
-        return _view(made).as_response(nulls=True)
+        return TemplateView.of(made).as_response(nulls=True)
 
     async def delete(self, request: Request) -> Response:
         """Take the type out of use; what was accepted with it is sent all the same."""
@@ -225,9 +226,7 @@ class TemplateEndpoints:
         asked = await read_question(request, PreviewQuestion)
         template = await self._found(tenant, request, asked.version)
         shown = await off_the_loop(partial(render, template, asked.variables), tenant=tenant)
-        return Preview(subject=shown.subject, html=shown.html, text=shown.text).as_response(
-            nulls=True
-        )
+        return Preview.of(shown).as_response(nulls=True)
 
     async def _found(self, tenant: TenantId, request: Request, version: int | None) -> Template:
         type = request.path_params["type"]
@@ -238,30 +237,5 @@ class TemplateEndpoints:
 
 
 def _list(templates: Iterable[TemplateSummary]) -> Response:
-    return TemplateList(items=[_summary(each) for each in templates]).as_response(nulls=True)
-
-
-def _summary(template: TemplateSummary) -> TemplateSummaryView:
-    return TemplateSummaryView(
-        type=template.type,
-        version=template.version,
-        subject=template.subject,
-        has_html=template.has_html,
-        has_text=template.has_text,
-        retry_preset=template.retry_preset,
-        created_at=template.created_at,
-        deleted_at=template.deleted_at,
-    )
-
-
-def _view(template: Template) -> TemplateView:
-    return TemplateView(
-        type=template.type,
-        version=template.version,
-        subject=template.subject,
-        html=template.html,
-        text=template.text,
-        retry_preset=template.retry_preset,
-        created_at=template.created_at,
-        deleted_at=template.deleted_at,
-    )
+    items = [TemplateSummaryView.of(each) for each in templates]
+    return TemplateList(items=items).as_response(nulls=True)

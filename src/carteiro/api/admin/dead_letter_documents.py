@@ -40,17 +40,8 @@ class DeadQuestion(Question):
 
     def as_filter(self) -> model.DeadFilter:
         """The same, as the index is asked."""
-        return model.DeadFilter(
-            tenant=None if self.company_id is None else model.TenantId(self.company_id),
-            kind=None if self.kind is None else model.KindName(self.kind),
-            reason=self.reason,
-            code=self.code,
-            category=self.category,
-            text=self.text,
-            moved_after=self.moved_after,
-            moved_before=self.moved_before,
-            is_redriven=self.is_redriven,
-        )
+        asked = self.model_dump(include=set(DeadQuestion.model_fields))
+        return model.DeadFilter(tenant=asked.pop("company_id"), **asked)
 
 
 class DeadPageQuestion(DeadQuestion, PageQuestion):
@@ -186,8 +177,3 @@ def letter_view(letter: model.DeadLetter) -> DeadLetterView:
 def letter_detail(letter: model.DeadLetter, events: list[model.TimelineEvent]) -> DeadLetterDetail:
     """All that is shown of one."""
     return DeadLetterDetail.model_validate(to_json(letter, events))
-
-
-def group_view(group: model.DeadGroup) -> GroupView:
-    """One group."""
-    return GroupView(key=group.key, count=group.count, oldest=group.oldest, newest=group.newest)

@@ -19,13 +19,13 @@ from carteiro.api.admin.dead_letter_documents import (
     DeadQuestion,
     GroupQuestion,
     Groups,
+    GroupView,
     Purged,
     PurgeQuestion,
     Redriven,
     RedriveQuestion,
     RedriveResults,
     Restored,
-    group_view,
     letter_detail,
     letter_view,
 )
@@ -148,7 +148,7 @@ class DeadLetterEndpoints:
         await self._keys.administrator_of(request)
         asked = read_query(request, GroupQuestion)
         groups = await self._letters.group(asked.by, asked.as_filter())
-        return Groups(items=[group_view(each) for each in groups]).as_response()
+        return Groups(items=[GroupView.of(each) for each in groups]).as_response()
 
     async def show(self, request: Request) -> Response:
         """One dead letter with what it says and its history, oldest first."""

@@ -1,7 +1,6 @@
 """The endpoints of fairness: how tenants fare, and how they take turns."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 
 from pydantic import Field
 from starlette.requests import Request
@@ -11,7 +10,7 @@ from carteiro.api.documents import Document, Moment
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question, read_query, read_question
-from carteiro.model import EMAIL, Fairness, KindName, Standing
+from carteiro.model import EMAIL, Fairness, KindName
 from carteiro.ports import Tenants
 
 _LARGEST = 1_000_000
@@ -111,14 +110,14 @@ class FairnessEndpoints:
         await self._keys.administrator_of(request)
         asked = read_query(request, StandingsQuestion)
         found = await self._tenants.standings(KindName(asked.kind))
-        items = [_view(each) for each in found[: asked.limit]]
+        items = [StandingView.of(each, company_id=each.tenant) for each in found[: asked.limit]]
         return Standings(items=items).as_response(nulls=True)
 
     async def show(self, request: Request) -> Response:
         """What is in force, and whether it was changed at run time."""
         await self._keys.administrator_of(request)
         fairness, is_override = await self._tenants.fairness()
-        return FairnessView(**asdict(fairness), is_override=is_override).as_response()
+        return FairnessView.of(fairness, is_override=is_override).as_response()
 
     async def tune(self, request: Request) -> Response:
         """For all workers, from now on, until it is changed again."""
@@ -132,17 +131,3 @@ class FairnessEndpoints:
         await self._keys.administrator_of(request)
         await self._tenants.tune(None)
         return Response(status_code=204)
-
-
-def _view(standing: Standing) -> StandingView:
-    return StandingView(
-        company_id=standing.tenant,
-        kind=standing.kind,
-        last_processed_at=standing.last_processed_at,
-        rounds_without_processing=standing.rounds_without_processing,
-        current_priority=standing.current_priority,
-        total_processed=standing.total_processed,
-        consecutive_batch_count=standing.consecutive_batch_count,
-        waiting=standing.waiting,
-        in_flight=standing.in_flight,
-    )

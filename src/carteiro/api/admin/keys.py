@@ -14,7 +14,7 @@ from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
-from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import MOST_LIVE_KEYS, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.ports import Keys, Tenants
 
 _LONGEST_LIFE = timedelta(days=3650)
@@ -92,7 +92,8 @@ class KeyEndpoints:
         """Newest first, those that ended included; never the keys themselves."""
         await self._ring.administrator_of(request)
         keys = await self._keys.list(await self._owner(request))
-        return KeyList(items=[KeyView(**_fields(each)) for each in keys]).as_response(nulls=True)
+        items = [KeyView.of(each, company_id=each.tenant) for each in keys]
+        return KeyList(items=items).as_response(nulls=True)
 
     async def make(self, request: Request) -> Response:
         """The key stands in this answer and nowhere else: only its hash is kept."""
@@ -110,7 +111,8 @@ class KeyEndpoints:
             case TooManyKeys():
                 text = f"There are {MOST_LIVE_KEYS} live keys already: revoke one first"
                 raise Refusal(409, text)
-        return MadeKey(**_fields(made), key=key).as_response(201, nulls=True)
+        document = MadeKey.of(made, company_id=owner, key=key)
+        return document.as_response(201, nulls=True)
 
     async def revoke(self, request: Request) -> Response:
         """It opens nothing from now on; other processes see it within a few seconds.
@@ -132,15 +134,3 @@ class KeyEndpoints:
         if "tenant" not in request.path_params:
             return None
         return (await found_tenant(self._tenants, request)).id
-
-
-def _fields(key: Key) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "company_id": key.tenant,
-        "hint": key.hint,
-        "created_at": key.created_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-        "last_used_at": key.last_used_at,
-    }

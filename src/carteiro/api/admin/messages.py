@@ -95,13 +95,8 @@ class MessageEndpoints:
         """The first thing that stands in its way, as things stand, and until when."""
         message = await self._found(request)
         told = await explain_message(self._backend, message)
-        return WaitingView(
-            outbox_id=message.id,
-            status=message.state,
-            why=told.why,
-            until=told.until,
-            text=told.text,
-            expires_at=message.expires_at,
+        return WaitingView.of(
+            told, outbox_id=message.id, status=message.state, expires_at=message.expires_at
         ).as_response(nulls=True)
 
     async def cancel(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from carteiro.api.endpoint import Endpoint
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question, read_query
 from carteiro.errors import QueueAway
-from carteiro.model import DeadFilter, Depth, ProviderRate, State
+from carteiro.model import DeadFilter, State
 from carteiro.ports import Backend
 
 
@@ -96,33 +96,12 @@ class StatsEndpoints:
             states=dict(await self._reading.states()),
             depths=await self._depths(),
             dead_letters=DeadLetterSizes(total=total, by_reason=by_reason, by_company=by_company),
-            providers=[_rate(each) for each in await self._rates.show()],
+            providers=[RateView.of(each) for each in await self._rates.show()],
         )
         return stats.as_response(nulls=True)
 
     async def _depths(self) -> list[DepthView] | None:
         try:
-            return [_depth(each) for each in await self._reading.depths()]
+            return [DepthView.of(each) for each in await self._reading.depths()]
         except QueueAway:
             return None
-
-
-def _rate(rate: ProviderRate) -> RateView:
-    return RateView(
-        provider=rate.provider,
-        rate=rate.rate,
-        ceiling=rate.ceiling,
-        processes=rate.processes,
-        is_open=rate.is_open,
-        trouble=rate.trouble,
-        trouble_at=rate.trouble_at,
-    )
-
-
-def _depth(depth: Depth) -> DepthView:
-    return DepthView(
-        kind=depth.kind,
-        unfinished=depth.unfinished,
-        in_flight=depth.in_flight,
-        oldest_due_at=depth.oldest_due_at,
-    )

@@ -222,27 +222,8 @@ class TenantEndpoints:
 
 
 def _view(tenant: Tenant) -> TenantView:
-    limits = tenant.limits
-    return TenantView(
-        company_id=tenant.id,
-        name=tenant.name,
-        tier=tenant.tier,
-        weight=tenant.weight,
-        cap=tenant.cap,
-        rate_per_second=tenant.rate_per_second,
-        paused=tenant.paused,
-        disabled=tenant.disabled,
-        default_from=tenant.default_from,
-        from_domains=list(tenant.from_domains),
-        allowed_networks=list(tenant.allowed_networks),
-        limits=None
-        if limits is None
-        else LimitsDocument(
-            per_minute=limits.per_minute, per_hour=limits.per_hour, per_day=limits.per_day
-        ),
-        retry_preset=tenant.retry_preset,
-        external_id_is_key=tenant.external_id_is_key,
-    )
+    limits = None if tenant.limits is None else LimitsDocument.of(tenant.limits)
+    return TenantView.of(tenant, company_id=tenant.id, limits=limits)
 
 
 def _sentence(error: Exception) -> str:
