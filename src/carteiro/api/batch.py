@@ -1,6 +1,6 @@
 """The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
 from carteiro.api.documents import json_response
 from carteiro.api.email_documents import BatchResults, accepted, rate_limit
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.intake import Intake, refused
@@ -48,24 +48,14 @@ class Batch(Question):
     messages: list[BatchItem] = Field(min_length=1, max_length=MOST_IN_A_BATCH)
 
 
-class BatchIntake:
+class BatchIntake(Endpoints):
     """What ``/v1`` offers for many e-mails."""
 
     def __init__(self, intake: Intake, keys: KeyRing) -> None:
         self._intake = intake
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """The one there is."""
-        yield Endpoint(
-            "POST",
-            "/v1/email/batch",
-            self.send,
-            "Accept many e-mails",
-            BatchResults,
-            reads=Batch,
-        )
-
+    @Endpoint("POST", "/v1/email/batch", "Accept many e-mails", BatchResults, reads=Batch)
     async def send(self, request: Request) -> Response:
         """200 with a result for each e-mail, in order, after all that is accepted is committed.
 

@@ -1,18 +1,20 @@
 """What the API answers, as JSON documents: camelCase, moments in ISO 8601 with milliseconds and Z."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from carteiro.model import Page
 from carteiro.views.dead_letters import in_iso
 
-JSON = "application/json"
+Row = TypeVar("Row")
 
+JSON = "application/json"
 
 Moment: TypeAlias = Annotated[
     datetime,
@@ -51,6 +53,13 @@ class PageDocument(Document):
     """A part of a list; ``nextCursor`` leads to the part after it, null at the end."""
 
     next_cursor: str | None
+
+    @classmethod
+    def response(cls, page: Page[Row], shown: Callable[[Row], Document]) -> Response:
+        """The response that carries a page, each row as ``shown``."""
+        items = [shown(each) for each in page.rows]
+        document = cls.model_validate({"items": items, "next_cursor": page.next})
+        return document.as_response(nulls=True)
 
 
 class FieldFault(Document):

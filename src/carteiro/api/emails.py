@@ -1,7 +1,5 @@
 """The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
 
-from collections.abc import Iterable
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,12 +17,12 @@ from carteiro.api.email_documents import (
     summary,
     view,
 )
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found, not_found
 from carteiro.email.message import Email, read_email
 from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
@@ -67,7 +65,7 @@ class EmailQuestion(PageQuestion):
         )
 
 
-class Emails:
+class Emails(Endpoints):
     """What ``/v1`` offers for e-mail."""
 
     def __init__(self, intake: Intake, store: Store, reading: Reading, keys: KeyRing) -> None:
@@ -76,40 +74,16 @@ class Emails:
         self._reading = reading
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "POST",
-            "/v1/email/send",
-            self.send,
-            "Accept an e-mail",
-            EmailAccepted,
-            status=202,
-            reads=Email,
-            headers=(IDEMPOTENCY_KEY,),
-            refuses=(409, 429),
-        )
-        yield Endpoint(
-            "GET", "/v1/emails", self.list, "List e-mails", EmailPage, query=EmailQuestion
-        )
-        yield Endpoint(
-            "GET",
-            "/v1/emails/{id}",
-            self.show,
-            "Look at an e-mail and its events",
-            EmailView,
-            refuses=(404,),
-        )
-        yield Endpoint(
-            "POST",
-            "/v1/emails/{id}/cancel",
-            self.cancel,
-            "Cancel an e-mail",
-            Cancelled,
-            also={202: Cancelled},
-            refuses=(404, 409),
-        )
-
+    @Endpoint(
+        "POST",
+        "/v1/email/send",
+        "Accept an e-mail",
+        EmailAccepted,
+        status=202,
+        reads=Email,
+        headers=(IDEMPOTENCY_KEY,),
+        refuses=(409, 429),
+    )
     async def send(self, request: Request) -> Response:
         """Answered only after the e-mail is durably committed.
 
@@ -135,21 +109,32 @@ class Emails:
             response.headers[REPLAYED] = "true"
         return response
 
+    @Endpoint("GET", "/v1/emails", "List e-mails", EmailPage, query=EmailQuestion)
     async def list(self, request: Request) -> Response:
         """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
         tenant = await self._keys.tenant_of(request)
         asked = read_query(request, EmailQuestion)
         wanted = asked.as_filter(tenant=tenant.id, kind=model.EMAIL)
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
-        items = [summary(each) for each in page.rows]
-        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return EmailPage.response(page, summary)
 
+    @Endpoint(
+        "GET", "/v1/emails/{id}", "Look at an e-mail and its events", EmailView, refuses=(404,)
+    )
     async def show(self, request: Request) -> Response:
         """Another tenant's e-mail is not found, as one that never was."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
         return view(message, events).as_response(nulls=True)
 
+    @Endpoint(
+        "POST",
+        "/v1/emails/{id}/cancel",
+        "Cancel an e-mail",
+        Cancelled,
+        also={202: Cancelled},
+        refuses=(404, 409),
+    )
     async def cancel(self, request: Request) -> Response:
         """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
         message = await self._found(request)
@@ -166,7 +151,4 @@ class Emails:
 
 def message_id(given: str, what: str) -> model.MessageId:
     """The id that stands in an address; a `Refusal` if nothing can have it."""
-    identity = model.parse_message_id(given)
-    if identity is None:
-        raise not_found(what)
-    return identity
+    return found(model.parse_message_id(given), what)

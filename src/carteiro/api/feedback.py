@@ -1,6 +1,6 @@
 """Where providers tell what became of mails: signed, so no key opens it, and nothing unsigned changes anything."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from carteiro.api.body import read_raw
 from carteiro.api.documents import Document
-from carteiro.api.endpoint import Call, Endpoint
+from carteiro.api.endpoint import Call, Endpoint, Endpoints
 from carteiro.api.refusal import Refusal
 from carteiro.config import ProviderSpec, Settings, specs
 from carteiro.config.provider_spec import FeedbackSpec, Fetch
@@ -27,7 +27,7 @@ class FeedbackTaken(Document):
     result: str
 
 
-class FeedbackEndpoints:
+class FeedbackEndpoints(Endpoints):
     """Hears every provider whose spec says how."""
 
     def __init__(
@@ -36,28 +36,22 @@ class FeedbackEndpoints:
         self._tracking = tracking
         self._tally = tally
         self._relays = tuple(name for name, spec in specs().items() if spec.features.is_relay)
-        self._endpoints = [
-            Endpoint(
-                "POST",
-                f"/v1/feedback/{name}",
-                self._call(spec, spec.feedback, settings, fetch),
-                f"Hear of mails from {spec.title or spec.name}",
-                FeedbackTaken,
-                reads=spec.feedback.reads,
-                refuses=(401, 403),
-            )
-            for name, spec in specs().items()
-            if spec.feedback is not None
-        ]
+        self._settings = settings
+        self._fetch = fetch
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        return self._endpoints
+    def endpoints(self) -> Iterator[tuple[Endpoint, Call]]:
+        """One for each provider that gives feedback."""
+        for name, spec in specs().items():
+            if spec.feedback is not None:
+                path, title = f"/v1/feedback/{name}", f"Hear of mails from {spec.title or name}"
+                reads = spec.feedback.reads
+                endpoint = Endpoint(
+                    "POST", path, title, FeedbackTaken, reads=reads, refuses=(401, 403)
+                )
+                yield endpoint, self._call(spec, spec.feedback)
 
-    def _call(
-        self, spec: ProviderSpec, feedback: FeedbackSpec, settings: Settings, fetch: Fetch
-    ) -> Call:
-        hears = feedback.opens(settings, fetch)
+    def _call(self, spec: ProviderSpec, feedback: FeedbackSpec) -> Call:
+        hears = feedback.opens(self._settings, self._fetch)
 
         async def call(request: Request) -> Response:
             if hears is None:

@@ -1,12 +1,12 @@
 """Whether it is running, and whether it can do its work."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Health
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.observability.readiness import (
     ASK_AGAIN,
     QueueState,
@@ -25,24 +25,19 @@ _DETAILS = {
 }
 
 
-class HealthChecks:
+class HealthChecks(Endpoints):
     """What ``/health`` offers; needs no key and tells nothing that a stranger may not know."""
 
     def __init__(self, backend: Backend, roles: Sequence[Role]) -> None:
         self._backend = backend
         self._roles = roles
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint("GET", "/health/live", self.live, "Is it running?", Health)
-        yield Endpoint(
-            "GET", "/health/ready", self.ready, "Can it do its work?", Health, also={503: Health}
-        )
-
+    @Endpoint("GET", "/health/live", "Is it running?", Health)
     async def live(self, _: Request) -> Response:
         """200 as long as the process answers at all."""
         return Health(status="live").as_response()
 
+    @Endpoint("GET", "/health/ready", "Can it do its work?", Health, also={503: Health})
     async def ready(self, _: Request) -> Response:
         """200 while messages can be stored, also while the queue beside the store is away: then it is `degraded`.
 

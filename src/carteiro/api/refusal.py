@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from typing import TypeVar
 
 from starlette.responses import Response
 
@@ -19,8 +20,10 @@ from carteiro.errors import (
     TenantMissing,
     TextUnfit,
 )
-from carteiro.model import OverLimit, StorageLimit
+from carteiro.model import OverLimit, StorageLimit, TenantUnknown
 from carteiro.observability import log
+
+Thing = TypeVar("Thing")
 
 STORAGE_LIMIT = "STORAGE_LIMIT"
 COME_AGAIN = timedelta(seconds=5)
@@ -102,6 +105,13 @@ def not_found(what: str) -> Refusal:
     return Refusal(404, f"There is no such {what}")
 
 
+def found(thing: Thing | None, what: str) -> Thing:
+    """The thing; a `Refusal` if there is none."""
+    if thing is None:
+        raise not_found(what)
+    return thing
+
+
 def bad_value(field: str, message: str) -> Refusal:
     """One value that is not allowed."""
     return of_invalid(InvalidMessage([FieldError(field, message)]))
@@ -126,10 +136,16 @@ def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
     return Refusal(429, message, headers={"Retry-After": str(whole_seconds(wait))})
 
 
-def storage_full(limit: StorageLimit) -> Refusal:
-    """The tenant keeps as much as it may."""
-    text = f"At most {limit.most} {limit.what} can be kept: delete some first"
-    return Refusal(422, text, code=STORAGE_LIMIT)
+def stored(answer: Thing | TenantUnknown | StorageLimit) -> Thing:
+    """The answer of a store; a `Refusal` if the tenant is gone, or over its storage limit."""
+    match answer:
+        case TenantUnknown():
+            raise not_found("tenant")
+        case StorageLimit(what, most):
+            text = f"At most {most} {what} can be kept: delete some first"
+            raise Refusal(422, text, code=STORAGE_LIMIT)
+        case _:
+            return answer
 
 
 def whole_seconds(wait: timedelta) -> int:

@@ -1,6 +1,5 @@
 """The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,20 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment, PageDocument
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import PageQuestion, Question, Time, read_query, read_question
-from carteiro.api.refusal import bad_value, not_found, storage_full
+from carteiro.api.refusal import bad_value, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.message import MOST_FAULTS
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import (
-    LATEST,
-    NewSuppression,
-    StorageLimit,
-    Suppression,
-    SuppressionReason,
-    TenantUnknown,
-)
+from carteiro.model import LATEST, NewSuppression, Suppression, SuppressionReason
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Suppressions
 from carteiro.runtime.fair_thread import Slice
@@ -80,46 +72,22 @@ class SuppressionCount(Document):
     count: int
 
 
-class SuppressionEndpoints:
+class SuppressionEndpoints(Endpoints):
     """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:
+    def __init__(self, suppressions: Suppressions, whose: Whose, *, most: int) -> None:
         self._most = most
         self._suppressions = suppressions
         self._whose = whose
-        self._path = f"{prefix}/suppressions"
+        self.prefix, self.refuses = whose.prefix, whose.refuses
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "GET",
-            self._path,
-            self.list,
-            "List suppressed addresses",
-            SuppressionPage,
-            query=SuppressionQuestion,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "PUT",
-            self._path,
-            self.put,
-            "Suppress addresses",
-            SuppressionCount,
-            reads=NewSuppressions,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "DELETE",
-            self._path,
-            self.remove,
-            "Write to an address again",
-            None,
-            status=204,
-            query=WhichAddress,
-            refuses=(404,),
-        )
-
+    @Endpoint(
+        "GET",
+        "/suppressions",
+        "List suppressed addresses",
+        SuppressionPage,
+        query=SuppressionQuestion,
+    )
     async def list(self, request: Request) -> Response:
         """Newest first; an address may stand there once for each reason."""
         tenant = await self._whose.tenant_of(request)
@@ -127,9 +95,9 @@ class SuppressionEndpoints:
         page = await self._suppressions.list(
             tenant, email=asked.email, cursor=asked.after, limit=asked.limit
         )
-        items = [suppression_view(each) for each in page.rows]
-        return SuppressionPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return SuppressionPage.response(page, _view)
 
+    @Endpoint("PUT", "/suppressions", "Suppress addresses", SuppressionCount, reads=NewSuppressions)
     async def put(self, request: Request) -> Response:
         """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none.
 
@@ -143,13 +111,16 @@ class SuppressionEndpoints:
             for each in asked.emails
         ]
         count = await self._suppressions.put(new, tenant=tenant, most=self._most)
-        match count:
-            case TenantUnknown():
-                raise not_found("tenant")
-            case StorageLimit():
-                raise storage_full(count)
-        return SuppressionCount(count=count).as_response()
+        return SuppressionCount(count=stored(count)).as_response()
 
+    @Endpoint(
+        "DELETE",
+        "/suppressions",
+        "Write to an address again",
+        status=204,
+        query=WhichAddress,
+        refuses=(404,),
+    )
     async def remove(self, request: Request) -> Response:
         """Whatever the reasons were; another bounce or complaint brings it back."""
         tenant = await self._whose.tenant_of(request)
@@ -176,6 +147,6 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
         raise InvalidMessage(faults)
 
 
-def suppression_view(suppression: Suppression) -> SuppressionView:
+def _view(suppression: Suppression) -> SuppressionView:
     """One entry of the list."""
     return SuppressionView.of(suppression, email=suppression.address, active=suppression.is_active)

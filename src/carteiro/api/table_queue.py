@@ -3,7 +3,7 @@
 import binascii
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
@@ -82,7 +82,7 @@ class SendResult(Document):
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
-class TableQueueEndpoints:
+class TableQueueEndpoints(Endpoints):
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(
@@ -99,37 +99,13 @@ class TableQueueEndpoints:
         self._longest_wait = longest_wait
         self._calls: Counter[model.TenantId] = Counter()
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "POST",
-            "/rest/v1/rpc/enqueue_email",
-            self.enqueue,
-            "Put an e-mail into the table queue",
-            None,
-            reads=EnqueueQuestion,
-            refuses=(429,),
-        )
-        yield Endpoint(
-            "POST",
-            "/functions/v1/send-custom-emails",
-            self.send,
-            "Put an e-mail into the table queue and wait for its first attempt",
-            SendResult,
-            also={202: SendResult},
-            reads=SendQuestion,
-            refuses=(429,),
-        )
-        yield Endpoint(
-            "POST",
-            "/functions/v1/process-email-queue",
-            self.process,
-            "Wait for the e-mails that are due",
-            QueueRun,
-            also={202: QueueRun},
-            refuses=(429,),
-        )
-
+    @Endpoint(
+        "POST",
+        "/rest/v1/rpc/enqueue_email",
+        "Put an e-mail into the table queue",
+        reads=EnqueueQuestion,
+        refuses=(429,),
+    )
     async def enqueue(self, request: Request) -> Response:
         """Answered with the id, a JSON string, after the e-mail is durably committed.
 
@@ -141,6 +117,15 @@ class TableQueueEndpoints:
         identity = await self._accepted(request, tenant, asked)
         return Response(orjson.dumps(identity), media_type=JSON)
 
+    @Endpoint(
+        "POST",
+        "/functions/v1/send-custom-emails",
+        "Put an e-mail into the table queue and wait for its first attempt",
+        SendResult,
+        also={202: SendResult},
+        reads=SendQuestion,
+        refuses=(429,),
+    )
     async def send(self, request: Request) -> Response:
         """Answered after a worker made the first attempt: 200 with its result. 202 if none came in time.
 
@@ -162,6 +147,14 @@ class TableQueueEndpoints:
             resend_id=tried.provider_id,
         ).as_response()
 
+    @Endpoint(
+        "POST",
+        "/functions/v1/process-email-queue",
+        "Wait for the e-mails that are due",
+        QueueRun,
+        also={202: QueueRun},
+        refuses=(429,),
+    )
     async def process(self, request: Request) -> Response:
         """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.
 

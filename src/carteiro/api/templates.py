@@ -9,24 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.in_flight import PerMinute
 from carteiro.api.reading import Question, read_query, read_question
-from carteiro.api.refusal import not_found, storage_full
+from carteiro.api.refusal import found, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.templates.rendering import check_template, off_the_loop, render
-from carteiro.model import (
-    NewTemplate,
-    StorageLimit,
-    Template,
-    TemplateLimits,
-    TemplateSummary,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro.model import NewTemplate, Template, TemplateLimits, TemplateSummary, TenantId
 from carteiro.policy.retry import PRESET_RULE, PRESETS
 from carteiro.ports import Templates
 
+_ONE = "/templates/{type}"
 _LARGEST_VERSION = 2**31
 
 
@@ -92,15 +85,14 @@ class Preview(Document):
     text: str | None
 
 
-class TemplateEndpoints:
+class TemplateEndpoints(Endpoints):
     """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own, by its name
+    def __init__(
         self,
         templates: Templates,
         whose: Whose,
         *,
-        prefix: str,
         limits: TemplateLimits,
         previews: PerMinute[TenantId],
         presets: Collection[str] = PRESETS,
@@ -110,58 +102,9 @@ class TemplateEndpoints:
         self._templates = templates
         self._presets = presets
         self._whose = whose
-        self._path = f"{prefix}/templates"
+        self.prefix, self.refuses = whose.prefix, whose.refuses
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        one, missing = self._path + "/{type}", (404,)
-        yield Endpoint(
-            "GET",
-            self._path,
-            self.list,
-            "List templates",
-            TemplateList,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "GET",
-            one,
-            self.show,
-            "Look at a template",
-            TemplateView,
-            query=VersionQuestion,
-            refuses=missing,
-        )
-        yield Endpoint(
-            "PUT",
-            one,
-            self.put,
-            "Write a template",
-            TemplateView,
-            reads=TemplateDocument,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "DELETE", one, self.delete, "Delete a template", None, status=204, refuses=missing
-        )
-        yield Endpoint(
-            "GET",
-            f"{one}/versions",
-            self.versions,
-            "List the versions of a template",
-            TemplateList,
-            refuses=missing,
-        )
-        yield Endpoint(
-            "POST",
-            f"{one}/preview",
-            self.preview,
-            "Preview a template",
-            Preview,
-            reads=PreviewQuestion,
-            refuses=missing,
-        )
-
+    @Endpoint("GET", "/templates", "List templates", TemplateList)
     async def list(self, request: Request) -> Response:
         """The newest version of each type in use, by type, without html and text: look at one for those.
 
@@ -170,6 +113,9 @@ class TemplateEndpoints:
         tenant = await self._whose.tenant_of(request)
         return _list(await self._templates.list(tenant))
 
+    @Endpoint(
+        "GET", _ONE, "Look at a template", TemplateView, query=VersionQuestion, refuses=(404,)
+    )
     async def show(self, request: Request) -> Response:
         """All of the newest version, or of the one that is named, also after a delete."""
         tenant = await self._whose.tenant_of(request)
@@ -177,6 +123,7 @@ class TemplateEndpoints:
         found = await self._found(tenant, request, asked.version)
         return TemplateView.of(found).as_response(nulls=True)
 
+    @Endpoint("PUT", _ONE, "Write a template", TemplateView, reads=TemplateDocument)
     async def put(self, request: Request) -> Response:
         """Store a new version; messages that were accepted before keep theirs.
 
@@ -197,13 +144,9 @@ class TemplateEndpoints:
         )
         await off_the_loop(partial(check_template, new, presets=self._presets), tenant=tenant)
         made = await self._templates.define(new, limits=self._limits)
-        match made:
-            case TenantUnknown():
-                raise not_found("tenant")
-            case StorageLimit():
-                raise storage_full(made)
-        return TemplateView.of(made).as_response(nulls=True)
+        return TemplateView.of(stored(made)).as_response(nulls=True)
 
+    @Endpoint("DELETE", _ONE, "Delete a template", status=204, refuses=(404,))
     async def delete(self, request: Request) -> Response:
         """Take the type out of use; what was accepted with it is sent all the same."""
         tenant = await self._whose.tenant_of(request)
@@ -211,6 +154,9 @@ class TemplateEndpoints:
             raise not_found("template")
         return Response(status_code=204)
 
+    @Endpoint(
+        "GET", f"{_ONE}/versions", "List the versions of a template", TemplateList, refuses=(404,)
+    )
     async def versions(self, request: Request) -> Response:
         """The 100 newest, newest first, without html and text: look at one for those."""
         tenant = await self._whose.tenant_of(request)
@@ -219,6 +165,14 @@ class TemplateEndpoints:
             raise not_found("template")
         return _list(versions)
 
+    @Endpoint(
+        "POST",
+        f"{_ONE}/preview",
+        "Preview a template",
+        Preview,
+        reads=PreviewQuestion,
+        refuses=(404,),
+    )
     async def preview(self, request: Request) -> Response:
         """What a message would say; a variable that is missing is 422. Metered by ``api.previews_per_minute``."""
         tenant = await self._whose.tenant_of(request)
@@ -230,10 +184,7 @@ class TemplateEndpoints:
 
     async def _found(self, tenant: TenantId, request: Request, version: int | None) -> Template:
         type = request.path_params["type"]
-        template = await self._templates.find(tenant, type, version=version)
-        if template is None:
-            raise not_found("template")
-        return template
+        return found(await self._templates.find(tenant, type, version=version), "template")
 
 
 def _list(templates: Iterable[TemplateSummary]) -> Response:

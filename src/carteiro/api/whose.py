@@ -5,7 +5,7 @@ from typing import Protocol
 from starlette.requests import Request
 
 from carteiro.api.key_ring import KeyRing
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found
 from carteiro.model import Tenant, TenantId
 from carteiro.policy.names import is_name
 from carteiro.ports import Tenants
@@ -14,6 +14,7 @@ from carteiro.ports import Tenants
 class Whose(Protocol):
     """Finds the tenant that a request is about, or refuses it."""
 
+    prefix: str
     refuses: tuple[int, ...]
 
     async def tenant_of(self, request: Request) -> TenantId:
@@ -24,6 +25,7 @@ class Whose(Protocol):
 class TheirOwn:
     """Tenants ask about their own things."""
 
+    prefix = "/v1"
     refuses: tuple[int, ...] = ()
 
     def __init__(self, keys: KeyRing) -> None:
@@ -37,15 +39,14 @@ class TheirOwn:
 class AnyTenants:
     """Administrators ask about the things of the tenant that the address names."""
 
+    prefix = "/admin/v1/tenants/{tenant}"
     refuses: tuple[int, ...] = (404,)
 
-    def __init__(self, keys: KeyRing, tenants: Tenants) -> None:
-        self._keys = keys
+    def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
     async def tenant_of(self, request: Request) -> TenantId:
         """The tenant in the address."""
-        await self._keys.administrator_of(request)
         return (await found_tenant(self._tenants, request)).id
 
 
@@ -53,6 +54,4 @@ async def found_tenant(tenants: Tenants, request: Request) -> Tenant:
     """The tenant that the address names; a `Refusal` if there is none."""
     name = request.path_params["tenant"]
     [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
-    if tenant is None:
-        raise not_found("tenant")
-    return tenant
+    return found(tenant, "tenant")

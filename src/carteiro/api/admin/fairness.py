@@ -1,18 +1,16 @@
 """The endpoints of fairness: how tenants fare, and how they take turns."""
 
-from collections.abc import Iterable
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import Question, read_query, read_question
 from carteiro.model import EMAIL, Fairness, KindName
 from carteiro.ports import Tenants
 
+_PATH = "/admin/v1/fairness"
 _LARGEST = 1_000_000
 
 
@@ -67,67 +65,37 @@ class FairnessView(Document):
     is_override: bool
 
 
-class FairnessEndpoints:
+class FairnessEndpoints(Endpoints):
     """What administrators can see and change of fairness."""
 
-    def __init__(self, tenants: Tenants, keys: KeyRing) -> None:
+    def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "GET",
-            "/admin/v1/standings",
-            self.standings,
-            "See how tenants fare",
-            Standings,
-            query=StandingsQuestion,
-        )
-        yield Endpoint(
-            "GET", "/admin/v1/fairness", self.show, "See how tenants take turns", FairnessView
-        )
-        yield Endpoint(
-            "PUT",
-            "/admin/v1/fairness",
-            self.tune,
-            "Change how tenants take turns",
-            None,
-            status=204,
-            reads=FairnessDocument,
-        )
-        yield Endpoint(
-            "DELETE",
-            "/admin/v1/fairness",
-            self.untune,
-            "Take turns as configured again",
-            None,
-            status=204,
-        )
-
+    @Endpoint(
+        "GET", "/admin/v1/standings", "See how tenants fare", Standings, query=StandingsQuestion
+    )
     async def standings(self, request: Request) -> Response:
         """Tenants with work or history, least served first."""
-        await self._keys.administrator_of(request)
         asked = read_query(request, StandingsQuestion)
         found = await self._tenants.standings(KindName(asked.kind))
         items = [StandingView.of(each, company_id=each.tenant) for each in found[: asked.limit]]
         return Standings(items=items).as_response(nulls=True)
 
-    async def show(self, request: Request) -> Response:
+    @Endpoint("GET", _PATH, "See how tenants take turns", FairnessView)
+    async def show(self, _: Request) -> Response:
         """What is in force, and whether it was changed at run time."""
-        await self._keys.administrator_of(request)
         fairness, is_override = await self._tenants.fairness()
         return FairnessView.of(fairness, is_override=is_override).as_response()
 
+    @Endpoint("PUT", _PATH, "Change how tenants take turns", status=204, reads=FairnessDocument)
     async def tune(self, request: Request) -> Response:
         """For all workers, from now on, until it is changed again."""
-        await self._keys.administrator_of(request)
         asked = await read_question(request, FairnessDocument)
         await self._tenants.tune(Fairness(**asked.model_dump()))
         return Response(status_code=204)
 
-    async def untune(self, request: Request) -> Response:
+    @Endpoint("DELETE", _PATH, "Take turns as configured again", status=204)
+    async def untune(self, _: Request) -> Response:
         """Back to what each worker's settings say."""
-        await self._keys.administrator_of(request)
         await self._tenants.tune(None)
         return Response(status_code=204)

@@ -1,6 +1,5 @@
 """The endpoints of keys: those of a tenant, and the tokens of administrators."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from pydantic import Field
@@ -9,7 +8,7 @@ from starlette.responses import Response
 
 from carteiro.api.access_keys import hash_key, hint_of, make_key, make_token
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
@@ -55,7 +54,7 @@ class KeyList(Document):
     items: list[KeyView]
 
 
-class KeyEndpoints:
+class KeyEndpoints(Endpoints):
     """What administrators can do with keys."""
 
     def __init__(self, keys: Keys, tenants: Tenants, ring: KeyRing) -> None:
@@ -63,41 +62,34 @@ class KeyEndpoints:
         self._tenants = tenants
         self._ring = ring
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them, twice: of a tenant, and of administrators."""
-        for path, what in ((_OF_TENANT, "key of a tenant"), (_OF_ADMINISTRATORS, "admin token")):
-            missing = (404,) if path == _OF_TENANT else ()
-            yield Endpoint("GET", path, self.list, f"List each {what}", KeyList, refuses=missing)
-            yield Endpoint(
-                "POST",
-                path,
-                self.make,
-                f"Make another {what}",
-                MadeKey,
-                status=201,
-                reads=NewKey,
-                refuses=(*missing, 409),
-            )
-            yield Endpoint(
-                "DELETE",
-                path + "/{key}",
-                self.revoke,
-                f"Revoke one {what}",
-                None,
-                status=204,
-                refuses=(404, 409),
-            )
-
+    @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList, refuses=(404,))
+    @Endpoint("GET", _OF_ADMINISTRATORS, "List each admin token", KeyList)
     async def list(self, request: Request) -> Response:
         """Newest first, those that ended included; never the keys themselves."""
-        await self._ring.administrator_of(request)
         keys = await self._keys.list(await self._owner(request))
         items = [KeyView.of(each, company_id=each.tenant) for each in keys]
         return KeyList(items=items).as_response(nulls=True)
 
+    @Endpoint(
+        "POST",
+        _OF_TENANT,
+        "Make another key of a tenant",
+        MadeKey,
+        status=201,
+        reads=NewKey,
+        refuses=(404, 409),
+    )
+    @Endpoint(
+        "POST",
+        _OF_ADMINISTRATORS,
+        "Make another admin token",
+        MadeKey,
+        status=201,
+        reads=NewKey,
+        refuses=(409,),
+    )
     async def make(self, request: Request) -> Response:
         """The key stands in this answer and nowhere else: only its hash is kept."""
-        await self._ring.administrator_of(request)
         owner = await self._owner(request)
         asked = await read_question(request, NewKey)
         expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
@@ -114,6 +106,20 @@ class KeyEndpoints:
         document = MadeKey.of(made, company_id=owner, key=key)
         return document.as_response(201, nulls=True)
 
+    @Endpoint(
+        "DELETE",
+        _OF_TENANT + "/{key}",
+        "Revoke one key of a tenant",
+        status=204,
+        refuses=(404, 409),
+    )
+    @Endpoint(
+        "DELETE",
+        _OF_ADMINISTRATORS + "/{key}",
+        "Revoke one admin token",
+        status=204,
+        refuses=(404, 409),
+    )
     async def revoke(self, request: Request) -> Response:
         """It opens nothing from now on; other processes see it within a few seconds.
 

@@ -1,14 +1,11 @@
 """The endpoint of figures: states, depths, dead letters, providers."""
 
-from collections.abc import Iterable
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import Question, read_query
 from carteiro.errors import QueueAway
 from carteiro.model import DeadFilter, State
@@ -69,24 +66,17 @@ class StatsQuestion(Question):
     top: int = Field(default=10, ge=1, le=100)
 
 
-class StatsEndpoints:
+class StatsEndpoints(Endpoints):
     """What administrators can see of the whole."""
 
-    def __init__(self, ports: Backend, keys: KeyRing) -> None:
+    def __init__(self, ports: Backend) -> None:
         self._reading = ports.reading
         self._dead_letters = ports.dead_letters
         self._rates = ports.rates
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """The one there is."""
-        yield Endpoint(
-            "GET", "/admin/v1/stats", self.stats, "See the figures", Stats, query=StatsQuestion
-        )
-
+    @Endpoint("GET", "/admin/v1/stats", "See the figures", Stats, query=StatsQuestion)
     async def stats(self, request: Request) -> Response:
         """States count the whole ledger: not to be asked every second."""
-        await self._keys.administrator_of(request)
         asked = read_query(request, StatsQuestion)
         total, largest = await self._dead_letters.sizes(top=asked.top)
         by_company = [TenantCount(company_id=tenant, count=count) for tenant, count in largest]
