@@ -5,18 +5,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro import model
+from carteiro.api import email_documents as shown
 from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import json_response
-from carteiro.api.email_documents import (
-    Cancelled,
-    EmailAccepted,
-    EmailPage,
-    EmailView,
-    accepted,
-    summary,
-    view,
-)
 from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
@@ -78,7 +70,7 @@ class Emails(Endpoints):
         "POST",
         "/v1/email/send",
         "Accept an e-mail",
-        EmailAccepted,
+        shown.EmailAccepted,
         status=202,
         reads=Email,
         headers=(IDEMPOTENCY_KEY,),
@@ -104,35 +96,39 @@ class Emails(Endpoints):
             raise
         if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
-        response = json_response(accepted(answer, email, request_id), 202)
+        response = json_response(shown.accepted(answer, email, request_id), 202)
         if isinstance(answer, model.Replayed):
             response.headers[REPLAYED] = "true"
         return response
 
-    @Endpoint("GET", "/v1/emails", "List e-mails", EmailPage, query=EmailQuestion)
+    @Endpoint("GET", "/v1/emails", "List e-mails", shown.EmailPage, query=EmailQuestion)
     async def list(self, request: Request) -> Response:
         """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
         tenant = await self._keys.tenant_of(request)
         asked = read_query(request, EmailQuestion)
         wanted = asked.as_filter(tenant=tenant.id, kind=model.EMAIL)
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
-        return EmailPage.response(page, summary)
+        return shown.EmailPage.response(page, shown.summary)
 
     @Endpoint(
-        "GET", "/v1/emails/{id}", "Look at an e-mail and its events", EmailView, refuses=(404,)
+        "GET",
+        "/v1/emails/{id}",
+        "Look at an e-mail and its events",
+        shown.EmailView,
+        refuses=(404,),
     )
     async def show(self, request: Request) -> Response:
         """Another tenant's e-mail is not found, as one that never was."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
-        return view(message, events).as_response(nulls=True)
+        return shown.view(message, events).as_response(nulls=True)
 
     @Endpoint(
         "POST",
         "/v1/emails/{id}/cancel",
         "Cancel an e-mail",
-        Cancelled,
-        also={202: Cancelled},
+        shown.Cancelled,
+        also={202: shown.Cancelled},
         refuses=(404, 409),
     )
     async def cancel(self, request: Request) -> Response:

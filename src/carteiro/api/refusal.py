@@ -8,18 +8,8 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
+from carteiro import errors
 from carteiro.api.documents import ErrorBody, ErrorDocument, FieldFault
-from carteiro.errors import (
-    BadCursor,
-    FeedbackRefused,
-    FieldError,
-    InvalidMessage,
-    StoreError,
-    StoreFull,
-    StoreMoved,
-    TenantMissing,
-    TextUnfit,
-)
 from carteiro.model import OverLimit, StorageLimit, TenantUnknown
 from carteiro.observability import log
 
@@ -56,7 +46,7 @@ class Refusal(Exception):
         status: int,
         message: str,
         *,
-        fields: Sequence[FieldError] = (),
+        fields: Sequence[errors.FieldError] = (),
         headers: Mapping[str, str] | None = None,
         code: str | None = None,
     ) -> None:
@@ -114,7 +104,7 @@ def found(thing: Thing | None, what: str) -> Thing:
 
 def bad_value(field: str, message: str) -> Refusal:
     """One value that is not allowed."""
-    return of_invalid(InvalidMessage([FieldError(field, message)]))
+    return of_invalid(errors.InvalidMessage([errors.FieldError(field, message)]))
 
 
 def over_limit(answer: OverLimit) -> Refusal:
@@ -160,17 +150,17 @@ def refusal_of(  # noqa: PLR0911 - a table, one error a line
     match error:
         case Refusal():
             return error
-        case InvalidMessage():
+        case errors.InvalidMessage():
             return of_invalid(error)
-        case FeedbackRefused():
+        case errors.FeedbackRefused():
             return Refusal(error.status, str(error))
-        case TenantMissing():  # gone since its key was looked up
+        case errors.TenantMissing():  # gone since its key was looked up
             return unauthorized()
-        case BadCursor():
+        case errors.BadCursor():
             return bad_value("cursor", "was not given out by this list")
-        case TextUnfit():
+        case errors.TextUnfit():
             return Refusal(422, _UNFIT)
-        case StoreError():
+        case errors.StoreError():
             log.request_failed(request_id, error, status=503)
             return _of_store(error)
         case _:
@@ -178,19 +168,19 @@ def refusal_of(  # noqa: PLR0911 - a table, one error a line
             return Refusal(500, "Something went wrong here, and was logged")
 
 
-def _of_store(error: StoreError) -> Refusal:
+def _of_store(error: errors.StoreError) -> Refusal:
     """Nothing was done, and it is not the client's fault."""
     text = "Nothing can be stored or read right now: try again"
-    if isinstance(error, StoreFull):
+    if isinstance(error, errors.StoreFull):
         text = "There is no room for new messages right now: try again later"
-    if isinstance(error, StoreMoved):
+    if isinstance(error, errors.StoreMoved):
         text = (
             "Everything here moves to another store, or has moved: nothing was changed, try again"
         )
     return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
 
 
-def of_invalid(error: InvalidMessage) -> Refusal:
+def of_invalid(error: errors.InvalidMessage) -> Refusal:
     """Malformed or incomplete is 400; well-formed with a bad value is 422."""
     if any(each.missing or each.field == "body" for each in error.fields):
         return Refusal(400, "The request is malformed or incomplete", fields=error.fields)

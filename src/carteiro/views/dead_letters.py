@@ -10,15 +10,8 @@ from functools import lru_cache
 from typing import IO, Annotated, Any
 
 import orjson
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+import pydantic
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from carteiro import model
@@ -102,18 +95,21 @@ def in_iso(moment: datetime) -> str:
 # --- reading ----------------------------------------------------------------------------------
 
 _Name = Annotated[  # without U+0000, which not every store can hold
-    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$")
+    str,
+    pydantic.StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$"),
 ]
-_Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+_Said = Annotated[str, pydantic.StringConstraints(strict=True, pattern=r"\S")]
 _Time = Annotated[
-    AwareDatetime, Field(ge=_EARLIEST, le=model.LATEST), BeforeValidator(only_time_as_text)
+    pydantic.AwareDatetime,
+    Field(ge=_EARLIEST, le=model.LATEST),
+    pydantic.BeforeValidator(only_time_as_text),
 ]
 
 
-class _Entry(BaseModel):
+class _Entry(pydantic.BaseModel):
     """What an entry must have to be put back; what it says beyond that is left alone."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
     job_id: _Name
     outbox_id: _Name | None = None
@@ -140,7 +136,7 @@ def from_json(entry: object) -> model.DeadLetter:
     """The dead letter that the entry tells of; `InvalidMessage` says what is wrong with it."""
     try:
         given = _Entry.model_validate(entry)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise InvalidMessage([_in_plain_words(each) for each in plainly(error).fields]) from None
     if given.outbox_id not in {None, given.job_id}:
         raise InvalidMessage([FieldError("outboxId", "must be the jobId")])

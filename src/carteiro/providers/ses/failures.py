@@ -10,27 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ReadTimeoutError,
-    SSLError,
-    TokenRetrievalError,
-)
+from botocore import exceptions
 
-from carteiro.model import (
-    ZERO,
-    Deferred,
-    Failure,
-    Outcome,
-    Rejected,
-    Unknown,
-)
+from carteiro import model
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
 from carteiro.providers.ses.rules import classify_ses
@@ -49,20 +31,20 @@ _REFUSALS = frozenset(
 _LONGEST_WAIT = timedelta(days=1)  # a header that asks for more is not believed
 
 
-def said(error: ClientError, *, begun: bool) -> Outcome:
+def said(error: exceptions.ClientError, *, begun: bool) -> model.Outcome:
     """What an answer of SES means for a message whose hand-over has begun, or has not."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
     failure = classify_ses(name, answer.get("Error", {}).get("Message") or name)
     told = answer.get("ResponseMetadata", {})
     if begun and not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
-        return Unknown(failure)
+        return model.Unknown(failure)
     if not failure.retryable:
-        return Rejected(failure)
-    return Deferred(failure, _retry_after(told.get("HTTPHeaders", {})))
+        return model.Rejected(failure)
+    return model.Deferred(failure, _retry_after(told.get("HTTPHeaders", {})))
 
 
-def name_of(error: ClientError) -> str:
+def name_of(error: exceptions.ClientError) -> str:
     """What SES calls the error; whoever answered without a name has its status."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
@@ -76,27 +58,27 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta:
     """How long SES asks us to wait, in whole seconds; anything else is nothing."""
     asked = headers.get("retry-after", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= len("86400")):
-        return ZERO
+        return model.ZERO
     return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
 
 
-def broke(error: BotoCoreError) -> Failure:
+def broke(error: exceptions.BotoCoreError) -> model.Failure:
     """What is wrong when there is no answer."""
     said = masked_text(str(error))  # may name a proxy
     match error:
-        case ConnectTimeoutError() | ReadTimeoutError():
+        case exceptions.ConnectTimeoutError() | exceptions.ReadTimeoutError():
             failure = classify.timeout(NAME)
             return replace(failure, reason=f"{failure.reason}: {classify.one_line(said)}")
-        case SSLError():
+        case exceptions.SSLError():
             return classify.unfit(NAME, "TLS_ERROR", said)
         case (
-            NoCredentialsError()
-            | PartialCredentialsError()
-            | CredentialRetrievalError()
-            | TokenRetrievalError()
+            exceptions.NoCredentialsError()
+            | exceptions.PartialCredentialsError()
+            | exceptions.CredentialRetrievalError()
+            | exceptions.TokenRetrievalError()
         ):
             return classify.unfit(NAME, "CREDENTIALS_MISSING", said)
-        case NoRegionError():
+        case exceptions.NoRegionError():
             return classify.unfit(NAME, "REGION_MISSING", said)
     return classify.network(said)
 
