@@ -1,4 +1,4 @@
-"""The ASGI application: which address leads to which endpoint, and how that is documented."""
+"""The ASGI application: all endpoints, and their documentation."""
 
 from functools import partial, wraps
 from typing import Any
@@ -45,8 +45,8 @@ from carteiro.runtime.fetching import fetch
 def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
     """The API of one open post office; it commits an e-mail durably before it answers.
 
-    ``fetch`` gets what feedback of providers needs, as the certificates that it is signed with.
-    ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
+    ``fetch`` downloads what feedback of providers needs, such as the certificates of its signatures.
+    ``works``: the process is a worker, too, and reports the readiness of both roles.
     """
     bounds = office.settings.api
     proxies = Networks(bounds.trusted_proxies.split())
@@ -135,14 +135,14 @@ def _of_a_tenant(
 
 
 class _Api(FastAPI):
-    """FastAPI that knows a short way, and documents what a lean route reads by itself."""
+    """FastAPI with a fast path, which also documents what a lean route reads by itself."""
 
     def __init__(self, *, tally: Tally, ring: KeyRing, **options: Any) -> None:  # noqa: ANN401 - FastAPI's own
         super().__init__(**options)
         self._offered: list[Endpoint] = []
         self._tally = tally
         self._ring = ring
-        self._express: Express | None = None  # made when all endpoints are there
+        self._express: Express | None = None  # made after all endpoints were added
         self._openapi: bytes | memoryview | None = None
         self._page: bytes | None = None
         self.router.route_class = LeanRoute
@@ -167,7 +167,7 @@ class _Api(FastAPI):
         return admitted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, on the short way if it can go there."""
+        """Handle one request, on the fast path where possible."""
         if self._express is None:
             routes = [route for route in self.routes if isinstance(route, LeanRoute)]
             self._express = Express(routes, tally=self._tally, otherwise=super().__call__)
@@ -181,7 +181,7 @@ class _Api(FastAPI):
         return super().openapi()
 
     async def show_openapi(self, _: Request) -> Response:
-        """Answer with the document for machines; anybody may ask for it, so its text is made once."""
+        """Answer with the document for machines; it is public, so its text is made once."""
         if self._openapi is None:
             self._openapi = JSONResponse(self.openapi()).body
         return Response(self._openapi, media_type=JSONResponse.media_type)

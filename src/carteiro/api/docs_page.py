@@ -16,7 +16,7 @@ _STYLE = (
     "td,th{text-align:left;padding:.1rem 1rem .1rem 0;vertical-align:top}"
 )
 _MARKED = re.compile(r"`([^`]+)`")
-# Everything stands in the page itself, so nothing else is allowed in.
+# The page contains everything, so nothing else may be loaded.
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -110,7 +110,7 @@ def _linked(schema: Mapping[str, Any]) -> str:
 
 
 def _marked(text: str) -> str:
-    """The text with what is marked as code shown as code."""
+    """The text, with code marks as HTML."""
     return _MARKED.sub(r"<code>\1</code>", escape(text))
 
 
@@ -125,7 +125,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def answer_name(answer: Mapping[str, Any]) -> str:
-    """What an answer holds: the name of its document, or nothing."""
+    """The name of the document of an answer, or "nothing"."""
     schema = _schema_in(answer)
     return "nothing" if schema is None else words.name_of(schema)
 

@@ -1,4 +1,4 @@
-"""The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
+"""Endpoints of e-mail: accept, list, show, cancel."""
 
 from pydantic import Field
 from starlette.requests import Request
@@ -28,7 +28,7 @@ _AS_ASKED = {
 
 
 class EmailQuestion(PageQuestion):
-    """Which e-mails; what is not given does not matter."""
+    """A selection of e-mails; a field that is not given does not restrict it."""
 
     status: model.State | None = None
     to: str | None = Field(default=None, max_length=320)
@@ -37,7 +37,7 @@ class EmailQuestion(PageQuestion):
         default=None,
         min_length=1,
         max_length=998,
-        description="The id that the provider gave, as `sesMessageId` of an e-mail shows it.",
+        description="Message id, set by the provider: the `sesMessageId` of an e-mail.",
     )
     recipient_external_id: str | None = Field(default=None, max_length=255)
     tag: str | None = Field(default=None, max_length=255)
@@ -47,7 +47,7 @@ class EmailQuestion(PageQuestion):
     def as_filter(
         self, *, tenant: model.TenantId | None, kind: model.KindName | None
     ) -> model.MessageFilter:
-        """The same, as the ledger is asked."""
+        """The same, for stores."""
         return model.MessageFilter(
             tenant=tenant,
             kind=kind,
@@ -58,7 +58,7 @@ class EmailQuestion(PageQuestion):
 
 
 class Emails(Endpoints):
-    """What ``/v1`` offers for e-mail."""
+    """Endpoints of ``/v1`` for e-mail."""
 
     def __init__(self, intake: Intake, store: Store, reading: Reading, keys: KeyRing) -> None:
         self._intake = intake
@@ -77,11 +77,11 @@ class Emails(Endpoints):
         refuses=(409, 429),
     )
     async def send(self, request: Request) -> Response:
-        """Answered only after the e-mail is durably committed.
+        """Accept an e-mail; the answer comes after it is durably committed.
 
-        The same Idempotency-Key with the same e-mail within a day is answered as the first time,
-        with `Idempotent-Replayed: true` among the headers, and nothing is sent twice; with another
-        e-mail it is 409. One that is refused counts against the limits, too.
+        A repeated Idempotency-Key with the same e-mail within a day gets the first answer, with the header
+        `Idempotent-Replayed: true`, and the e-mail is sent once; with another e-mail it is 409. Refused
+        e-mails count against the limits, too.
         """
         tenant = await self._keys.tenant_of(request)
         key = key_in(request.headers)
@@ -103,7 +103,7 @@ class Emails(Endpoints):
 
     @Endpoint("GET", "/v1/emails", "List e-mails", shown.EmailPage, query=EmailQuestion)
     async def list(self, request: Request) -> Response:
-        """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
+        """Matching e-mails, newest first, without their contents; ``nextCursor`` leads to the next page."""
         tenant = await self._keys.tenant_of(request)
         asked = read_query(request, EmailQuestion)
         wanted = asked.as_filter(tenant=tenant.id, kind=model.EMAIL)
@@ -118,7 +118,7 @@ class Emails(Endpoints):
         refuses=(404,),
     )
     async def show(self, request: Request) -> Response:
-        """Another tenant's e-mail is not found, as one that never was."""
+        """One e-mail; that of another tenant is not found."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
         return shown.view(message, events).as_response(nulls=True)
@@ -132,7 +132,7 @@ class Emails(Endpoints):
         refuses=(404, 409),
     )
     async def cancel(self, request: Request) -> Response:
-        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        """Cancel a waiting e-mail (200), or prevent a second attempt of one in flight (202); else 409."""
         message = await self._found(request)
         return await cancel(self._store, message, "e-mail")
 
@@ -146,5 +146,5 @@ class Emails(Endpoints):
 
 
 def message_id(given: str, what: str) -> model.MessageId:
-    """The id that stands in an address; a `Refusal` if nothing can have it."""
+    """The id in an address; a `Refusal` if it is not an id."""
     return found(model.parse_message_id(given), what)

@@ -1,4 +1,4 @@
-"""An endpoint, and how it is documented: what it reads, what it answers, how it refuses."""
+"""Endpoints and their documentation: requests, answers and refusals."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ _MARK = "endpoints"
 _SCHEMAS = "#/components/schemas/{model}"
 _IN_PATH = re.compile(r"{(\w+)}")
 _WHAT_PATHS_NAME = {
-    "id": "The id it is known by.",
+    "id": "Its id.",
     "key": "The id of a key, not the key itself.",
     "tenant": "The id of a tenant.",
     "type": "The type of a template.",
@@ -34,7 +34,7 @@ _WHAT_PATHS_NAME = {
 
 
 class Access(Enum):
-    """Whose key opens an endpoint."""
+    """The key that an endpoint needs."""
 
     ANYONE = ()
     TENANT = (
@@ -51,8 +51,8 @@ class Access(Enum):
 class Endpoint:
     """One method of one address, as a decorator of the function that answers it.
 
-    The docstring of that function says what it promises. ``refuses`` are the statuses that its access, its body and
-    its query do not imply.
+    The docstring of that function documents it. ``refuses`` are the statuses that its access, its body and its query
+    do not imply.
     """
 
     method: str
@@ -101,8 +101,7 @@ def add_endpoint(api: FastAPI, endpoint: Endpoint, call: Call, *, tag: str, acce
         response_model=None,
         response_class=endpoint.answers_with,
         responses=_answers(endpoint, access),
-        # A lean route runs no dependency: these tell readers of the documentation how to name
-        # themselves, and the key ring sees to it.
+        # A lean route runs no dependency: these only document the keys, which the key ring checks.
         dependencies=[_way(each) for each in access.value],
         openapi_extra=_what_it_reads(endpoint),
     )
@@ -140,7 +139,7 @@ def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
     return statuses
 
 
-# --- what FastAPI cannot see, because a lean route reads it by itself --------------------------
+# --- parts that FastAPI cannot see, because a lean route reads the request by itself -----------
 
 
 def _what_it_reads(endpoint: Endpoint) -> dict[str, Any]:
@@ -185,7 +184,7 @@ def _in_query(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _inlined(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a flat model, its few references (enumerations) put in their places."""
+    """The schema of a flat model, with its few references (enumerations) inlined."""
     shape = model.model_json_schema(by_alias=True)
     definitions = shape.pop("$defs", {})
 

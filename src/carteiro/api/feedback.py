@@ -1,4 +1,4 @@
-"""Where providers tell what became of mails: signed, so no key opens it, and nothing unsigned changes anything."""
+"""Endpoints for feedback of providers about mails; it is authenticated by its signature, not by a key."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from carteiro.ports import Tracking
 
 
 class FeedbackTaken(Document):
-    """What the feedback did: ``unknown`` is not about a message of ours, ``ignored`` contradicts what we know of it.
+    """The result: ``unknown`` is not about a message of ours, ``ignored`` contradicts its known state.
 
     Neither needs a repetition.
     """
@@ -28,7 +28,7 @@ class FeedbackTaken(Document):
 
 
 class FeedbackEndpoints(Endpoints):
-    """Hears every provider whose spec says how."""
+    """Endpoints of all providers with a feedback spec."""
 
     def __init__(
         self, settings: Settings, tracking: Tracking, tally: Tally, *, fetch: Fetch
@@ -55,7 +55,7 @@ class FeedbackEndpoints(Endpoints):
 
         async def call(request: Request) -> Response:
             if hears is None:
-                text = f"Nothing is taken from {spec.title or spec.name}: {feedback.setting} is not set"
+                text = f"Feedback of {spec.title or spec.name} is not accepted: {feedback.setting} is not set"
                 raise Refusal(403, text)
             hears.admit(request.headers)
             told = await hears.hear(request.headers, await read_raw(request))
@@ -65,7 +65,7 @@ class FeedbackEndpoints(Endpoints):
         return call
 
     async def _noted(self, provider: str, told: Feedback | str | None) -> Response:
-        """Note it; what is not ours is answered alike, for providers repeat what is refused."""
+        """Record it; feedback that is not about our mail gets 200, too, because providers repeat refused calls."""
         if isinstance(told, str):
             return FeedbackTaken(result=told).as_response()
         told = told and replace(told, relays=self._relays)

@@ -1,4 +1,4 @@
-"""What a request says, read into documents: bodies and queries, judged alike."""
+"""Requests, read into documents: bodies and queries."""
 
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
@@ -24,30 +24,30 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 MOST_IN_A_PAGE = 200
 
-# Not strict inside: what comes out of the check is a text, which strictly is no time.
+# Not strict inside: the check returns a text, which a strict field would refuse as a time.
 Time = Annotated[AwareDatetime, BeforeValidator(message.only_time_as_text), Field(strict=False)]
 
-_MOST_FIELDS = 100  # of an object whose fields are known: more than any has
+_MOST_FIELDS = 100  # of an object with known fields: more than any has
 _MOST_PARTS = 50_000
 
 
 class Question(BaseModel):
-    """What is asked, in camelCase; unknown names are refused, and in JSON no value is turned into another type."""
+    """A request in camelCase; unknown names are refused, and JSON values are never converted to another type."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
 class PageQuestion(Question):
-    """Which part of a list."""
+    """A page of a list."""
 
     cursor: str | None = Field(
-        default=None, max_length=1024, description="The nextCursor of the page before."
+        default=None, max_length=1024, description="The nextCursor of the previous page."
     )
     limit: int = Field(default=50, ge=1, le=MOST_IN_A_PAGE)
 
     @property
     def after(self) -> Cursor | None:
-        """Where the page before ended."""
+        """End of the previous page."""
         return None if self.cursor is None else Cursor(self.cursor)
 
 
@@ -82,6 +82,6 @@ def read_query(request: Request, shape: type[Asked]) -> Asked:
     """The query as this document; `InvalidMessage` if it is not one."""
     given: dict[str, Any] = dict(request.query_params)
     try:
-        return shape.model_validate(given, strict=False)  # all that stands there is text
+        return shape.model_validate(given, strict=False)  # all values of a query are text
     except ValidationError as error:
         raise message.plainly(error) from None

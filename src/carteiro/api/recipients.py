@@ -1,4 +1,4 @@
-"""The endpoints of recipients: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of recipients: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from carteiro.ports import Recipients
 
 
 class RecipientView(Document):
-    """A recipient as stored; ``deletedAt`` is when it was taken out of use."""
+    """A recipient as stored."""
 
     recipient_id: str
     company_id: str
@@ -32,20 +32,20 @@ class RecipientView(Document):
 
 
 class RecipientPage(PageDocument):
-    """Recipients that match, newest first."""
+    """Matching recipients, newest first."""
 
     items: list[RecipientView]
 
 
 class RecipientQuestion(PageQuestion):
-    """Which recipients; what is not given does not matter."""
+    """A selection of recipients; a field that is not given does not restrict it."""
 
     external_id: str | None = Field(default=None, max_length=255)
     email: str | None = Field(default=None, max_length=320)
 
 
 class RecipientEndpoints(Endpoints):
-    """What can be asked of the recipients of the tenant that ``whose`` finds, below ``prefix``."""
+    """Endpoints for the recipients of the tenant that ``whose`` finds."""
 
     def __init__(self, recipients: Recipients, whose: Whose) -> None:
         self._recipients = recipients
@@ -54,7 +54,7 @@ class RecipientEndpoints(Endpoints):
 
     @Endpoint("GET", "/recipients", "List recipients", RecipientPage, query=RecipientQuestion)
     async def list(self, request: Request) -> Response:
-        """Recipients that match, newest first, deleted ones included."""
+        """Matching recipients, newest first, deleted ones included."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, RecipientQuestion)
         email = None if asked.email is None else judge_address(asked.email) or asked.email
@@ -74,7 +74,7 @@ class RecipientEndpoints(Endpoints):
 
     @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204, refuses=(404,))
     async def delete(self, request: Request) -> Response:
-        """What is to be sent to it from now on fails; its row stays."""
+        """Delete a recipient: new e-mails to it fail; its row stays."""
         recipient = await self._found(request)
         await self._recipients.delete(recipient.id, tenant=recipient.tenant)
         return Response(status_code=204)
@@ -88,9 +88,9 @@ class RecipientEndpoints(Endpoints):
         refuses=(404,),
     )
     async def erase(self, request: Request) -> Response:
-        """Take everything personal of it away, from its messages too; what waits is cancelled.
+        """Erase its personal data, also from its messages; waiting messages are cancelled.
 
-        202 with ``hasMore`` if there is more, or something is in flight: ask again.
+        202 with ``hasMore`` if more is left, or a message is in flight: repeat the request.
         """
         recipient = await self._found(request)
         erased = await erased_in_pages(

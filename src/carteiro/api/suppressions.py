@@ -1,4 +1,4 @@
-"""The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -24,9 +24,9 @@ _Address = Annotated[str, StringConstraints(strict=True, min_length=1, max_lengt
 
 
 class SuppressionView(Document):
-    """One reason why an address is not written to; ``email`` null: it was erased, its hash alone is known.
+    """A suppressed address and the reason; ``email`` null: it was erased, only its hash is known.
 
-    ``active`` false: soft bounces that are merely counted so far.
+    ``active`` false: soft bounces are only counted so far.
     """
 
     email: str | None
@@ -38,25 +38,25 @@ class SuppressionView(Document):
 
 
 class SuppressionPage(PageDocument):
-    """What is on record, newest first."""
+    """Suppressions, newest first."""
 
     items: list[SuppressionView]
 
 
 class SuppressionQuestion(PageQuestion):
-    """Which part of the list, or which address."""
+    """A page of the list, or one address."""
 
     email: str | None = Field(default=None, max_length=320)
 
 
 class WhichAddress(Question):
-    """One address, however its letters are cased."""
+    """One address, in any case."""
 
     email: _Address
 
 
 class NewSuppressions(Question):
-    """Addresses that are not to be written to; without a time, for good."""
+    """Addresses to suppress; without a time, permanently."""
 
     emails: Annotated[tuple[_Address, ...], FailFast()] = Field(
         min_length=1, max_length=MOST_AT_ONCE
@@ -67,13 +67,13 @@ class NewSuppressions(Question):
 
 
 class SuppressionCount(Document):
-    """How many addresses were put."""
+    """The number of suppressed addresses."""
 
     count: int
 
 
 class SuppressionEndpoints(Endpoints):
-    """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
+    """Endpoints for the suppressions of the tenant that ``whose`` finds."""
 
     def __init__(self, suppressions: Suppressions, whose: Whose, *, most: int) -> None:
         self._most = most
@@ -89,7 +89,7 @@ class SuppressionEndpoints(Endpoints):
         query=SuppressionQuestion,
     )
     async def list(self, request: Request) -> Response:
-        """Newest first; an address may stand there once for each reason."""
+        """Suppressions, newest first; an address is listed once for each reason."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, SuppressionQuestion)
         page = await self._suppressions.list(
@@ -99,9 +99,9 @@ class SuppressionEndpoints(Endpoints):
 
     @Endpoint("PUT", "/suppressions", "Suppress addresses", SuppressionCount, reads=NewSuppressions)
     async def put(self, request: Request) -> Response:
-        """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none.
+        """Suppress addresses, all or none, with reason ``manual``: new messages to them fail with ``SUPPRESSED``.
 
-        422 ``STORAGE_LIMIT`` if the tenant then kept more than ``storage.suppressions``.
+        422 ``STORAGE_LIMIT`` if the tenant would have more than ``storage.suppressions``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, NewSuppressions)
@@ -122,7 +122,7 @@ class SuppressionEndpoints(Endpoints):
         refuses=(404,),
     )
     async def remove(self, request: Request) -> Response:
-        """Whatever the reasons were; another bounce or complaint brings it back."""
+        """Remove an address, whatever the reason; another bounce or complaint suppresses it again."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, WhichAddress)
         if not await self._suppressions.remove([asked.email], tenant=tenant):
@@ -132,7 +132,7 @@ class SuppressionEndpoints(Endpoints):
 
 async def _refuse_bad(asked: NewSuppressions) -> None:
     if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
-        raise bad_value("expiresAt", "is over: it would suppress nobody; DELETE ends a suppression")
+        raise bad_value("expiresAt", "is in the past: use DELETE to end a suppression")
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
     faults: list[FieldError] = []

@@ -1,4 +1,4 @@
-"""The addresses of the table queue, as those who come from Supabase know them."""
+"""Endpoints of the table queue, at the addresses of Supabase."""
 
 import binascii
 from base64 import urlsafe_b64decode
@@ -27,7 +27,7 @@ from carteiro.ports import Reading
 from carteiro.runtime.polling import polls
 
 MOST_IN_A_RUN = 10
-_MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
+_MOST_WAITING_CALLS = 5  # of a tenant: each polls the ledger while it waits
 _WAITING = (model.State.ENQUEUED, model.State.RETRY_SCHEDULED)
 _STATUS = {model.State.SENT: "sent", model.State.CANCELLED: "cancelled"} | dict.fromkeys(
     (model.State.FAILED, model.State.EXPIRED), "failed"
@@ -47,7 +47,7 @@ class SendQuestion(BaseModel):
 
     template_type: str = Field(description="The name of a template.")
     recipient_email: str = Field(description="An address alone, without a display name.")
-    user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
+    user_id: UUID | None = Field(default=None, description="Id of the user, set by the tenant.")
     payload: dict[str, object] | None = Field(
         default=None, description="The variables of the template, by name."
     )
@@ -107,7 +107,7 @@ class TableQueueEndpoints(Endpoints):
         refuses=(429,),
     )
     async def enqueue(self, request: Request) -> Response:
-        """Answered with the id, a JSON string, after the e-mail is durably committed.
+        """Accept an e-mail; the answer, its id as a JSON string, comes after it is durably committed.
 
         It is rendered here, tried at once and, as the preset ``transactional`` has it, again after 1, 5
         and 15 minutes: the fourth failure is final. On Postgres it is a row of ``email_queue``.
@@ -127,7 +127,7 @@ class TableQueueEndpoints(Endpoints):
         refuses=(429,),
     )
     async def send(self, request: Request) -> Response:
-        """Answered after a worker made the first attempt: 200 with its result. 202 if none came in time.
+        """Accept an e-mail and wait for its first attempt: 200 with its result, 202 if there was none in time.
 
         The e-mail is committed first, as by ``enqueue_email``: a pending one is tried later.
         """
@@ -234,7 +234,7 @@ class TableQueueEndpoints(Endpoints):
 
 
 def _is_tried(row: model.StoredMessage, attempts_before: int) -> bool:
-    """Whether an attempt has ended since, or none will be made."""
+    """True if an attempt has ended since, or none will be made."""
     if row.state in model.FINISHED:
         return True
     return row.state is model.State.RETRY_SCHEDULED and row.attempts > attempts_before
@@ -251,7 +251,7 @@ def _email(asked: SendQuestion, row: model.QueueRow) -> Email:
 
 
 def _renamed(fault: FieldError, asked: SendQuestion) -> FieldError:
-    """The fault by the name that the caller gave."""
+    """The fault, with the field name of the caller."""
     for path, column in _COLUMNS.items():
         if fault.field == path or fault.field.startswith(f"{path}."):
             name = type(asked).model_fields[column].alias or column
@@ -260,7 +260,7 @@ def _renamed(fault: FieldError, asked: SendQuestion) -> FieldError:
 
 
 def _is_anonymous(key: str) -> bool:
-    """Whether it is a key that Supabase gives to everybody; its signature does not matter for a no."""
+    """True for a public key of Supabase; a refusal needs no check of its signature."""
     if key.startswith(_PUBLISHABLE):
         return True
     parts = key.split(".")

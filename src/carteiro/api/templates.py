@@ -1,4 +1,4 @@
-"""The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -56,7 +56,7 @@ class TemplateList(Document):
 
 
 class TemplateDocument(Question):
-    """A template as its tenant writes it: a subject, and html or text or both."""
+    """A template to write: a subject, and html or text or both."""
 
     subject: str
     html: str | None = None
@@ -65,20 +65,20 @@ class TemplateDocument(Question):
 
 
 class VersionQuestion(Question):
-    """Which version; the newest if none is named."""
+    """A version; by default the newest."""
 
     version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
 
 
 class PreviewQuestion(Question):
-    """The words to put in, and the version to put them into; the newest if none is named."""
+    """Variables, and a version; by default the newest."""
 
     variables: dict[str, Any] = Field(default_factory=dict)
     version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
 
 
 class Preview(Document):
-    """A template with its words in place."""
+    """A rendered template."""
 
     subject: str
     html: str | None
@@ -86,7 +86,7 @@ class Preview(Document):
 
 
 class TemplateEndpoints(Endpoints):
-    """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
+    """Endpoints for the templates of the tenant that ``whose`` finds."""
 
     def __init__(
         self,
@@ -106,10 +106,7 @@ class TemplateEndpoints(Endpoints):
 
     @Endpoint("GET", "/templates", "List templates", TemplateList)
     async def list(self, request: Request) -> Response:
-        """The newest version of each type in use, by type, without html and text: look at one for those.
-
-        There are never more than 1,000.
-        """
+        """The newest version of each type, by type, without html and text; at most 1,000."""
         tenant = await self._whose.tenant_of(request)
         return _list(await self._templates.list(tenant))
 
@@ -117,7 +114,7 @@ class TemplateEndpoints(Endpoints):
         "GET", _ONE, "Look at a template", TemplateView, query=VersionQuestion, refuses=(404,)
     )
     async def show(self, request: Request) -> Response:
-        """All of the newest version, or of the one that is named, also after a delete."""
+        """The newest version, or the given one, also after a delete."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, VersionQuestion)
         found = await self._found(tenant, request, asked.version)
@@ -127,10 +124,10 @@ class TemplateEndpoints(Endpoints):
     async def put(self, request: Request) -> Response:
         """Store a new version; messages that were accepted before keep theirs.
 
-        Markup that can never be sent, such as a script or an event handler, is 422.
+        Forbidden markup, such as a script or an event handler, is 422.
 
-        The settings of ``[storage]`` say how much is kept. To make room, types that were deleted and then
-        older versions are forgotten; where that is not enough, it is 422 ``STORAGE_LIMIT``.
+        The settings of ``[storage]`` limit the storage. To make room, deleted types and then older versions are
+        removed; if that is not enough, it is 422 ``STORAGE_LIMIT``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, TemplateDocument)
@@ -148,7 +145,7 @@ class TemplateEndpoints(Endpoints):
 
     @Endpoint("DELETE", _ONE, "Delete a template", status=204, refuses=(404,))
     async def delete(self, request: Request) -> Response:
-        """Take the type out of use; what was accepted with it is sent all the same."""
+        """Delete the type; messages that were accepted before are still sent."""
         tenant = await self._whose.tenant_of(request)
         if not await self._templates.delete(tenant, request.path_params["type"]):
             raise not_found("template")
@@ -158,7 +155,7 @@ class TemplateEndpoints(Endpoints):
         "GET", f"{_ONE}/versions", "List the versions of a template", TemplateList, refuses=(404,)
     )
     async def versions(self, request: Request) -> Response:
-        """The 100 newest, newest first, without html and text: look at one for those."""
+        """The 100 newest versions, newest first, without html and text."""
         tenant = await self._whose.tenant_of(request)
         versions = await self._templates.versions(tenant, request.path_params["type"])
         if not versions:
@@ -174,7 +171,7 @@ class TemplateEndpoints(Endpoints):
         refuses=(404,),
     )
     async def preview(self, request: Request) -> Response:
-        """What a message would say; a variable that is missing is 422. Metered by ``api.previews_per_minute``."""
+        """Render a template; a missing variable is 422. Limited by ``api.previews_per_minute``."""
         tenant = await self._whose.tenant_of(request)
         self._previews.count(tenant, "previews")
         asked = await read_question(request, PreviewQuestion)

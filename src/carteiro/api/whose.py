@@ -1,4 +1,4 @@
-"""Whose things an endpoint is about: the caller's own, or those of the tenant in the address."""
+"""The tenant of a request: the caller itself, or the tenant in the address."""
 
 from typing import Protocol
 
@@ -12,18 +12,18 @@ from carteiro.ports import Tenants
 
 
 class Whose(Protocol):
-    """Finds the tenant that a request is about, or refuses it."""
+    """Finds the tenant of a request, or refuses it."""
 
     prefix: str
     refuses: tuple[int, ...]
 
     async def tenant_of(self, request: Request) -> TenantId:
-        """The tenant; a `Refusal` if the caller may not ask, or there is none."""
+        """The tenant; a `Refusal` if there is none, or the caller has no access."""
         ...
 
 
 class TheirOwn:
-    """Tenants ask about their own things."""
+    """The tenant whose key the request has."""
 
     prefix = "/v1"
     refuses: tuple[int, ...] = ()
@@ -32,12 +32,12 @@ class TheirOwn:
         self._keys = keys
 
     async def tenant_of(self, request: Request) -> TenantId:
-        """The tenant whose key it is."""
+        """The tenant of the key."""
         return (await self._keys.tenant_of(request)).id
 
 
 class AnyTenants:
-    """Administrators ask about the things of the tenant that the address names."""
+    """The tenant in the address, for administrators."""
 
     prefix = "/admin/v1/tenants/{tenant}"
     refuses: tuple[int, ...] = (404,)
@@ -51,7 +51,7 @@ class AnyTenants:
 
 
 async def found_tenant(tenants: Tenants, request: Request) -> Tenant:
-    """The tenant that the address names; a `Refusal` if there is none."""
+    """The tenant in the address; a `Refusal` if there is none."""
     name = request.path_params["tenant"]
     [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
     return found(tenant, "tenant")

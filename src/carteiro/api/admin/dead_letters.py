@@ -1,4 +1,4 @@
-"""The endpoints of dead letters: find them, look at them, send them round again, keep or drop them."""
+"""Endpoints of dead letters: find, show, redrive, edit, export, import and purge them."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ from carteiro.ports import Backend
 from carteiro.views.dead_letters import import_, to_json
 
 _PAGE = 100
-_PATIENCE_S = 10.0  # so long a client is kept waiting by one request
+_PATIENCE_S = 10.0  # the longest time of one request
 _WHAT = "dead letter"
 
 
@@ -35,7 +35,7 @@ class JsonLines(StreamingResponse):
 
 
 class DeadLetterEndpoints(Endpoints):
-    """What administrators can do with dead letters."""
+    """Endpoints of administrators for dead letters."""
 
     prefix = "/admin/v1/dead-letters"
 
@@ -46,18 +46,18 @@ class DeadLetterEndpoints(Endpoints):
         self._backend = backend
         self._keys = keys
 
-    # --- looking
+    # --- reading
 
     @Endpoint("GET", "", "List dead letters", dead.DeadLetterPage, query=dead.DeadPageQuestion)
     async def list(self, request: Request) -> Response:
-        """Dead letters that match, newest first, without what they say."""
+        """Matching dead letters, newest first, without their content."""
         asked = read_query(request, dead.DeadPageQuestion)
         page = await self._letters.find(asked.as_filter(), cursor=asked.after, limit=asked.limit)
         return dead.DeadLetterPage.response(page, dead.letter_view)
 
     @Endpoint("GET", "/groups", "Group dead letters", dead.Groups, query=dead.GroupQuestion)
     async def group(self, request: Request) -> Response:
-        """How many match, by what they have in common; the largest group first."""
+        """The number of matching dead letters by a field, the largest group first."""
         asked = read_query(request, dead.GroupQuestion)
         groups = await self._letters.group(asked.by, asked.as_filter())
         return dead.Groups(items=[dead.GroupView.of(each) for each in groups]).as_response()
@@ -66,24 +66,24 @@ class DeadLetterEndpoints(Endpoints):
         "GET", "/export", "Export dead letters", query=dead.DeadQuestion, answers_with=JsonLines
     )
     async def export(self, request: Request) -> Response:
-        """Dead letters that match with their history, one JSON document a line, newest first."""
+        """Matching dead letters with their history, one JSON document a line, newest first."""
         wanted = read_query(request, dead.DeadQuestion).as_filter()
-        # Asked for before the answer begins: what goes wrong can still be told.
+        # Read before the answer begins, so that an error can still be reported.
         first = await self._letters.find(wanted, limit=_PAGE)
         return JsonLines(self._lines(wanted, first))
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail, refuses=(404,))
     async def show(self, request: Request) -> Response:
-        """One dead letter with what it says and its history, oldest first."""
+        """One dead letter with its content and its history, oldest first."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
         return dead.letter_detail(letter, events).as_response(nulls=True)
 
-    # --- sending round again
+    # --- redriving
 
     @Endpoint("POST", "/{id}/redrive", "Redrive a dead letter", dead.Redriven, refuses=(404, 409))
     async def redrive(self, request: Request) -> Response:
-        """A new round of attempts and a new ttl; 409 while it is on its way already."""
+        """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         key = await self._keys.administrator_of(request)
         identity = message_id(request.path_params["id"], _WHAT)
         [answer] = await self._letters.redrive([identity], by=_name_of(key))
@@ -98,9 +98,9 @@ class DeadLetterEndpoints(Endpoints):
         refuses=(404, 409),
     )
     async def edit(self, request: Request) -> Response:
-        """Send it round again with some fields changed (null takes one away), under a new revision.
+        """Redrive it with some fields changed, as a new revision; null removes a field.
 
-        What it becomes is judged as if it were new; of a task only its arguments can be changed.
+        The result is validated like a new message. Of a task, only the arguments can be changed.
         """
         key = await self._keys.administrator_of(request)
         letter = await self._found(request)
@@ -116,7 +116,7 @@ class DeadLetterEndpoints(Endpoints):
         "POST", "/redrive", "Redrive dead letters", dead.RedriveResults, reads=dead.RedriveQuestion
     )
     async def redrive_many(self, request: Request) -> Response:
-        """Those with the ids, or those that match and are not on their way; a result for each."""
+        """Redrive those with the ids, or those that match and were not redriven; a result for each."""
         key = await self._keys.administrator_of(request)
         asked = await read_question(request, dead.RedriveQuestion)
         ids, has_more = await self._asked_for(asked)
@@ -131,11 +131,11 @@ class DeadLetterEndpoints(Endpoints):
             ]
         return dead.RedriveResults(results=results, has_more=has_more).as_response()
 
-    # --- keeping and dropping
+    # --- restoring and deleting
 
     @Endpoint("POST", "/import", "Import dead letters", dead.Restored, reads_lines=True)
     async def import_(self, request: Request) -> Response:
-        """Put exported entries back whose messages are still dead and have none."""
+        """Restore exported entries whose messages are still dead and have no entry."""
         body = await read_body(request, JSON_LINES, most=MAX_BATCH_BYTES)
         letters = import_(body.splitlines())
         restored = 0
@@ -145,7 +145,7 @@ class DeadLetterEndpoints(Endpoints):
 
     @Endpoint("POST", "/purge", "Purge dead letters", dead.Purged, reads=dead.PurgeQuestion)
     async def purge(self, request: Request) -> Response:
-        """Drop entries that match and are older; what is on its way stays, and so do the messages."""
+        """Delete entries that match and are older, except redriven ones; the messages stay."""
         asked = await read_question(request, dead.PurgeQuestion)
         wanted = asked.as_filter(datetime.now(UTC))
         dropped, cursor = 0, None
@@ -162,7 +162,7 @@ class DeadLetterEndpoints(Endpoints):
         return found(await self._letters.show(identity), _WHAT)
 
     async def _asked_for(self, asked: dead.RedriveQuestion) -> tuple[Sequence[MessageId], bool]:
-        """The ids to redrive now, and whether others are left for later."""
+        """The ids to redrive now; True if others are left for later."""
         limit = asked.limit
         if asked.rate_per_second is not None:
             limit = min(limit, max(1, int(asked.rate_per_second * _PATIENCE_S)))
@@ -189,7 +189,7 @@ def _name_of(key: Key) -> str:
 
 
 def _paced(ids: Sequence[MessageId], rate: float | None) -> Iterable[Sequence[MessageId]]:
-    """The ids in lists of about a second's worth."""
+    """The ids in lists, each for about one second."""
     size = dead.MOST_AT_ONCE if rate is None else max(1, int(rate))
     return [ids[first : first + size] for first in range(0, len(ids), size)]
 
@@ -199,7 +199,7 @@ def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
         case RedriveAnswer.NOT_FOUND:
             raise not_found(_WHAT)
         case RedriveAnswer.ALREADY:
-            raise Refusal(409, "It is on its way again already")
+            raise Refusal(409, "It was redriven already")
         case RedriveAnswer.NO_CONTENT:
             raise _past_retention()
         case RedriveAnswer.CHANGED:

@@ -1,4 +1,4 @@
-"""The endpoints of fairness: how tenants fare, and how they take turns."""
+"""Endpoints of fairness: the standing of tenants, and the rules of their turns."""
 
 from pydantic import Field
 from starlette.requests import Request
@@ -15,7 +15,7 @@ _LARGEST = 1_000_000
 
 
 class StandingView(Document):
-    """How a tenant fares among the others, for one kind of job."""
+    """The standing of a tenant among the others, for one kind of job."""
 
     company_id: str
     kind: str
@@ -29,20 +29,20 @@ class StandingView(Document):
 
 
 class Standings(Document):
-    """How tenants fare, least served first."""
+    """The standing of tenants, least served first."""
 
     items: list[StandingView]
 
 
 class StandingsQuestion(Question):
-    """Of which kind of job, and of how many tenants."""
+    """Kind of job, and maximum number of tenants."""
 
     kind: str = Field(default=EMAIL, min_length=1, max_length=255)
     limit: int = Field(default=1000, ge=1, le=100_000)
 
 
 class FairnessDocument(Question):
-    """How tenants take turns; what is not given is as in the default settings."""
+    """The rules of turns; a field that is not given has the default of the settings."""
 
     enable_round_robin: bool = True
     max_jobs_per_tenant_batch: int = Field(default=3, ge=1, le=_LARGEST)
@@ -52,9 +52,9 @@ class FairnessDocument(Question):
 
 
 class FairnessView(Document):
-    """How tenants take turns; ``isOverride``: it was changed at run time, for all workers.
+    """The rules of turns; ``isOverride``: they were changed at run time, for all workers.
 
-    Otherwise it is what the settings of the process that answers say.
+    Otherwise they are the settings of the process that answers.
     """
 
     enable_round_robin: bool
@@ -66,13 +66,17 @@ class FairnessView(Document):
 
 
 class FairnessEndpoints(Endpoints):
-    """What administrators can see and change of fairness."""
+    """Endpoints of administrators for fairness."""
 
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
     @Endpoint(
-        "GET", "/admin/v1/standings", "See how tenants fare", Standings, query=StandingsQuestion
+        "GET",
+        "/admin/v1/standings",
+        "Show the standing of tenants",
+        Standings,
+        query=StandingsQuestion,
     )
     async def standings(self, request: Request) -> Response:
         """Tenants with work or history, least served first."""
@@ -81,21 +85,21 @@ class FairnessEndpoints(Endpoints):
         items = [StandingView.of(each, company_id=each.tenant) for each in found[: asked.limit]]
         return Standings(items=items).as_response(nulls=True)
 
-    @Endpoint("GET", _PATH, "See how tenants take turns", FairnessView)
+    @Endpoint("GET", _PATH, "Show how tenants take turns", FairnessView)
     async def show(self, _: Request) -> Response:
-        """What is in force, and whether it was changed at run time."""
+        """The rules in force; ``isOverride`` if they were changed at run time."""
         fairness, is_override = await self._tenants.fairness()
         return FairnessView.of(fairness, is_override=is_override).as_response()
 
     @Endpoint("PUT", _PATH, "Change how tenants take turns", status=204, reads=FairnessDocument)
     async def tune(self, request: Request) -> Response:
-        """For all workers, from now on, until it is changed again."""
+        """Change the rules for all workers, from now on, until they are changed again."""
         asked = await read_question(request, FairnessDocument)
         await self._tenants.tune(Fairness(**asked.model_dump()))
         return Response(status_code=204)
 
     @Endpoint("DELETE", _PATH, "Take turns as configured again", status=204)
     async def untune(self, _: Request) -> Response:
-        """Back to what each worker's settings say."""
+        """Return to the settings of each worker."""
         await self._tenants.tune(None)
         return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""The endpoints of keys: those of a tenant, and the tokens of administrators."""
+"""Endpoints of keys: those of a tenant, and the tokens of administrators."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ _OF_ADMINISTRATORS = "/admin/v1/keys"
 
 
 class NewKey(Question):
-    """A key to be made; without a time it is good until it is revoked."""
+    """A key to create; without a time it is valid until it is revoked."""
 
     expires_in_ms: int | None = Field(
         default=None, ge=1, le=_LONGEST_LIFE // _MILLISECOND, strict=True
@@ -31,7 +31,7 @@ class NewKey(Question):
 
 
 class KeyView(Document):
-    """What is known of a key; ``companyId`` null: an administrator's token."""
+    """A key without its secret; ``companyId`` null: an admin token."""
 
     id: str
     company_id: str | None
@@ -43,19 +43,19 @@ class KeyView(Document):
 
 
 class MadeKey(KeyView):
-    """A key that was just made, shown this once."""
+    """A new key, shown only once."""
 
     key: str
 
 
 class KeyList(Document):
-    """Keys, newest first, those that ended included."""
+    """Keys, newest first, expired and revoked ones too."""
 
     items: list[KeyView]
 
 
 class KeyEndpoints(Endpoints):
-    """What administrators can do with keys."""
+    """Endpoints of administrators for keys."""
 
     def __init__(self, keys: Keys, tenants: Tenants, ring: KeyRing) -> None:
         self._keys = keys
@@ -65,7 +65,7 @@ class KeyEndpoints(Endpoints):
     @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList, refuses=(404,))
     @Endpoint("GET", _OF_ADMINISTRATORS, "List each admin token", KeyList)
     async def list(self, request: Request) -> Response:
-        """Newest first, those that ended included; never the keys themselves."""
+        """Keys, newest first, expired and revoked ones too; never the keys themselves."""
         keys = await self._keys.list(await self._owner(request))
         items = [KeyView.of(each, company_id=each.tenant) for each in keys]
         return KeyList(items=items).as_response(nulls=True)
@@ -89,7 +89,7 @@ class KeyEndpoints(Endpoints):
         refuses=(409,),
     )
     async def make(self, request: Request) -> Response:
-        """The key stands in this answer and nowhere else: only its hash is kept."""
+        """Create a key; this answer alone contains it, only its hash is stored."""
         owner = await self._owner(request)
         asked = await read_question(request, NewKey)
         expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
@@ -121,15 +121,15 @@ class KeyEndpoints(Endpoints):
         refuses=(404, 409),
     )
     async def revoke(self, request: Request) -> Response:
-        """It opens nothing from now on; other processes see it within a few seconds.
+        """Revoke it from now on; other processes notice within a few seconds.
 
-        The token that asks cannot end itself (409): make another one and ask with that.
+        A token cannot revoke itself (409): create another one and use that.
         """
         own = await self._ring.administrator_of(request)
         owner = await self._owner(request)
         key = KeyId(request.path_params["key"])
         if key == own.id:
-            raise Refusal(409, "A token cannot revoke itself: ask with another one")
+            raise Refusal(409, "A token cannot revoke itself: use another one")
         [was_live] = await self._keys.revoke([key], tenant=owner)
         if not was_live:
             raise not_found("live key")

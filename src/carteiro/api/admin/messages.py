@@ -1,4 +1,4 @@
-"""The endpoints of messages of any tenant and kind: list, look, ask why one waits, cancel."""
+"""Endpoints of messages of any tenant and kind: list, show, explain, cancel."""
 
 from pydantic import Field
 from starlette.requests import Request
@@ -18,14 +18,14 @@ from carteiro.runtime.messages import explain_message
 
 
 class MessageQuestion(EmailQuestion):
-    """Which messages; what is not given does not matter."""
+    """A selection of messages; a field that is not given does not restrict it."""
 
     company_id: str | None = Field(default=None, max_length=255)
     kind: str | None = Field(default=None, max_length=255)
 
 
 class WaitingView(Document):
-    """Why a message is not sent yet, in a word and in a sentence; ``until`` null: nobody can say."""
+    """The reason why a message waits, as a code and a sentence; ``until`` null: unknown."""
 
     outbox_id: str
     status: State
@@ -36,7 +36,7 @@ class WaitingView(Document):
 
 
 class MessageEndpoints(Endpoints):
-    """What administrators can ask of messages."""
+    """Endpoints of administrators for messages."""
 
     prefix = "/admin/v1/messages"
 
@@ -46,7 +46,7 @@ class MessageEndpoints(Endpoints):
 
     @Endpoint("GET", "", "List messages", EmailPage, query=MessageQuestion)
     async def list(self, request: Request) -> Response:
-        """Messages that match, of all tenants or one, newest first, without their contents."""
+        """Matching messages of all tenants or one, newest first, without their contents."""
         asked = read_query(request, MessageQuestion)
         wanted = asked.as_filter(
             tenant=None if asked.company_id is None else TenantId(asked.company_id),
@@ -64,7 +64,7 @@ class MessageEndpoints(Endpoints):
 
     @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView, refuses=(404,))
     async def explain(self, request: Request) -> Response:
-        """The first thing that stands in its way, as things stand, and until when."""
+        """The first reason why it waits now, and until when."""
         message = await self._found(request)
         told = await explain_message(self._backend, message)
         return WaitingView.of(
@@ -80,7 +80,7 @@ class MessageEndpoints(Endpoints):
         refuses=(404, 409),
     )
     async def cancel(self, request: Request) -> Response:
-        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        """Cancel a waiting message (200), or prevent a second attempt of one in flight (202); else 409."""
         return await cancel(self._backend.store, await self._found(request), "message")
 
     async def _found(self, request: Request) -> StoredMessage:

@@ -1,4 +1,4 @@
-"""The endpoint of figures: states, depths, dead letters, providers."""
+"""Endpoint of figures: states, depths, dead letters, providers."""
 
 from pydantic import Field
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from carteiro.ports import Backend
 
 
 class DepthView(Document):
-    """How much of one kind is in the queue."""
+    """The number of jobs of one kind in the queue."""
 
     kind: str
     unfinished: int
@@ -22,14 +22,14 @@ class DepthView(Document):
 
 
 class TenantCount(Document):
-    """How many dead letters a tenant has."""
+    """The number of dead letters of a tenant."""
 
     company_id: str
     count: int
 
 
 class DeadLetterSizes(Document):
-    """How many dead letters there are, why, and whose most of them are."""
+    """The number of dead letters, by reason, and for the tenants that have the most."""
 
     total: int
     by_reason: dict[str, int]
@@ -37,9 +37,9 @@ class DeadLetterSizes(Document):
 
 
 class RateView(Document):
-    """How many calls a second all processes may make of a provider, now and at most; null: any number.
+    """The rate limit of a provider over all processes, in calls a second: now, and at most; null: no limit.
 
-    ``isOpen``: the process that spoke last leaves it alone; ``trouble``: why it was left alone last, null: never.
+    ``isOpen``: its circuit is open in the process that reported last; ``trouble``: why it opened last, null: never.
     """
 
     provider: str
@@ -52,7 +52,7 @@ class RateView(Document):
 
 
 class Stats(Document):
-    """Figures of the whole store; ``depths`` null: the queue is away, and only it knows them."""
+    """Figures of the whole store; ``depths`` null: the queue, which counts them, is unreachable."""
 
     states: dict[State, int]
     depths: list[DepthView] | None
@@ -61,13 +61,13 @@ class Stats(Document):
 
 
 class StatsQuestion(Question):
-    """How many tenants to name."""
+    """The number of tenants to name."""
 
     top: int = Field(default=10, ge=1, le=100)
 
 
 class StatsEndpoints(Endpoints):
-    """What administrators can see of the whole."""
+    """Endpoint of administrators for figures."""
 
     def __init__(self, ports: Backend) -> None:
         self._reading = ports.reading
@@ -76,7 +76,7 @@ class StatsEndpoints(Endpoints):
 
     @Endpoint("GET", "/admin/v1/stats", "See the figures", Stats, query=StatsQuestion)
     async def stats(self, request: Request) -> Response:
-        """States count the whole ledger: not to be asked every second."""
+        """Counts the whole ledger: do not ask for it every second."""
         asked = read_query(request, StatsQuestion)
         total, largest = await self._dead_letters.sizes(top=asked.top)
         by_company = [TenantCount(company_id=tenant, count=count) for tenant, count in largest]

@@ -1,4 +1,4 @@
-"""The endpoints of tenants: who may send, how much of the machine they have, and how they fare."""
+"""Endpoints of tenants: create, change, disable, pause and erase them."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -27,7 +27,7 @@ _LARGEST = 1_000_000_000  # more than anyone sends, less than any store counts t
 
 
 class LimitsDocument(Document):
-    """How many messages may be handed in over HTTP; null: any number."""
+    """Rate limits of messages that are submitted over HTTP; null: no limit."""
 
     model_config = ConfigDict(strict=True)
 
@@ -37,7 +37,7 @@ class LimitsDocument(Document):
 
 
 class TenantChange(Question):
-    """What is to be different; what is not given stays as it is."""
+    """The changes of a tenant; a field that is not given keeps its value."""
 
     name: str = Field(default="", max_length=LONGEST_NAME)
     tier: str | None = Field(default=None, max_length=LONGEST_NAME)
@@ -54,7 +54,7 @@ class TenantChange(Question):
     external_id_is_key: bool = False
 
     def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
-        """The tenant with what was given changed; `InvalidMessage` if that makes no sense."""
+        """The tenant with these changes; `InvalidMessage` if it is not valid."""
         changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if (limits := changes.get("limits")) is not None:
             changes["limits"] = ApiLimits(**limits.model_dump())
@@ -67,11 +67,11 @@ class TenantChange(Question):
 
 
 class NewTenantDocument(TenantChange):
-    """A tenant; what is not given is as if it had never been set."""
+    """A tenant; a field that is not given has its default."""
 
 
 class TenantView(Document):
-    """A tenant with all that is set for it."""
+    """A tenant with all its fields."""
 
     company_id: str
     name: str
@@ -96,7 +96,7 @@ class TenantPage(PageDocument):
 
 
 class TenantEndpoints(Endpoints):
-    """What administrators can do with tenants."""
+    """Endpoints of administrators for tenants."""
 
     prefix = "/admin/v1/tenants"
 
@@ -109,7 +109,7 @@ class TenantEndpoints(Endpoints):
 
     @Endpoint("GET", "", "List tenants", TenantPage, query=PageQuestion)
     async def list(self, request: Request) -> Response:
-        """Tenants by id; ``nextCursor`` leads on."""
+        """Tenants by id; ``nextCursor`` leads to the next page."""
         asked = read_query(request, PageQuestion)
         page = await self._tenants.list(cursor=asked.after, limit=asked.limit)
         return TenantPage.response(page, _view)
@@ -128,7 +128,7 @@ class TenantEndpoints(Endpoints):
         refuses=(409,),
     )
     async def put(self, request: Request) -> Response:
-        """Create the tenant, or make it just this; a change acts on its waiting backlog at once."""
+        """Create or replace the tenant; a change applies to its waiting messages at once."""
         name = request.path_params["tenant"]
         if not is_name(name):
             raise InvalidMessage([FieldError("tenant", NAME_RULE)])
@@ -141,29 +141,29 @@ class TenantEndpoints(Endpoints):
         "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(404, 409)
     )
     async def change(self, request: Request) -> Response:
-        """Change what is given; it acts on the waiting backlog at once."""
+        """Change the given fields; a change applies to its waiting messages at once."""
         tenant = await found_tenant(self._tenants, request)
         asked = await read_question(request, TenantChange)
         return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
 
     @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView, refuses=(404,))
     async def disable(self, request: Request) -> Response:
-        """Nothing more is accepted, its keys open nothing, what waits is held."""
+        """Accept no more messages, refuse its keys, hold waiting messages."""
         return await self._switched(request, disabled=True)
 
     @Endpoint("POST", "/{tenant}/enable", "Enable a tenant", TenantView, refuses=(404,))
     async def enable(self, request: Request) -> Response:
-        """As it was before it was disabled."""
+        """Enable a disabled tenant."""
         return await self._switched(request, disabled=False)
 
     @Endpoint("POST", "/{tenant}/pause", "Pause a tenant", TenantView, refuses=(404,))
     async def pause(self, request: Request) -> Response:
-        """Accept, and send nothing until it is resumed."""
+        """Accept its messages, but send none until it is resumed."""
         return await self._switched(request, paused=True)
 
     @Endpoint("POST", "/{tenant}/resume", "Resume a tenant", TenantView, refuses=(404,))
     async def resume(self, request: Request) -> Response:
-        """Go on with what waits."""
+        """Send its waiting messages again."""
         return await self._switched(request, paused=False)
 
     @Endpoint(
@@ -175,7 +175,7 @@ class TenantEndpoints(Endpoints):
         refuses=(404,),
     )
     async def erase(self, request: Request) -> Response:
-        """Take the tenant and everything of it away; 202 with ``hasMore``: ask again."""
+        """Erase the tenant and all its data; 202 with ``hasMore``: repeat the request."""
         tenant = await found_tenant(self._tenants, request)
         erased = await erased_in_pages(lambda: self._tenants.erase(tenant.id))
         self._keys.forget()
