@@ -35,9 +35,12 @@ CLEAN: tuple[str, ...] = (
     "docs/reference/settings.md",
     "docs/runbooks/",
     "docs/verdicts_page.py",
+    "src/carteiro/api/",
     "src/carteiro/cli/",
     "src/carteiro/config/",
+    "src/carteiro/providers/",
     "src/carteiro/tickets/",
+    "src/carteiro/views/",
     "tests/tickets/",
     "tools/",
 )

@@ -23,7 +23,7 @@ _OF_ONE = frozenset({EventType.BOUNCED, EventType.COMPLAINED})  # what is held a
 
 
 def from_resend(event: object, *, event_id: str) -> Feedback | None:
-    """What Resend's webhook tells; None: it is not about a mail of ours."""
+    """The feedback of Resend's webhook; None: it is not about a mail of ours."""
     told = feedback.mapping(event)
     name, letter = feedback.text(told.get("type")), feedback.mapping(told.get("data"))
     mine = feedback.ours(letter)
@@ -56,7 +56,7 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
 def _recipients(
     type: EventType, letter: Mapping[str, Any], more: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Whom it is about. Resend lists whom the mail was for: where that is not one alone, only whom its words name."""
+    """The recipients that it is about. Resend lists all of the mail: if there are several, only those in its text."""
     copies = [*feedback.sequence(letter.get("cc")), *feedback.sequence(letter.get("bcc"))]
     listed = feedback.addresses([*feedback.sequence(letter.get("to")), *copies])
     has_copies = (
@@ -68,7 +68,7 @@ def _recipients(
 
 
 def _texts(more: Mapping[str, Any]) -> list[str]:
-    """All words of a part, also of what is listed in it."""
+    """All texts of a part, also those in lists."""
     return [
         feedback.text(each)
         for told in more.values()

@@ -14,7 +14,7 @@ from carteiro.ports.provider import Parcel
 
 
 def key_of(parcel: Parcel) -> str:
-    """What Resend knows the mail again by: the same for each attempt, another one once it was changed."""
+    """Idempotency key of the mail at Resend: the same for each attempt of a revision."""
     return f"{parcel.message}:{parcel.revision}"
 
 

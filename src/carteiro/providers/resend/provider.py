@@ -65,7 +65,7 @@ class ResendProvider:
             return await self._hand_over(letter, key_of(parcel), handover)
 
     async def check(self) -> list[Fault]:
-        """What keeps Resend from being used, if anything: whether it knows the key, and the sender's domain."""
+        """Problems of the account, if any: an unknown key, or an unverified domain of the sender."""
         try:
             async with self._clients.one() as client:
                 answer = await client.get(

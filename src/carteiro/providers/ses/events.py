@@ -23,7 +23,7 @@ _TYPES: Mapping[str, tuple[EventType, str]] = {
 
 
 def from_ses(event: object) -> Feedback | None:
-    """What SES publishes of an event, or notifies of; None: it is not about a mail of ours."""
+    """The feedback in an event or a notification of SES; None: it is not about a mail of ours."""
     told = feedback.mapping(event)
     name = feedback.text(told.get("eventType")) or feedback.text(told.get("notificationType"))
     mail = feedback.mapping(told.get("mail"))

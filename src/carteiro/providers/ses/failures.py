@@ -1,8 +1,7 @@
-"""What goes wrong on the way to SES, and what it proves.
+"""Failures of calls to SES, and what they prove.
 
-A mail is handed over with the last bytes of its request, and not before. An answer that refuses it
-proves that it was not taken; an answer that only says that something broke inside does not, and no
-answer does not either.
+A mail is handed over with the last bytes of its request, and not before. A refusal proves that it was
+not accepted; an internal error of SES, or no answer, proves nothing.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ _LONGEST_WAIT = timedelta(days=1)  # a header that asks for more is not believed
 
 
 def said(error: exceptions.ClientError, *, begun: bool) -> model.Outcome:
-    """What an answer of SES means for a message whose hand-over has begun, or has not."""
+    """The outcome of an answer of SES, before or after the hand-over has begun."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
     failure = classify_ses(name, answer.get("Error", {}).get("Message") or name)
@@ -45,7 +44,7 @@ def said(error: exceptions.ClientError, *, begun: bool) -> model.Outcome:
 
 
 def name_of(error: exceptions.ClientError) -> str:
-    """What SES calls the error; whoever answered without a name has its status."""
+    """The error name of SES; the status of an answer without a name."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -55,7 +54,7 @@ def _is_refusal(status: int, name: str) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
-    """How long SES asks us to wait, in whole seconds; anything else is nothing."""
+    """The wait that SES asks for, in whole seconds; other values are ignored."""
     asked = headers.get("retry-after", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= len("86400")):
         return model.ZERO
@@ -63,7 +62,7 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta:
 
 
 def broke(error: exceptions.BotoCoreError) -> model.Failure:
-    """What is wrong when there is no answer."""
+    """The failure of a call without an answer."""
     said = masked_text(str(error))  # may name a proxy
     match error:
         case exceptions.ConnectTimeoutError() | exceptions.ReadTimeoutError():

@@ -43,7 +43,7 @@ def _opened(settings: Settings, fetch: Fetch) -> Hears | None:
 
 
 def look_at_events(settings: Settings) -> Iterator[Finding]:
-    """Whether SES publishes what could be heard."""
+    """Findings about the feedback settings: events need a configuration set."""
     is_heard = settings.section(SesFeedbackSettings).ses_topics
     if is_heard and not settings.section(SesSettings).configuration_set:
         told = (

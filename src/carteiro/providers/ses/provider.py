@@ -64,7 +64,7 @@ class SesProvider:
             return await self._hand_over(request, handover)
 
     async def check(self) -> list[Fault]:
-        """What keeps mail from being taken, if anything; nothing is sent."""
+        """Problems of the account, if any; nothing is sent."""
         try:
             async with self._open() as client:
                 return await faults(client, self._options)
@@ -72,7 +72,7 @@ class SesProvider:
             return [fault_of(failures.broke(error), "set ses.region")]
 
     async def quota(self) -> Quota | None:
-        """What the account may send; None if it cannot be asked, or does not say."""
+        """The sending quota of the account; None if it is unknown."""
         try:
             account = await (await self._connected()).get_account()
         except (BotoCoreError, ClientError):
@@ -169,7 +169,7 @@ def _loader() -> Loader:
 
 
 def _tags_of(parcel: Parcel) -> list[dict[str, str]]:
-    """What a mail is called by, as the send call takes it."""
+    """The tags of a mail, for the send call."""
     told = {
         tags.MESSAGE: parcel.message,
         tags.TENANT: parcel.tenant,

@@ -147,7 +147,7 @@ def classify_ses(name: str, message: str) -> Failure:
 
 
 def _rule(name: str) -> tuple[str, Ruling]:
-    """By the name; whoever answered without one, as a proxy, has the status for it."""
+    """By the name; by the status if an answer, such as that of a proxy, has none."""
     if ruling := _ALL_NAMES.get(name):
         return f"ses.{name}", ruling
     if name.isdecimal() and (ruling := STATUSES.get(name) or STATUS_CLASSES.get(name[0])):

@@ -1,8 +1,8 @@
 """The client's half of SMTP: a session with a relay, and one mail through it.
 
 Its life: `open` connects, encrypts and authenticates as asked; `send` any number of mails, one at a
-time; `quit` or `abort`. It may carry another mail only while `is_usable`: whatever breaks, stalls or
-is cancelled in the midst of one leaves it unusable, as replies could no longer be told apart.
+time; `quit` or `abort`. It may carry another mail only while `is_usable`: a failure, timeout or
+cancellation within one makes it unusable, because replies could no longer be assigned.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can carry another mail, as far as can be told without asking."""
+        """True if it can carry another mail, as far as known."""
         return self._is_between_mails and self._wire.is_quiet
 
     # --- before the first mail
@@ -155,7 +155,7 @@ class Connection:
         return Taken(queue_id(reply.text), refused)
 
     def _refuse_unfit(self, letter: Letter) -> None:
-        """What the relay said it cannot take is not sent."""
+        """Refuse a mail that the relay cannot take, by its EHLO answer."""
         if letter.is_international and "SMTPUTF8" not in self._extensions:
             raise failures.SmtpError(Stage.MAIL, failures.NOT_INTERNATIONAL)
         limit = self._extensions.get("SIZE", "")

@@ -10,7 +10,7 @@ from carteiro.providers.smtp import failures
 from carteiro.providers.smtp.failures import Reply, Stage
 
 _REPLY_LINE = re.compile(r"[1-5][0-9]{2}(?:[ -].*)?", re.DOTALL)
-_LONGEST_REPLY = 64 * 1024  # bytes, all lines together; what is longer is no reply
+_LONGEST_REPLY = 64 * 1024  # bytes, all lines together; longer input is not a reply
 _HIGH_WATER = 64 * 1024
 
 
@@ -89,7 +89,7 @@ class Wire(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is open, and nothing came that was not asked for."""
+        """True if it is open, and no unexpected input came."""
         came = self._rest or self._lines or self._replies or self._nonsense
         return self._ended is None and not came
 
