@@ -72,7 +72,7 @@ async def test_without_the_queue_it_accepts_and_says_that_it_is_degraded(
     }
     assert before == after == expected
     assert (meanwhile["ledger"], meanwhile["queue"]) == ("writable", "away")
-    assert "The queue is away" in meanwhile["detail"]
+    assert "The queue is unreachable" in meanwhile["detail"]
     assert str(queue.port) not in str(meanwhile), "strangers are not told where it is"
 
 

@@ -43,7 +43,7 @@ class FeedbackEndpoints(Endpoints):
         """One for each provider that gives feedback."""
         for name, spec in specs().items():
             if spec.feedback is not None:
-                path, title = f"/v1/feedback/{name}", f"Hear of mails from {spec.title or name}"
+                path, title = f"/v1/feedback/{name}", f"Receive feedback from {spec.title or name}"
                 reads = spec.feedback.reads
                 endpoint = Endpoint(
                     "POST", path, title, FeedbackTaken, reads=reads, refuses=(401, 403)

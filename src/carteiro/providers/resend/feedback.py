@@ -126,9 +126,9 @@ def _opened(settings: Settings, _fetch: Fetch) -> Webhooks | None:
 
 FEEDBACK = FeedbackSpec(
     reads=ResendEvent,
-    promise="""What Resend's webhook posts, signed with ``feedback.resend_secret`` within the last five minutes.
+    promise="""Feedback of Resend's webhook, signed with ``feedback.resend_secret`` within the last five minutes.
 
-Needs no key. 401, and nothing changes, if it is not Resend that says it.""",
+Needs no key. 401, and nothing changes, if the signature is not valid.""",
     setting="feedback.resend_secret",
     opens=_opened,
 )
