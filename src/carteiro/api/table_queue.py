@@ -86,12 +86,7 @@ class TableQueueEndpoints(Endpoints):
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(
-        self,
-        intake: Intake,
-        reading: Reading,
-        keys: KeyRing,
-        *,
-        longest_wait: timedelta,
+        self, intake: Intake, reading: Reading, keys: KeyRing, *, longest_wait: timedelta
     ) -> None:
         self._intake = intake
         self._reading = reading

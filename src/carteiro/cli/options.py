@@ -81,8 +81,7 @@ ConfigFile: TypeAlias = Annotated[
 StoreUrl: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--store",
-        help="Store URL: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
+        "--store", help="Store URL: sqlite:///FILE, postgresql://HOST/DATABASE or memory://."
     ),
 ]
 QueueUrl: TypeAlias = Annotated[

@@ -89,8 +89,7 @@ class Fields:
     per_day: Annotated[int | None, typer.Option(help="The same, per day.")] = None
     retry_preset: RetryPreset = None
     external_id_is_key: Annotated[
-        bool | None,
-        typer.Option(help="Treat externalId as an idempotency key."),
+        bool | None, typer.Option(help="Treat externalId as an idempotency key.")
     ] = None
 
     def changes_of(self, tenant: Tenant) -> dict[str, Any]:

@@ -79,12 +79,10 @@ def only_time_as_text(given: object) -> object:
 
 Body = Annotated[str, StringConstraints(strict=True)]
 Line = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$"),
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$")
 ]
 Address = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$"),
+    str, StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$")
 ]
 HeaderName = Annotated[
     str,

@@ -353,9 +353,7 @@ class Pacer:
             self._is_limited, self._good_until = True, -inf
 
     def _begun(
-        self,
-        work: Coroutine[Any, Any, None],
-        done: Callable[["asyncio.Task[None]"], None],
+        self, work: Coroutine[Any, Any, None], done: Callable[["asyncio.Task[None]"], None]
     ) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(done)

@@ -70,8 +70,7 @@ async def _pages(
 
 @at_a_desk
 async def import_(
-    desk: Desk,
-    file: Annotated[str, typer.Argument(help="Exported file; - is stdin.")],
+    desk: Desk, file: Annotated[str, typer.Argument(help="Exported file; - is stdin.")]
 ) -> None:
     """Import dead letters whose messages are still dead; a file with a wrong line changes nothing."""
     letters = _read(file)

@@ -61,9 +61,5 @@ def _tags(parcel: Parcel) -> list[dict[str, str]]:
 
 
 def _attachment(file: Attachment) -> dict[str, str]:
-    told = {
-        "filename": file.filename,
-        "content": file.content,
-        "content_type": file.content_type,
-    }
+    told = {"filename": file.filename, "content": file.content, "content_type": file.content_type}
     return told | {"content_id": file.content_id} if file.content_id else told

@@ -101,10 +101,7 @@ STATUSES: dict[str, Ruling] = {
 STATUS_CLASSES: dict[str, Ruling] = {"5": UNAVAILABLE}
 
 # Every other code is SES_ and the name in upper snake case.
-CODES: Mapping[str, str] = {
-    "RequestTimeout": "SES_TIMEOUT",
-    "NetworkingError": "NETWORK_ERROR",
-}
+CODES: Mapping[str, str] = {"RequestTimeout": "SES_TIMEOUT", "NetworkingError": "NETWORK_ERROR"}
 
 # What the message adds to a name. The category of an error that the tables of codes name stays what it is there,
 # as programs go by it; whose fault it is, the words tell.

@@ -96,10 +96,7 @@ class Connection:
         try:
             async with asyncio.timeout(limit):
                 transport = await asyncio.get_running_loop().start_tls(
-                    self._wire.transport,
-                    self._wire,
-                    context,
-                    server_hostname=self._options.host,
+                    self._wire.transport, self._wire, context, server_hostname=self._options.host
                 )
         except (OSError, TimeoutError) as error:
             raise _not_connected(error, Stage.STARTTLS) from error
@@ -169,10 +166,7 @@ class Connection:
         there would be no way back but to break the connection.
         """
         needed = [(Stage.RSET, _RSET)] if self._needs_reset else []
-        needed += [
-            (Stage.MAIL, self._mail_from(letter)),
-            (Stage.RCPT, _rcpt_to(letter.to)),
-        ]
+        needed += [(Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))]
         rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies]
         replies = await self._exchange([*needed, *(rest or [(Stage.DATA, _DATA)])])
         for (stage, _), reply in zip(needed, replies, strict=False):
