@@ -128,7 +128,7 @@ def command_of(
 def grouped(work: Command) -> Command:
     """Make a command from a function: a parameter of a dataclass type stands for the options in its fields."""
     own = inspect.signature(work).parameters.values()
-    groups = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
+    groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
 
     @functools.wraps(work)
     def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
@@ -138,6 +138,10 @@ def grouped(work: Command) -> Command:
     plain = [each for each in own if each.name not in groups]
     fields = [each for group in groups.values() for each in _options_of(group)]
     return told(_with_parameters(command, [*plain, *fields]))
+
+
+def _is_group(annotation: object) -> bool:
+    return is_dataclass(annotation)
 
 
 def _taken(group: type[Group], options: dict[str, Any]) -> Group:

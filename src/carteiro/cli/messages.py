@@ -43,7 +43,8 @@ def print_answers(
     desk: Desk, answers: Sequence[tuple[MessageId, Answer]], codes: Mapping[Answer, ExitCode]
 ) -> None:
     """Print the answer about each message, and exit with the worst of their codes."""
-    desk.out.rows(answers, _ANSWERS, lambda row: {"outboxId": row[0], "answer": row[1].value})
+    rows: Sequence[tuple[MessageId, StrEnum]] = answers
+    desk.out.rows(rows, _ANSWERS, lambda row: {"outboxId": row[0], "answer": row[1].value})
     code = max(codes[answer] for _, answer in answers)
     if code is not ExitCode.OK:
         raise typer.Exit(code)

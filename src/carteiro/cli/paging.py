@@ -9,16 +9,15 @@ from carteiro.cli.progress import count_done
 from carteiro.model import Cursor, Erased, Page
 
 Row = TypeVar("Row")
-Listed_co = TypeVar("Listed_co", covariant=True)
 
 _LARGEST_PAGE = 500
 _A_MOMENT_S = 0.5
 
 
-class Ask(Protocol[Listed_co]):
+class Ask(Protocol[Row]):
     """Any list of a store: a page from the cursor on."""
 
-    def __call__(self, *, cursor: Cursor | None, limit: int) -> Awaitable[Page[Listed_co]]:
+    def __call__(self, *, cursor: Cursor | None, limit: int) -> Awaitable[Page[Row]]:
         """At most this many rows."""
         ...
 
