@@ -54,7 +54,7 @@ def look_at_events(settings: Settings) -> Iterator[Finding]:
 
 FEEDBACK = FeedbackSpec(
     reads=SnsMessage,
-    promise="""Feedback from SNS for a topic of ``feedback.ses_topics``, signed in version 2; a subscription is confirmed.
+    promise="""Feedback from SNS for a topic of ``feedback.ses_topics``, in signature version 2; confirms subscriptions.
 
 Needs no key. 401 or 403, and nothing changes, if the signature is not valid or the topic is another one.""",
     setting="feedback.ses_topics",
