@@ -72,7 +72,7 @@ async def test_app_without_its_queue_accepts_and_is_degraded(
     }
     assert before == after == expected
     assert (meanwhile["ledger"], meanwhile["queue"]) == ("writable", "away")
-    assert "The queue is away" in meanwhile["detail"]
+    assert "The queue is unreachable" in meanwhile["detail"]
     assert str(queue.port) not in str(meanwhile), "the address is not shown to strangers"
 
 

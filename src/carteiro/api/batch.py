@@ -1,6 +1,6 @@
-"""The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
+"""Endpoint for many e-mails at once: each has a result of its own, all are one commit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
 from carteiro.api.documents import json_response
 from carteiro.api.email_documents import BatchResults, accepted, rate_limit
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.intake import Intake, refused
@@ -43,35 +43,24 @@ class BatchItem(Email):
 
 
 class Batch(Question):
-    """Many e-mails; what is wrong with one does not touch the others."""
+    """Many e-mails; an error in one does not affect the others."""
 
     messages: list[BatchItem] = Field(min_length=1, max_length=MOST_IN_A_BATCH)
 
 
-class BatchIntake:
-    """What ``/v1`` offers for many e-mails."""
+class BatchIntake(Endpoints):
+    """Endpoint of ``/v1`` for many e-mails."""
 
     def __init__(self, intake: Intake, keys: KeyRing) -> None:
         self._intake = intake
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """The one there is."""
-        yield Endpoint(
-            "POST",
-            "/v1/email/batch",
-            self.send,
-            "Accept many e-mails",
-            BatchResults,
-            reads=Batch,
-        )
-
+    @Endpoint("POST", "/v1/email/batch", "Accept many e-mails", BatchResults, reads=Batch)
     async def send(self, request: Request) -> Response:
-        """200 with a result for each e-mail, in order, after all that is accepted is committed.
+        """200 with a result for each e-mail, in order, after the accepted ones are committed.
 
-        The status of a result is what ``/v1/email/send`` would have answered. An e-mail may have
-        an ``idempotencyKey``, which works as the header does. One that is refused counts against the
-        limits as one that is accepted.
+        The status of a result is the answer of ``/v1/email/send`` for that e-mail. An e-mail may have
+        an ``idempotencyKey``, which works like the header. Refused e-mails count against the limits, too.
         """
         tenant = await self._keys.tenant_of(request)
         body = await read_json(request, most=MAX_BATCH_BYTES)
@@ -90,7 +79,7 @@ class BatchIntake:
     async def _made(
         self, items: list[Any], tenant: Tenant, request_id: str
     ) -> list[Submission | Refusal]:
-        """Each e-mail of a batch, judged as a request of its own is; others have turns in between."""
+        """Each e-mail of a batch, validated like a request of its own; other requests have turns in between."""
         limits, relay_headers = self._intake.limits_of(tenant), self._intake.relay_headers
         turn = Slice()
         made: list[Submission | Refusal] = []
@@ -144,7 +133,7 @@ async def _results(
     charged: Charged,
     request_id: str,
 ) -> list[Mapping[str, Any]]:
-    """What is told of each; those that were refused when no more could be counted are over the limit."""
+    """The results; refused e-mails beyond the rate limit are reported as over it."""
     results: list[Mapping[str, Any]] = []
     left = count(charged.counted, -1)  # refused ones that were counted
     turn = Slice()
@@ -158,7 +147,7 @@ async def _results(
 def _told(
     item: Submission | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
 ) -> Mapping[str, Any]:
-    """A `BatchResult`, see `accepted` for why it is none."""
+    """A `BatchResult` as plain JSON, for speed: see `accepted`."""
     match answer:
         case OverLimit():
             return _over(answer, request_id)

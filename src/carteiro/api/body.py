@@ -1,4 +1,4 @@
-"""The body of a request: of the right type, in time, and not more of it than is read."""
+"""The body of a request: its type, its time limit and its size limit."""
 
 import asyncio
 from datetime import timedelta
@@ -14,31 +14,31 @@ from carteiro.email.message import MAX_REQUEST_BYTES
 JSON_LINES = "application/x-ndjson"
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
-_GOOD_BYE = {"Connection": "close"}  # what is still on its way is not read
+_GOOD_BYE = {"Connection": "close"}  # the rest of the request is not read
 
 
 async def read_json(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
-    """The bytes that were sent as JSON; a `Refusal` if they are not JSON, too many or too slow."""
+    """The body of a JSON request; a `Refusal` if it has another type, is too large or too slow."""
     return await read_body(request, JSON, most=most)
 
 
 async def read_body(request: Request, media_type: str, *, most: int) -> bytes:
-    """The bytes that were sent as this media type; a `Refusal` if not, too many or too slow."""
+    """The body, of this media type; a `Refusal` if it has another type, is too large or too slow."""
     _refuse_other_types(request, media_type)
     return await read_raw(request, most=most)
 
 
 async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
-    """The bytes that were sent, whatever they are called; a `Refusal` if too many or too slow.
+    """The body, of any media type; a `Refusal` if it is too large or too slow.
 
-    They are what was signed, where something was.
+    These are the bytes that a signature covers.
     """
     declared = _declared_bytes(request)
     if declared > most:
         raise too_large(most)
     share: Share | None = request.scope.get(SHARE)
     if share is None:
-        share, declared = _unchecked(request), 0  # what anybody may declare counts when it is here
+        share, declared = _unchecked(request), 0  # without a key, only received bytes count
     share.take(declared)
     patience: timedelta = request.app.state.body_timeout
     try:
@@ -50,7 +50,7 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
 
 
 def _unchecked(request: Request) -> Share:
-    """What the address holds whose key was not asked for."""
+    """The share of the caller's address, for requests without a key."""
     unchecked: InFlight = request.app.state.unchecked
     address = client_address(request, proxies=request.app.state.proxies)
     unchecked.begin(request.scope, None if address is None else counted_as(address))
@@ -67,7 +67,7 @@ async def _read(request: Request, most: int, share: Share | None) -> bytes:
             raise ClientDisconnect
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > most:  # what was declared may be wrong, or nothing
+        if size > most:  # the declared size may be wrong or missing
             raise too_large(most)
         if share is not None:
             share.take(len(chunk))
@@ -90,5 +90,5 @@ def _declared_bytes(request: Request) -> int:
 
 
 def too_large(most: int) -> Refusal:
-    """There is more than may be read; what is still on its way is not waited for."""
+    """The request is too large; the rest of it is not read."""
     return Refusal(413, f"The request must have at most {most} bytes", headers=_GOOD_BYE)

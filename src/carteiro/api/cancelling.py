@@ -1,4 +1,4 @@
-"""Cancelling one message, whoever asks."""
+"""Cancelling one message, for tenants and administrators."""
 
 from starlette.responses import Response
 
@@ -9,7 +9,7 @@ from carteiro.ports import Store
 
 
 async def cancel(store: Store, message: StoredMessage, what: str) -> Response:
-    """Cancel what waits (200), see to it that what is being sent is not sent again (202), else refuse."""
+    """Cancel a waiting message (200), prevent a second attempt of one in flight (202), else refuse."""
     [answer] = await store.cancel([message.id], tenant=message.tenant)
     match answer:
         case CancelAnswer.CANCELLED:

@@ -1,4 +1,4 @@
-"""The server's side of a connection: answers go out in one piece, and nobody holds one longer than needed."""
+"""The server's side of a connection: one write for each answer, and limits of time and size."""
 
 import asyncio
 import math
@@ -15,14 +15,14 @@ from carteiro.model import value
 from carteiro.observability import log
 
 MOST_HEAD_BYTES = 64 * 1024
-MOST_FRAMING_BYTES = 64 * 1024  # around the pieces of a body, and in the trailers behind it
+MOST_FRAMING_BYTES = 64 * 1024  # chunk sizes of a body, and trailers
 MOST_PIPELINED = 64
 _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
 _MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
 _LOG_EVERY_S = 60.0
 _KEPT_FOR_THIS_MACHINE = 10
-_MOST_LINGER_BYTES = 8 * 1024 * 1024  # so that one who sends too much still reads why it is refused
+_MOST_LINGER_BYTES = 8 * 1024 * 1024  # so that a client that sends too much still reads the refusal
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 21\r\nretry-after: 5\r\nconnection: close\r\n\r\nToo many connections\n"
@@ -31,7 +31,7 @@ _FULL = (
 
 @value
 class ConnectionLimits:
-    """What a listener lets its clients hold; ``proxies`` speak for many, so no bound per address is theirs."""
+    """Limits of a listener's clients; ``proxies`` serve many clients, so they have no limit per address."""
 
     patience: timedelta
     most: int
@@ -40,7 +40,7 @@ class ConnectionLimits:
 
 
 class Bound:
-    """A number that must not be passed; a passed one is logged once a minute at most, whoever passes it."""
+    """A maximum; exceeding it is logged at most once a minute."""
 
     __slots__ = ("_logged_at", "_name", "most")
 
@@ -50,7 +50,7 @@ class Bound:
         self._logged_at = -math.inf
 
     def is_reached(self, count: int) -> bool:
-        """Whether one more is too many."""
+        """True if one more is too many; logs it."""
         if count < self.most:
             return False
         now = time.monotonic()
@@ -61,9 +61,9 @@ class Bound:
 
 
 class Crowd:
-    """The connections of one listener, in total and by the address that they come from.
+    """The connections of one listener, in total and by client address.
 
-    A few places, at most a tenth, are kept for this machine itself: its checks are answered when others fill the rest.
+    A few, at most a tenth, are reserved for this machine, so that its health checks are always answered.
     """
 
     def __init__(self, limits: ConnectionLimits) -> None:
@@ -91,7 +91,7 @@ class Crowd:
         return True
 
     def let_out(self, address: str) -> None:
-        """One that was let in is gone."""
+        """Forget a counted connection."""
         self._total -= 1
         parsed = parsed_address(address)
         if self._is_proxy(parsed):
@@ -123,10 +123,10 @@ def guarded(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
 
 
 class _Corked:
-    """A transport that writes once per turn of the event loop what was written piece by piece.
+    """A transport that collects writes, and writes once per turn of the event loop.
 
     Head and body of an answer are two writes: as two system calls they cost more than making them.
-    To close it is left to ``closing``, which knows whether something is still on its way to us.
+    Closing is left to ``closing``, which knows if the client is still sending.
     """
 
     __slots__ = ("_closing", "_held", "_held_bytes", "_loop", "_transport", "is_left")
@@ -142,7 +142,7 @@ class _Corked:
         self._closing = closing
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self.is_left = False  # nothing more is said, though the client may still talk
+        self.is_left = False  # no more is written, though the client may still send
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the transport offers
         return getattr(self._transport, name)
@@ -155,7 +155,7 @@ class _Corked:
             self._loop.call_soon(self._flush)
         self._held.append(data)
         self._held_bytes += len(data)
-        if self._held_bytes > _MOST_HELD_BYTES:  # the transport must be able to say that it is full
+        if self._held_bytes > _MOST_HELD_BYTES:  # the transport must be able to apply back pressure
             self._flush()
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class _Corked:
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """Where trailers go."""
+    """Drops trailers."""
 
     def append(self, _: tuple[bytes, bytes]) -> None:
         """Keep nothing."""
@@ -221,7 +221,7 @@ class _Guarded(HttpToolsProtocol):
             self._timer.cancel()
         if self._is_let_in:
             self.crowd.let_out(self._address)
-        self._corked.is_left = True  # what is already held has nobody to go to
+        self._corked.is_left = True  # collected writes have no receiver any more
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -236,7 +236,7 @@ class _Guarded(HttpToolsProtocol):
         self._stuck_since = None
         super().resume_writing()
 
-    # --- what comes in
+    # --- input
 
     def data_received(self, data: bytes) -> None:
         if self._left_since is not None:
@@ -295,19 +295,19 @@ class _Guarded(HttpToolsProtocol):
         self._head_bytes = self._body_bytes = self._framing_bytes = self._quiet_bytes = 0
 
     def _count_framing(self, received: int, framing: int) -> None:
-        """Count what is neither head nor body: sizes of chunks and what stands beside them, trailers."""
+        """Count bytes that are neither head nor body: sizes and extensions of chunks, trailers."""
         self._framing_bytes += framing
         self._quiet_bytes = 0 if framing < received else self._quiet_bytes + framing
         most = MOST_FRAMING_BYTES + _FRAMING_PER_BYTE * self._body_bytes
         if self._framing_bytes > most or self._quiet_bytes > MOST_FRAMING_BYTES:
             self._raw.abort()
 
-    # --- its end
+    # --- end
 
     def _leave(self) -> None:
-        """Close, at once if nothing is on its way to us.
+        """Close; at once if the client is not sending.
 
-        Else the client may be writing: closed under its hands, its system would throw the answer away.
+        Otherwise its system would drop the answer when the connection is reset.
         """
         if self._left_since is not None or self._raw.is_closing():
             return
@@ -336,7 +336,7 @@ class _Guarded(HttpToolsProtocol):
         self._timer = self.loop.call_later(wait, self._look)
 
     def _ends_at(self) -> float:
-        """When it is cut off, unless something happens before."""
+        """The time at which it is cut off, unless something happens before."""
         patience_s = self.crowd.patience_s
         ends = float("inf")
         if self._head_since is not None:

@@ -5,14 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from carteiro.api.schema_words import (
-    FieldWords,
-    fields_of,
-    limits_of,
-    name_of,
-    sentence,
-    type_of,
-)
+from carteiro.api import schema_words as words
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
@@ -23,7 +16,7 @@ _STYLE = (
     "td,th{text-align:left;padding:.1rem 1rem .1rem 0;vertical-align:top}"
 )
 _MARKED = re.compile(r"`([^`]+)`")
-# Everything stands in the page itself, so nothing else is allowed in.
+# The page contains everything, so nothing else may be loaded.
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -65,14 +58,14 @@ def operations_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mappi
 
 
 def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<p>{_marked(sentence(operation.get('description', '')))}</p>"
+    yield f"<p>{_marked(words.sentence(operation.get('description', '')))}</p>"
     rows = [
         (
             _code(each["name"]),
             each["in"],
-            _marked(type_of(each["schema"])),
-            _marked(limits_of(each["schema"])),
-            _marked(sentence(each.get("description", ""))),
+            _marked(words.type_of(each["schema"])),
+            _marked(words.limits_of(each["schema"])),
+            _marked(words.sentence(each.get("description", ""))),
         )
         for each in operation.get("parameters", ())
     ]
@@ -88,15 +81,15 @@ def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
 
 def _documents(document: Mapping[str, Any]) -> Iterator[str]:
     for name, schema in sorted(document["components"]["schemas"].items()):
-        says = _marked(sentence(schema.get("description", "")))
+        says = _marked(words.sentence(schema.get("description", "")))
         yield f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{says}</p>'
-        if rows := [_field_row(each) for each in fields_of(schema)]:
+        if rows := [_field_row(each) for each in words.fields_of(schema)]:
             yield _table(("field", "type", "required", "limits", ""), rows)
         else:
-            yield f"<p>{_marked(type_of(schema))}</p>"
+            yield f"<p>{_marked(words.type_of(schema))}</p>"
 
 
-def _field_row(field: FieldWords) -> tuple[str, ...]:
+def _field_row(field: words.FieldWords) -> tuple[str, ...]:
     return (
         _code(field.name),
         _marked(field.type),
@@ -112,12 +105,12 @@ def _answer(answer: Mapping[str, Any]) -> str:
 
 
 def _linked(schema: Mapping[str, Any]) -> str:
-    name = escape(name_of(schema))
+    name = escape(words.name_of(schema))
     return f'<a href="#{name}"><code>{name}</code></a>' if "$ref" in schema else _code(name)
 
 
 def _marked(text: str) -> str:
-    """The text with what is marked as code shown as code."""
+    """The text, with code marks as HTML."""
     return _MARKED.sub(r"<code>\1</code>", escape(text))
 
 
@@ -132,9 +125,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def answer_name(answer: Mapping[str, Any]) -> str:
-    """What an answer holds: the name of its document, or nothing."""
+    """The name of the document of an answer, or "nothing"."""
     schema = _schema_in(answer)
-    return "nothing" if schema is None else name_of(schema)
+    return "nothing" if schema is None else words.name_of(schema)
 
 
 def _schema_in(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -1,18 +1,20 @@
-"""What the API answers, as JSON documents: camelCase, moments in ISO 8601 with milliseconds and Z."""
+"""Answers of the API as JSON documents: camelCase, times in ISO 8601 with milliseconds and Z."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from carteiro.model import Page
 from carteiro.views.dead_letters import in_iso
 
-JSON = "application/json"
+Row = TypeVar("Row")
 
+JSON = "application/json"
 
 Moment: TypeAlias = Annotated[
     datetime,
@@ -22,40 +24,53 @@ Moment: TypeAlias = Annotated[
 
 
 class Document(BaseModel):
-    """A JSON document; what is None is left out unless the document says otherwise."""
+    """A JSON document; None is left out, unless ``nulls`` are asked for."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid"
     )
 
+    @classmethod
+    def of(cls, thing: object, **others: object) -> Self:
+        """The document of a value: its fields by their names, and those that are given."""
+        own = {each: getattr(thing, each) for each in cls.model_fields if each not in others}
+        return cls(**own, **others)
+
     def as_response(
         self, status: int = 200, *, headers: dict[str, str] | None = None, nulls: bool = False
     ) -> Response:
-        """The response that carries it."""
+        """The response with this document."""
         text = self.model_dump_json(by_alias=True, exclude_none=not nulls)
         return Response(text, status, headers, media_type=JSON)
 
 
 def json_response(document: Mapping[str, Any], status: int = 200) -> Response:
-    """The response that carries a document which was made without a model."""
+    """The response with a document that was made without a model."""
     return Response(orjson.dumps(document), status, media_type=JSON)
 
 
 class PageDocument(Document):
-    """A part of a list; ``nextCursor`` leads to the part after it, null at the end."""
+    """A page of a list; ``nextCursor`` leads to the next one, null at the end."""
 
     next_cursor: str | None
 
+    @classmethod
+    def response(cls, page: Page[Row], shown: Callable[[Row], Document]) -> Response:
+        """The response with a page, each row as ``shown``."""
+        items = [shown(each) for each in page.rows]
+        document = cls.model_validate({"items": items, "next_cursor": page.next})
+        return document.as_response(nulls=True)
+
 
 class FieldFault(Document):
-    """One field that is wrong, and why."""
+    """A wrong field, and the reason."""
 
     field: str
     message: str
 
 
 class ErrorBody(Document):
-    """What went wrong; ``details`` name the fields, if it was about fields."""
+    """An error; ``details`` name the wrong fields, if any."""
 
     code: str
     message: str
@@ -71,10 +86,10 @@ class ErrorDocument(Document):
 
 
 class Health(Document):
-    """How this process is: `live`; or `ready`, `degraded` (it does its work, and something waits) or `unready`.
+    """Status of this process: `live`; or `ready`, `degraded` (it works, and messages wait) or `unready`.
 
-    `ledger` is `writable` or `unavailable`; `queue`, where it is kept apart, `reachable`, `full` or `away`. `roles` has
-    the status of each role of the process; the first of them is its status. `detail` says what follows.
+    `ledger` is `writable` or `unavailable`; a separate `queue` is `reachable`, `full` or `away`. `roles` has the status
+    of each role of the process; the first one is its status. `detail` describes the consequences.
     """
 
     status: str

@@ -12,11 +12,11 @@ from carteiro.views.dead_letters import in_iso
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-# --- accepted -----------------------------------------------------------------------------------
+# --- accepting ----------------------------------------------------------------------------------
 
 
 class RecipientGiven(Document):
-    """The recipient as given, under the id it is known by."""
+    """The recipient as given, with its id."""
 
     recipient_id: str
     email: str
@@ -47,7 +47,7 @@ class RateLimit(Document):
 
 
 class BatchResult(Document):
-    """What became of one e-mail of a batch: ``accepted`` if its status is 202, else ``error``."""
+    """The result of one e-mail of a batch: ``accepted`` if its status is 202, else ``error``."""
 
     status: int
     accepted: EmailAccepted | None = None
@@ -64,9 +64,9 @@ class BatchResults(Document):
 def accepted(
     answer: model.Accepted | model.Replayed, email: Email, request_id: str
 ) -> dict[str, Any]:
-    """An `EmailAccepted`; one that was asked for before is answered as then.
+    """An `EmailAccepted`; a repeated request gets the first answer.
 
-    As plain JSON: a model for each e-mail would cost more than all else that is done to answer it.
+    As plain JSON: a model for each e-mail would cost more than the rest of the answer.
     """
     replayed = isinstance(answer, model.Replayed) and answer.request_id
     document: dict[str, Any] = {
@@ -83,7 +83,7 @@ def accepted(
 
 
 def rate_limit(answer: model.OverLimit) -> RateLimit:
-    """What is told of a limit inside a batch."""
+    """A rate limit inside the result of a batch."""
     return RateLimit(
         limit=answer.limit,
         remaining=answer.remaining,
@@ -92,7 +92,7 @@ def rate_limit(answer: model.OverLimit) -> RateLimit:
     )
 
 
-# --- looked at ----------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------
 
 
 class EventView(Document):
@@ -104,9 +104,9 @@ class EventView(Document):
 
 
 class EmailSummary(Document):
-    """Where an e-mail stands.
+    """The state of an e-mail.
 
-    ``inDoubt``: how many attempts, since it was accepted or last redriven, may have delivered it and nobody knows.
+    ``inDoubt``: number of attempts with unknown outcome since it was accepted or last redriven.
     """
 
     outbox_id: str
@@ -141,9 +141,9 @@ class EmailSummary(Document):
 
 
 class EmailView(EmailSummary):
-    """Where an e-mail stands, and how it got there; events oldest first.
+    """The state of an e-mail and its events, oldest first.
 
-    ``deliveryStatus`` is what its provider told later of where it got to, null while it told nothing.
+    ``deliveryStatus`` is the last feedback of its provider about the delivery, null without any.
     """
 
     delivery_status: model.EventType | None
@@ -151,13 +151,13 @@ class EmailView(EmailSummary):
 
 
 class EmailPage(PageDocument):
-    """E-mails that match, newest first."""
+    """Matching e-mails, newest first."""
 
     items: list[EmailSummary]
 
 
 class Cancelled(Document):
-    """The e-mail will not be sent; or, if it is being sent right now, not again."""
+    """The e-mail will not be sent; if an attempt is in flight, not again."""
 
     outbox_id: str
     status: model.State
@@ -166,53 +166,36 @@ class Cancelled(Document):
 
 def summary(message: model.StoredMessage) -> EmailSummary:
     """One line of a list."""
-    return EmailSummary(**_fields(message))
+    return EmailSummary.of(message, **_renamed(message))
 
 
 def view(message: model.StoredMessage, events: list[model.TimelineEvent]) -> EmailView:
-    """All that is shown of one."""
-    return EmailView(
-        **_fields(message),
-        delivery_status=standing(events),
-        events=[event_view(each) for each in events],
+    """One message with its events."""
+    shown = [event_view(each) for each in events]
+    return EmailView.of(
+        message, **_renamed(message), delivery_status=standing(events), events=shown
     )
 
 
 def event_view(event: model.TimelineEvent) -> EventView:
     """One line of a timeline."""
-    return EventView(type=event.type, metadata=dict(event.metadata), created_at=event.at)
+    return EventView.of(event, created_at=event.at)
 
 
-def _fields(message: model.StoredMessage) -> dict[str, Any]:
+def _renamed(message: model.StoredMessage) -> dict[str, Any]:
+    """The fields that a stored message does not have, or has under another name."""
     failure, duration = message.failure, message.duration
     return {
         "outbox_id": message.id,
         "job_id": message.id,
-        "request_id": message.request_id,
         "company_id": message.tenant,
-        "kind": message.kind,
-        "external_id": message.external_id,
-        "recipient_id": message.recipient_id,
-        "to": message.to,
-        "subject": message.subject,
-        "tags": list(message.tags),
-        "template_type": message.template_type,
         "status": message.state,
-        "priority": message.priority,
-        "attempts": message.attempts,
-        "in_doubt": message.in_doubt,
-        "revision": message.revision,
-        "provider": message.provider,
         "ses_message_id": message.provider_id,
-        "error_code": None if failure is None else failure.code,
-        "error_category": None if failure is None else failure.category,
-        "error_reason": None if failure is None else failure.reason,
-        "original_code": None if failure is None else failure.original_code,
+        "error_code": failure and failure.code,
+        "error_category": failure and failure.category,
+        "error_reason": failure and failure.reason,
+        "original_code": failure and failure.original_code,
         "duration_ms": None if duration is None else duration // _MILLISECOND,
-        "created_at": message.created_at,
-        "due_at": message.due_at,
-        "expires_at": message.expires_at,
-        "cancel_requested_at": message.cancel_requested_at,
         "sent_at": message.finished_at if message.state is model.State.SENT else None,
         "failed_at": message.finished_at if message.state in model.DEAD else None,
     }

@@ -1,39 +1,34 @@
-"""The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
-
-from collections.abc import Iterable
+"""Endpoints of e-mail: accept, list, show, cancel."""
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro import model
+from carteiro.api import email_documents as shown
 from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import json_response
-from carteiro.api.email_documents import (
-    Cancelled,
-    EmailAccepted,
-    EmailPage,
-    EmailView,
-    accepted,
-    summary,
-    view,
-)
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found, not_found
 from carteiro.email.message import Email, read_email
 from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
 
+_AS_ASKED = {
+    *("external_id", "provider_id", "recipient_external_id", "tag"),
+    *("created_after", "created_before"),
+}
+
 
 class EmailQuestion(PageQuestion):
-    """Which e-mails; what is not given does not matter."""
+    """A selection of e-mails; a field that is not given does not restrict it."""
 
     status: model.State | None = None
     to: str | None = Field(default=None, max_length=320)
@@ -42,7 +37,7 @@ class EmailQuestion(PageQuestion):
         default=None,
         min_length=1,
         max_length=998,
-        description="The id that the provider gave, as `sesMessageId` of an e-mail shows it.",
+        description="Message id, set by the provider: the `sesMessageId` of an e-mail.",
     )
     recipient_external_id: str | None = Field(default=None, max_length=255)
     tag: str | None = Field(default=None, max_length=255)
@@ -52,23 +47,18 @@ class EmailQuestion(PageQuestion):
     def as_filter(
         self, *, tenant: model.TenantId | None, kind: model.KindName | None
     ) -> model.MessageFilter:
-        """The same, as the ledger is asked."""
+        """The same, for stores."""
         return model.MessageFilter(
             tenant=tenant,
             kind=kind,
             state=self.status,
             to=None if self.to is None else judge_address(self.to) or self.to,
-            external_id=self.external_id,
-            provider_id=self.provider_id,
-            recipient_external_id=self.recipient_external_id,
-            tag=self.tag,
-            created_after=self.created_after,
-            created_before=self.created_before,
+            **self.model_dump(include=_AS_ASKED),
         )
 
 
-class Emails:
-    """What ``/v1`` offers for e-mail."""
+class Emails(Endpoints):
+    """Endpoints of ``/v1`` for e-mail."""
 
     def __init__(self, intake: Intake, store: Store, reading: Reading, keys: KeyRing) -> None:
         self._intake = intake
@@ -76,46 +66,22 @@ class Emails:
         self._reading = reading
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "POST",
-            "/v1/email/send",
-            self.send,
-            "Accept an e-mail",
-            EmailAccepted,
-            status=202,
-            reads=Email,
-            headers=(IDEMPOTENCY_KEY,),
-            refuses=(409, 429),
-        )
-        yield Endpoint(
-            "GET", "/v1/emails", self.list, "List e-mails", EmailPage, query=EmailQuestion
-        )
-        yield Endpoint(
-            "GET",
-            "/v1/emails/{id}",
-            self.show,
-            "Look at an e-mail and its events",
-            EmailView,
-            refuses=(404,),
-        )
-        yield Endpoint(
-            "POST",
-            "/v1/emails/{id}/cancel",
-            self.cancel,
-            "Cancel an e-mail",
-            Cancelled,
-            also={202: Cancelled},
-            refuses=(404, 409),
-        )
-
+    @Endpoint(
+        "POST",
+        "/v1/email/send",
+        "Accept an e-mail",
+        shown.EmailAccepted,
+        status=202,
+        reads=Email,
+        headers=(IDEMPOTENCY_KEY,),
+        refuses=(409, 429),
+    )
     async def send(self, request: Request) -> Response:
-        """Answered only after the e-mail is durably committed.
+        """Accept an e-mail; the answer comes after it is durably committed.
 
-        The same Idempotency-Key with the same e-mail within a day is answered as the first time,
-        with `Idempotent-Replayed: true` among the headers, and nothing is sent twice; with another
-        e-mail it is 409. One that is refused counts against the limits, too.
+        A repeated Idempotency-Key with the same e-mail within a day gets the first answer, with the header
+        `Idempotent-Replayed: true`, and the e-mail is sent once; with another e-mail it is 409. Refused
+        e-mails count against the limits, too.
         """
         tenant = await self._keys.tenant_of(request)
         key = key_in(request.headers)
@@ -130,28 +96,43 @@ class Emails:
             raise
         if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
-        response = json_response(accepted(answer, email, request_id), 202)
+        response = json_response(shown.accepted(answer, email, request_id), 202)
         if isinstance(answer, model.Replayed):
             response.headers[REPLAYED] = "true"
         return response
 
+    @Endpoint("GET", "/v1/emails", "List e-mails", shown.EmailPage, query=EmailQuestion)
     async def list(self, request: Request) -> Response:
-        """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
+        """Matching e-mails, newest first, without their contents; ``nextCursor`` leads to the next page."""
         tenant = await self._keys.tenant_of(request)
         asked = read_query(request, EmailQuestion)
         wanted = asked.as_filter(tenant=tenant.id, kind=model.EMAIL)
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
-        items = [summary(each) for each in page.rows]
-        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return shown.EmailPage.response(page, shown.summary)
 
+    @Endpoint(
+        "GET",
+        "/v1/emails/{id}",
+        "Look at an e-mail and its events",
+        shown.EmailView,
+        refuses=(404,),
+    )
     async def show(self, request: Request) -> Response:
-        """Another tenant's e-mail is not found, as one that never was."""
+        """One e-mail; that of another tenant is not found."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
-        return view(message, events).as_response(nulls=True)
+        return shown.view(message, events).as_response(nulls=True)
 
+    @Endpoint(
+        "POST",
+        "/v1/emails/{id}/cancel",
+        "Cancel an e-mail",
+        shown.Cancelled,
+        also={202: shown.Cancelled},
+        refuses=(404, 409),
+    )
     async def cancel(self, request: Request) -> Response:
-        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        """Cancel a waiting e-mail (200), or prevent a second attempt of one in flight (202); else 409."""
         message = await self._found(request)
         return await cancel(self._store, message, "e-mail")
 
@@ -165,8 +146,5 @@ class Emails:
 
 
 def message_id(given: str, what: str) -> model.MessageId:
-    """The id that stands in an address; a `Refusal` if nothing can have it."""
-    identity = model.parse_message_id(given)
-    if identity is None:
-        raise not_found(what)
-    return identity
+    """The id in an address; a `Refusal` if it is not an id."""
+    return found(model.parse_message_id(given), what)

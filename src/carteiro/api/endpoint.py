@@ -1,10 +1,11 @@
-"""An endpoint, and how it is documented: what it reads, what it answers, how it refuses."""
+"""Endpoints and their documentation: requests, answers and refusals."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fastapi import FastAPI, Security
 from fastapi.params import Depends
@@ -19,11 +20,13 @@ from carteiro.api.documents import JSON, Document, ErrorDocument
 from carteiro.model import value
 
 Call: TypeAlias = Callable[[Request], Awaitable[Response]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Response]])
 
+_MARK = "endpoints"
 _SCHEMAS = "#/components/schemas/{model}"
 _IN_PATH = re.compile(r"{(\w+)}")
 _WHAT_PATHS_NAME = {
-    "id": "The id it is known by.",
+    "id": "Its id.",
     "key": "The id of a key, not the key itself.",
     "tenant": "The id of a tenant.",
     "type": "The type of a template.",
@@ -31,7 +34,7 @@ _WHAT_PATHS_NAME = {
 
 
 class Access(Enum):
-    """Whose key opens an endpoint."""
+    """The key that an endpoint needs."""
 
     ANYONE = None  # not (): the Enum of Python 3.11.2 takes an empty tuple for no value
     TENANT = (
@@ -46,16 +49,16 @@ class Access(Enum):
 
 @value
 class Endpoint:
-    """One method of one address; the docstring of ``call`` says what it promises.
+    """One method of one address, as a decorator of the function that answers it.
 
-    ``refuses`` are the statuses that its access, its body and its query do not imply.
+    The docstring of that function documents it. ``refuses`` are the statuses that its access, its body and its query
+    do not imply.
     """
 
     method: str
     path: str
-    call: Call
     summary: str
-    answers: type[Document] | None
+    answers: type[Document] | None = None
     status: int = 200
     also: Mapping[int, type[Document]] | None = None
     reads: type[BaseModel] | None = None
@@ -65,12 +68,32 @@ class Endpoint:
     refuses: tuple[int, ...] = ()
     answers_with: type[Response] = JSONResponse
 
+    def __call__(self, method: Method) -> Method:
+        """Mark a method of `Endpoints`; it may answer several."""
+        vars(method).setdefault(_MARK, []).append(self)
+        return method
 
-def add_endpoint(api: FastAPI, endpoint: Endpoint, *, tag: str, access: Access) -> None:
+
+class Endpoints:
+    """The methods that are marked with an `Endpoint`, in their order, below ``prefix``; all of them ``refuse``."""
+
+    prefix = ""
+    refuses: tuple[int, ...] = ()
+
+    def endpoints(self) -> Iterator[tuple[Endpoint, Call]]:
+        """Each endpoint, and the method that answers it."""
+        for name, method in vars(type(self)).items():
+            for each in getattr(method, _MARK, ()):
+                refuses = each.refuses + self.refuses
+                path = self.prefix + each.path
+                yield replace(each, path=path, refuses=refuses), getattr(self, name)
+
+
+def add_endpoint(api: FastAPI, endpoint: Endpoint, call: Call, *, tag: str, access: Access) -> None:
     """Put an endpoint into the application. Its documents are referred to, see `schemas_of`."""
     api.add_api_route(
         endpoint.path,
-        endpoint.call,
+        call,
         methods=[endpoint.method],
         status_code=endpoint.status,
         tags=[tag],
@@ -78,8 +101,7 @@ def add_endpoint(api: FastAPI, endpoint: Endpoint, *, tag: str, access: Access) 
         response_model=None,
         response_class=endpoint.answers_with,
         responses=_answers(endpoint, access),
-        # A lean route runs no dependency: these tell readers of the documentation how to name
-        # themselves, and the key ring sees to it.
+        # A lean route runs no dependency: these only document the keys, which the key ring checks.
         dependencies=[_way(each) for each in access.value or ()],
         openapi_extra=_what_it_reads(endpoint),
     )
@@ -117,7 +139,7 @@ def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
     return statuses
 
 
-# --- what FastAPI cannot see, because a lean route reads it by itself --------------------------
+# --- parts that FastAPI cannot see, because a lean route reads the request by itself -----------
 
 
 def _what_it_reads(endpoint: Endpoint) -> dict[str, Any]:
@@ -162,7 +184,7 @@ def _in_query(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _inlined(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a flat model, its few references (enumerations) put in their places."""
+    """The schema of a flat model, with its few references (enumerations) inlined."""
     shape = model.model_json_schema(by_alias=True)
     definitions = shape.pop("$defs", {})
 

@@ -1,4 +1,4 @@
-"""What every request gets: an id, that id in the answer, and errors in one shape."""
+"""The envelope of every request: an id, also in the answer, and errors in one shape."""
 
 import re
 from http import HTTPStatus
@@ -17,8 +17,8 @@ from carteiro.observability.metrics import Tally
 
 NO_ROUTE = "none"
 _REFUSED_BY_ROUTER = {
-    404: "There is nothing at this address: /docs lists what there is",
-    405: "This address does not know that method: /docs lists what it knows",
+    404: "There is nothing at this address: /docs lists all addresses",
+    405: "This address does not support that method: /docs lists the supported ones",
 }
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -40,7 +40,7 @@ class Envelope:
         try:
             await self._app(scope, receive, answer)
         except ClientDisconnect:
-            return  # before its body was read: nothing was done, and nobody is there to be told
+            return  # the client left before its body was read: nothing was done
         except Exception as error:
             if answer.is_started:
                 raise
@@ -75,26 +75,26 @@ class _Answer:
 
 
 def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
-    """What the client is told; a thing whose name no store can hold is not there, whatever the store."""
+    """The answer to an error; a name in the address that no store can hold is not found."""
     if isinstance(error, TextUnfit) and "\0" in scope["path"]:
         return not_found("thing")
     return refusal_of(error, request_id)
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own id where it is fit to stand in logs and headers, else a new one."""
+    """The client's own id if it is safe in logs and headers, else a new one."""
     given = dict(scope["headers"]).get(b"x-request-id", b"")
     return given.decode() if _SANE_ID.fullmatch(given) else str(uuid7())
 
 
 def _route(scope: Scope) -> str:
-    """The template of the address: what stands in its place in a real one is known to few."""
+    """The template of the address: real addresses contain ids."""
     route = scope.get("route")
     return NO_ROUTE if route is None else route.path
 
 
 def _methods_at(request: Request) -> set[str]:
-    """The methods of all routes that lead to this address: each has its own, and the router names the first one's."""
+    """The methods of all routes of this address; the router names only those of the first."""
     return {
         method
         for route in request.app.routes
@@ -104,7 +104,7 @@ def _methods_at(request: Request) -> set[str]:
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """Answer what the router refuses: an address or method that there is not."""
+    """Answer for the router: an unknown address or method."""
     if not isinstance(error, HTTPException):  # registered for no other
         raise error
     text = _REFUSED_BY_ROUTER.get(error.status_code, error.detail)

@@ -1,4 +1,4 @@
-"""Erasing over HTTP: page by page, for as long as a client can be expected to wait."""
+"""Erasing over HTTP: page by page, for at most 10 seconds a request."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ _PATIENCE_S = 10.0
 
 
 class ErasedDocument(Document):
-    """What was taken away; ``hasMore``: ask again."""
+    """The number of erased rows; ``hasMore``: repeat the request."""
 
     messages: int
     recipients: int
@@ -20,7 +20,7 @@ class ErasedDocument(Document):
 
 
 async def erased_in_pages(erase: Callable[[], Awaitable[Erased | None]]) -> Response | None:
-    """Erase until nothing more goes; 200 if that is all, 202 if not; None if there was nothing."""
+    """Erase until nothing is left (200) or the time is over (202); None if there was nothing."""
     messages = recipients = 0
     until = time.monotonic() + _PATIENCE_S
     page = await erase()
@@ -32,7 +32,7 @@ async def erased_in_pages(erase: Callable[[], Awaitable[Erased | None]]) -> Resp
         if not page.has_more or not page.messages or time.monotonic() > until:
             break
         following = await erase()
-        if following is None:  # the last page took the owner away too
+        if following is None:  # the last page erased the owner, too
             page = Erased(0)
             break
         page = following

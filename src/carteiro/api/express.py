@@ -1,7 +1,7 @@
-"""The short way: what has a fixed address is called without the layers that only others need.
+"""The fast path: endpoints with a fixed address are called without router and middleware.
 
-The router and the middleware of the framework cost a request about as much as all that we do for
-it; they are there for addresses with something in them, and for those that there are not.
+These layers of the framework cost a request about as much as all our own work; only addresses with
+parameters, and unknown ones, need them.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from carteiro.observability.metrics import Tally
 
 
 class Express:
-    """An ASGI application before another one."""
+    """An ASGI application in front of another one."""
 
     def __init__(self, routes: Iterable[LeanRoute], *, tally: Tally, otherwise: ASGIApp) -> None:
         self._routes = {
@@ -46,7 +46,7 @@ async def _call(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _QuickRequest(Request):
-    """A request whose headers are put in order once: each one that is not there costs others a search."""
+    """A request whose headers are indexed once; otherwise each missing header costs a search."""
 
     @property
     def headers(self) -> Headers:

@@ -1,6 +1,6 @@
-"""Where providers tell what became of mails: signed, so no key opens it, and nothing unsigned changes anything."""
+"""Endpoints for feedback of providers about mails; it is authenticated by its signature, not by a key."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from carteiro.api.body import read_raw
 from carteiro.api.documents import Document
-from carteiro.api.endpoint import Call, Endpoint
+from carteiro.api.endpoint import Call, Endpoint, Endpoints
 from carteiro.api.refusal import Refusal
 from carteiro.config import ProviderSpec, Settings, specs
 from carteiro.config.provider_spec import FeedbackSpec, Fetch
@@ -19,7 +19,7 @@ from carteiro.ports import Tracking
 
 
 class FeedbackTaken(Document):
-    """What the feedback did: ``unknown`` is not about a message of ours, ``ignored`` contradicts what we know of it.
+    """The result: ``unknown`` is not about a message of ours, ``ignored`` contradicts its known state.
 
     Neither needs a repetition.
     """
@@ -27,8 +27,8 @@ class FeedbackTaken(Document):
     result: str
 
 
-class FeedbackEndpoints:
-    """Hears every provider whose spec says how."""
+class FeedbackEndpoints(Endpoints):
+    """Endpoints of all providers with a feedback spec."""
 
     def __init__(
         self, settings: Settings, tracking: Tracking, tally: Tally, *, fetch: Fetch
@@ -36,32 +36,26 @@ class FeedbackEndpoints:
         self._tracking = tracking
         self._tally = tally
         self._relays = tuple(name for name, spec in specs().items() if spec.features.is_relay)
-        self._endpoints = [
-            Endpoint(
-                "POST",
-                f"/v1/feedback/{name}",
-                self._call(spec, spec.feedback, settings, fetch),
-                f"Hear of mails from {spec.title or spec.name}",
-                FeedbackTaken,
-                reads=spec.feedback.reads,
-                refuses=(401, 403),
-            )
-            for name, spec in specs().items()
-            if spec.feedback is not None
-        ]
+        self._settings = settings
+        self._fetch = fetch
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        return self._endpoints
+    def endpoints(self) -> Iterator[tuple[Endpoint, Call]]:
+        """One for each provider that gives feedback."""
+        for name, spec in specs().items():
+            if spec.feedback is not None:
+                path, title = f"/v1/feedback/{name}", f"Receive feedback from {spec.title or name}"
+                reads = spec.feedback.reads
+                endpoint = Endpoint(
+                    "POST", path, title, FeedbackTaken, reads=reads, refuses=(401, 403)
+                )
+                yield endpoint, self._call(spec, spec.feedback)
 
-    def _call(
-        self, spec: ProviderSpec, feedback: FeedbackSpec, settings: Settings, fetch: Fetch
-    ) -> Call:
-        hears = feedback.opens(settings, fetch)
+    def _call(self, spec: ProviderSpec, feedback: FeedbackSpec) -> Call:
+        hears = feedback.opens(self._settings, self._fetch)
 
         async def call(request: Request) -> Response:
             if hears is None:
-                text = f"Nothing is taken from {spec.title or spec.name}: {feedback.setting} is not set"
+                text = f"Feedback of {spec.title or spec.name} is not accepted: {feedback.setting} is not set"
                 raise Refusal(403, text)
             hears.admit(request.headers)
             told = await hears.hear(request.headers, await read_raw(request))
@@ -71,7 +65,7 @@ class FeedbackEndpoints:
         return call
 
     async def _noted(self, provider: str, told: Feedback | str | None) -> Response:
-        """Note it; what is not ours is answered alike, for providers repeat what is refused."""
+        """Record it; feedback that is not about our mail gets 200, too, because providers repeat refused calls."""
         if isinstance(told, str):
             return FeedbackTaken(result=told).as_response()
         told = told and replace(told, relays=self._relays)

@@ -1,4 +1,4 @@
-"""Requests of one client behind trusted proxies: bounded by the address that they are forwarded for."""
+"""Requests behind trusted proxies: limited by the address of their client."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ from carteiro.api.refusal import too_busy
 class PerAddress:
     """ASGI application around another one, for listeners that trust a proxy.
 
-    A proxy's connections are many clients': there the requests that are being answered are counted.
+    A proxy's connections serve many clients, so requests in flight are counted instead.
     """
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits) -> None:
@@ -30,7 +30,7 @@ class PerAddress:
             await self._app(scope, receive, send)
             return
         if self._most.is_reached(self._in_flight[address]):
-            refusal = too_busy("Too many requests of this address are under way")
+            refusal = too_busy("Too many requests of this address are in flight")
             await refusal.as_response(str(uuid7()))(scope, receive, send)
             return
         self._in_flight[address] += 1
@@ -42,7 +42,7 @@ class PerAddress:
                 del self._in_flight[address]
 
     def _forwarded_for(self, scope: Scope) -> Address | None:
-        """The client, if a proxy that is trusted names one that is not a proxy itself."""
+        """The client, if a trusted proxy names one that is not a trusted proxy itself."""
         request = Request(scope)
         peer = parsed_address("" if request.client is None else request.client.host)
         if peer is None or peer not in self._proxies:

@@ -1,12 +1,12 @@
-"""Whether it is running, and whether it can do its work."""
+"""Health checks: liveness and readiness."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Health
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.observability.readiness import (
     ASK_AGAIN,
     QueueState,
@@ -20,33 +20,28 @@ from carteiro.ports import Backend
 
 _NO_LEDGER = "The store cannot be written: nothing is accepted"
 _DETAILS = {
-    QueueState.AWAY: "The queue is away: messages are accepted and stored, and are sent when it is back",
+    QueueState.AWAY: "The queue is unreachable: messages are accepted and stored, and are sent when it is back",
     QueueState.FULL: "The queue is full: messages are accepted and stored, and are sent when it has room",
 }
 
 
-class HealthChecks:
-    """What ``/health`` offers; needs no key and tells nothing that a stranger may not know."""
+class HealthChecks(Endpoints):
+    """Endpoints of ``/health``; they need no key and reveal nothing confidential."""
 
     def __init__(self, backend: Backend, roles: Sequence[Role]) -> None:
         self._backend = backend
         self._roles = roles
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint("GET", "/health/live", self.live, "Is it running?", Health)
-        yield Endpoint(
-            "GET", "/health/ready", self.ready, "Can it do its work?", Health, also={503: Health}
-        )
-
+    @Endpoint("GET", "/health/live", "Is it running?", Health)
     async def live(self, _: Request) -> Response:
-        """200 as long as the process answers at all."""
+        """200 while the process answers at all."""
         return Health(status="live").as_response()
 
+    @Endpoint("GET", "/health/ready", "Can it do its work?", Health, also={503: Health})
     async def ready(self, _: Request) -> Response:
-        """200 while messages can be stored, also while the queue beside the store is away: then it is `degraded`.
+        """200 while messages can be stored; `degraded` if a separate queue is unreachable.
 
-        Else 503. A worker's own page is 503 while the queue is away, too: it has nothing to work on.
+        Otherwise 503. The page of a worker is 503 while the queue is unreachable, too: it cannot work.
         """
         sight = await look(self._backend)
         roles = {role: readiness(role, sight) for role in self._roles}

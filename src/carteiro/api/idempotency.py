@@ -1,4 +1,4 @@
-"""Idempotency keys as they are given: in a header, or with an item of a batch."""
+"""Idempotency keys: in a header, or in an item of a batch."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,20 +10,20 @@ IDEMPOTENCY_KEY: Mapping[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "What you call this request, so that asking twice does it once; kept for a day.",
+    "description": "Your name of this request: a repetition within a day is not executed again.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
 }
 
-REPLAYED = "Idempotent-Replayed"  # in the answer to what was accepted before
+REPLAYED = "Idempotent-Replayed"  # a header of the answer to a repeated request
 
 
 def key_in(headers: Mapping[str, str]) -> str | None:
-    """The key of a request, if it has one; `InvalidMessage` if it cannot be one."""
+    """The key of a request, if it has one; `InvalidMessage` if it is not valid."""
     return judged_key(headers.get("idempotency-key"), "Idempotency-Key")
 
 
 def judged_key(given: object, field: str) -> str | None:
-    """The key that was given, if one was; `InvalidMessage` if it cannot be one."""
+    """The given key, if any; `InvalidMessage` if it is not valid."""
     if given is None:
         return None
     if not is_key(given):

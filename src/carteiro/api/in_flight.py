@@ -1,4 +1,4 @@
-"""What each caller has under way in this process: requests, and bytes of their bodies."""
+"""Load of each caller in this process: requests in flight, and bytes of their bodies."""
 
 import asyncio
 import time
@@ -13,15 +13,15 @@ from carteiro.model import TenantId
 
 Who = TypeVar("Who", bound=Hashable)
 
-MOST_READS = 4  # of one tenant at once: a store has ten connections, and others read and write, too
-SHARE = "carteiro.share"  # where the scope of a request has what it holds
+MOST_READS = 4  # of one tenant at once: a store has ten connections, which all tenants share
+SHARE = "carteiro.share"  # key of a request's `Share` in its scope
 _WINDOW_S = 60.0
 _MOST_REMEMBERED = 10_000
 _BYTES_PER_PART = 64  # an empty object, or a short text in a list
 
 
 class _Held:
-    """What one caller has under way."""
+    """The load of one caller."""
 
     __slots__ = ("bytes", "reads", "requests")
 
@@ -32,7 +32,7 @@ class _Held:
 
 
 class InFlight:
-    """The callers with something under way, each within the same limits; ``most_together``: bytes of all of them."""
+    """Callers with requests in flight, each with the same limits; ``most_together``: bytes of all of them."""
 
     def __init__(
         self, *, most_requests: int, most_bytes: int, most_together: int | None = None
@@ -44,12 +44,12 @@ class InFlight:
         self.held: dict[TenantId | Address | None, _Held] = {}
 
     def begin(self, scope: Scope, caller: TenantId | Address | None) -> None:
-        """Count the request as this caller's until `end`; a `Refusal` if it has too many. None: administrators."""
+        """Count the request for this caller until `end`; a `Refusal` if it has too many. None: administrators."""
         if SHARE in scope:
             return
         held = self.held.get(caller) or self._new(caller)
         if held.requests >= self.most_requests:
-            raise too_busy(f"At most {self.most_requests} requests may be under way at once")
+            raise too_busy(f"At most {self.most_requests} requests may be in flight at once")
         held.requests += 1
         scope[SHARE] = Share(held, self)
 
@@ -61,7 +61,7 @@ class InFlight:
 
 
 class Share:
-    """What one request holds."""
+    """The share of one request."""
 
     __slots__ = ("_bytes", "_held", "_is_reading", "_of")
 
@@ -72,30 +72,30 @@ class Share:
         self._is_reading = False
 
     def take(self, size: int) -> None:
-        """Hold this many bytes more; a `Refusal` if the caller, or all together, hold too many."""
+        """Take this many bytes more; a `Refusal` if the caller, or all together, have too many."""
         most, together = self._of.most_bytes, self._of.together
         if self._held.bytes + size > most:
-            raise too_busy(f"At most {most} bytes of requests may be under way at once")
+            raise too_busy(f"At most {most} bytes of requests may be in flight at once")
         all_most = self._of.most_together
         if all_most is not None and together.bytes + size > all_most:
-            raise too_busy("Others have too many bytes of requests under way")
+            raise too_busy("Other callers have too many bytes of requests in flight")
         self._held.bytes += size
         together.bytes += size
         self._bytes += size
 
     def take_parsed(self, body: bytes) -> None:
-        """Hold what JSON becomes when it is parsed, texts counted along; what needs more than there is goes alone."""
+        """Take the memory of parsed JSON, texts included; at most what is left to the caller."""
         parts = body.count(b"{") + body.count(b"[") + body.count(b",")
         self.take(min(parts * _BYTES_PER_PART, self._of.most_bytes - self._bytes))
 
     async def read(self) -> None:
-        """Wait until fewer than `MOST_READS` of the caller's requests read; this is one of them until its end."""
+        """Wait until fewer than `MOST_READS` of the caller's requests read; then count as one until `end`."""
         if not self._is_reading:
             await self._held.reads.acquire()
             self._is_reading = True
 
     def end(self) -> None:
-        """Give everything back."""
+        """Return everything."""
         if self._is_reading:
             self._held.reads.release()
         self._held.requests -= 1
@@ -104,7 +104,7 @@ class Share:
 
 
 class PerMinute(Generic[Who]):
-    """So many of something in 60 s for each, in this process; 0: any number."""
+    """A limit for each caller in 60 s, in this process; 0: no limit."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
@@ -112,7 +112,7 @@ class PerMinute(Generic[Who]):
         self._windows: dict[Who, tuple[float, int]] = {}
 
     def count(self, who: Who, what: str) -> None:
-        """Count one more; a `Refusal` if there were as many as there may be."""
+        """Count one more; a `Refusal` if that is too many."""
         if not self._most:
             return
         now = self._clock()
@@ -127,12 +127,12 @@ class PerMinute(Generic[Who]):
         self._windows[who] = (since, count + 1)
 
     def uncount(self, who: Who) -> None:
-        """Count one less: it was none of those that are counted."""
+        """Count one less: it was counted by mistake."""
         since, count = self._windows.get(who, (0.0, 0))
         if count:
             self._windows[who] = (since, count - 1)
 
     def _make_room(self, now: float) -> None:
-        """Forget those whose minute is over, or all if that leaves little room: callers can choose addresses."""
+        """Forget expired windows, or all if that frees little: callers can choose their addresses."""
         fresh = {each: kept for each, kept in self._windows.items() if now - kept[0] < _WINDOW_S}
         self._windows = fresh if len(fresh) < _MOST_REMEMBERED // 2 else {}

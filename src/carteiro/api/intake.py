@@ -1,4 +1,4 @@
-"""How e-mails get from HTTP into the ledger, and how each answer of the ledger is told."""
+"""E-mails on their way from HTTP into the ledger, and the refusals of the ledger."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from carteiro.ports import Backend
 
 
 class Office(Protocol):
-    """What the API needs of the library: an open store, its settings, and ways to accept."""
+    """The parts of the library that the API needs."""
 
     backend: Backend
     settings: Settings
@@ -22,7 +22,7 @@ class Office(Protocol):
 
 
 class Intake:
-    """Makes submissions of requests, counted by their tenant's limits."""
+    """Limits and settings for submissions over HTTP."""
 
     def __init__(self, office: Office) -> None:
         self.accepting = office.accepting
@@ -35,24 +35,24 @@ class Intake:
         return tenant.limits or self._usual_limits
 
     async def charge(self, tenant: Tenant, refused: int) -> Charged:
-        """Count e-mails that were refused against the tenant's limits, as if they had been accepted."""
+        """Count refused e-mails against the tenant's limits, as if they were accepted."""
         limits = self.limits_of(tenant)
         if not limits.has_any:
             return Charged(0)
         return await self._tenants.charge(tenant.id, refused, limits=limits)
 
     async def charge_one(self, tenant: Tenant) -> None:
-        """Count one; a `Refusal` if it is over the limits, as it would be had it been well-formed."""
+        """Count one; a `Refusal` if it is over the limits."""
         over = (await self.charge(tenant, 1)).over
         if over is not None:
             raise over_limit(over)
 
 
 def refused(answer: KeyConflict | OverLimit | NotAccepted) -> Refusal:
-    """How the client is told that an e-mail was not accepted."""
+    """The refusal of an e-mail that was not accepted."""
     match answer:
         case KeyConflict():
-            return Refusal(409, "The Idempotency-Key stands for another e-mail")
+            return Refusal(409, "The Idempotency-Key was used for another e-mail")
         case OverLimit():
             return over_limit(answer)
         case NotAccepted(fields):

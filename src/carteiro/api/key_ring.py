@@ -1,4 +1,4 @@
-"""Who is asking: the tenant or the administrator that a key speaks for."""
+"""The caller of a request: the tenant or the administrator of its key."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from carteiro.observability import log
 from carteiro.ports import Keys, Tenants
 from carteiro.runtime.batcher import Gatherer
 
-_FRESH_FOR_S = 5.0  # so long may a key that was taken away still open, and a change go unseen
+_FRESH_FOR_S = 5.0  # a revoked key still works, and a change is unnoticed, for at most this time
 _NOTED_EVERY_S = 60.0
 _MOST_REMEMBERED = 10_000
 _LONGEST_KEY = 256
@@ -26,18 +26,18 @@ _LONGEST_KEY = 256
 
 @value
 class Caller:
-    """Whom a live key speaks for; ``tenant`` None: an administrator."""
+    """The owner of a live key; ``tenant`` None: an administrator."""
 
     key: Key
     tenant: Tenant | None
-    networks: Networks  # none: any
+    networks: Networks  # empty: any
 
 
 class KeyRing:
-    """Looks keys up, and remembers for a few seconds those that fit. Keeps hashes, never keys.
+    """Looks keys up, and caches valid ones for a few seconds. Keeps hashes, never keys.
 
-    That a key was used is noted about once a minute, after the request went on. Of one address, so many unknown keys
-    are looked up in a minute; keys that have fitted before are looked up whatever comes from there.
+    The use of a key is recorded about once a minute, in the background. Lookups of unknown keys are limited for each
+    address and minute; keys that were valid before are not limited.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class KeyRing:
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
     async def tenant_of(self, request: Request) -> Tenant:
-        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may, or too often at once.
+        """The tenant of the request; a `Refusal` without one, from a forbidden address, or with too many in flight.
 
-        What only reads waits here while as many others of the tenant read as may at once.
+        A request that only reads waits here while the tenant has the maximum of them in flight.
         """
         caller = await self._caller(request)
         if caller is None or caller.tenant is None:
@@ -78,7 +78,7 @@ class KeyRing:
         return caller.tenant
 
     async def administrator_of(self, request: Request) -> Key:
-        """The token of the administrator who is asking; a `Refusal` if it is someone else."""
+        """The admin token of the request; a `Refusal` if it has none."""
         caller = await self._caller(request)
         if caller is None or caller.tenant is not None:
             raise token_needed()
@@ -86,7 +86,7 @@ class KeyRing:
         return caller.key
 
     def forget(self) -> None:
-        """See what was just changed at once."""
+        """Expire the cache: a change takes effect at once."""
         self._remembered = {key: (caller, 0.0) for key, (caller, _) in self._remembered.items()}
 
     async def _caller(self, request: Request) -> Caller | None:
@@ -102,7 +102,7 @@ class KeyRing:
         return await self._looked_up(key_hash)
 
     async def _looked_up_unknown(self, key_hash: str, request: Request) -> Caller | None:
-        """One at a time for each address, so that many which come at once are counted, and equal ones found once."""
+        """One at a time for each address: concurrent ones are counted, and equal ones looked up once."""
         address = client_address(request, proxies=self._proxies)
         who = None if address is None else counted_as(address)
         turn = self._turns.setdefault(who, asyncio.Lock())
@@ -123,7 +123,7 @@ class KeyRing:
         caller = await self._found(key_hash)
         if caller is None:
             self._remembered.pop(key_hash, None)
-            return None  # not remembered: guesses must not fill the memory
+            return None  # not cached: guesses must not fill the memory
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
         now = time.monotonic()
@@ -153,13 +153,13 @@ class KeyRing:
     async def _write_used(self, ids: list[KeyId]) -> list[None]:
         try:
             await self._keys.used(ids)
-        except StoreError as error:  # nobody waits for it: the next use is noted again
+        except StoreError as error:  # the next use is recorded again
             log.unexpected("keys.used", error)
         return [None] * len(ids)
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """The key that a request shows; empty if none."""
+    """The key of a request; empty if it has none."""
     given = headers.get("x-api-key")
     if given is not None:
         return given

@@ -1,34 +1,19 @@
-"""The page for Prometheus on the API's own address: for administrators, because it names tenants."""
-
-from collections.abc import Iterable
+"""The metrics page on the API's address: for administrators, because it names tenants."""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.observability.metrics import CONTENT_TYPE, Metrics
 
 
-class MetricsEndpoints:
-    """What a scraper asks for. Behind a proxy every client looks local, so being local opens nothing."""
+class MetricsEndpoints(Endpoints):
+    """The metrics page. Behind a proxy every client looks local, so a local address needs a token, too."""
 
-    def __init__(self, metrics: Metrics, keys: KeyRing) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """The one there is."""
-        yield Endpoint(
-            "GET",
-            "/metrics",
-            self.show,
-            "Scrape the metrics",
-            None,
-            answers_with=PlainTextResponse,
-        )
-
-    async def show(self, request: Request) -> Response:
-        """What this process counted and what the store shows, in Prometheus' text format."""
-        await self._keys.administrator_of(request)
+    @Endpoint("GET", "/metrics", "Scrape the metrics", answers_with=PlainTextResponse)
+    async def show(self, _: Request) -> Response:
+        """The metrics of this process and the store, in Prometheus' text format."""
         return Response(await self._metrics.exposition(), media_type=CONTENT_TYPE)

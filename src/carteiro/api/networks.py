@@ -1,4 +1,4 @@
-"""Where a request comes from, and whether that is allowed."""
+"""Client addresses and networks."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
-_MOST_HOPS = 32  # more proxies than this nobody has; a header may hold thousands of made-up ones
+_MOST_HOPS = 32  # no deployment has more proxies; a header may hold thousands of forged ones
 _WITH_PORT = re.compile(r"([0-9.]+):[0-9]{1,5}|\[([^\]]+)\](?::[0-9]{1,5})?")
 
 
@@ -19,24 +19,23 @@ class Networks:
     __slots__ = ("_networks",)
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Raise ValueError on a name that is none."""
+        """Raise ValueError on a name that is not a network."""
         self._networks = [ip_network(name.strip(), strict=False) for name in names]
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return bool(self._networks)
 
     def __contains__(self, address: Address) -> bool:
-        """Whether the address lies in one of them; IPv4 inside IPv6 counts as IPv4."""
+        """True if the address is in one of them; IPv4 inside IPv6 counts as IPv4."""
         return any(address in network for network in self._networks)
 
 
 def client_address(request: Request, *, proxies: Networks) -> Address | None:
-    """The address that the request was sent from, as far as it can be trusted; None if unknown.
+    """The client's address, as far as it can be trusted; None if unknown.
 
-    What proxies say counts only as far as they are trusted: from the nearest one on, the first
-    address that is not a trusted proxy's is the client's. Whatever stands before it anyone may
-    have made up.
+    Only trusted proxies are believed: from the nearest one on, the first address that is not a
+    trusted proxy's is the client's. Addresses before it may be forged.
     """
     address = parsed_address("" if request.client is None else request.client.host)
     for hop in _forwarded(request) if proxies else ():
@@ -48,20 +47,20 @@ def client_address(request: Request, *, proxies: Networks) -> Address | None:
 
 
 def _forwarded(request: Request) -> Sequence[str]:
-    """What X-Forwarded-For says, nearest first."""
+    """The hops of X-Forwarded-For, nearest first."""
     hops = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
     return [hop.strip() for hop in reversed(hops) if hop.strip()][:_MOST_HOPS]
 
 
 def counted_as(address: Address) -> Address:
-    """Whom it is counted for: of IPv6, everybody has a network of 64 bits to choose addresses from."""
+    """The address to count for: a whole /64 network of IPv6, because a client can choose within it."""
     if isinstance(address, IPv4Address):
         return address
     return IPv6Address(int(address) >> 64 << 64)
 
 
 def parsed_address(text: str) -> Address | None:
-    """The address that stands there, IPv4 inside IPv6 as IPv4; None if it is none."""
+    """The parsed address, IPv4 inside IPv6 as IPv4; None if it is not an address."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a request says, read into documents: bodies and queries, judged alike."""
+"""Requests, read into documents: bodies and queries."""
 
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
@@ -16,14 +16,7 @@ from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 
 from carteiro.api.body import read_json
-from carteiro.email.message import (
-    MOST_VALUES,
-    has_more_values,
-    only_time_as_text,
-    plainly,
-    refuse_crowds,
-    refuse_many_parts,
-)
+from carteiro.email import message
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import Cursor
 
@@ -31,50 +24,52 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 MOST_IN_A_PAGE = 200
 
-# Not strict inside: what comes out of the check is a text, which strictly is no time.
-Time = Annotated[AwareDatetime, BeforeValidator(only_time_as_text), Field(strict=False)]
+# Not strict inside: the check returns a text, which a strict field would refuse as a time.
+Time = Annotated[AwareDatetime, BeforeValidator(message.only_time_as_text), Field(strict=False)]
 
-_MOST_FIELDS = 100  # of an object whose fields are known: more than any has
+_MOST_FIELDS = 100  # of an object with known fields: more than any has
 _MOST_PARTS = 50_000
 
 
 class Question(BaseModel):
-    """What is asked, in camelCase; unknown names are refused, and in JSON no value is turned into another type."""
+    """A request in camelCase; unknown names are refused, and JSON values are never converted to another type."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
 class PageQuestion(Question):
-    """Which part of a list."""
+    """A page of a list."""
 
     cursor: str | None = Field(
-        default=None, max_length=1024, description="The nextCursor of the page before."
+        default=None, max_length=1024, description="The nextCursor of the previous page."
     )
     limit: int = Field(default=50, ge=1, le=MOST_IN_A_PAGE)
 
     @property
     def after(self) -> Cursor | None:
-        """Where the page before ended."""
+        """End of the previous page."""
         return None if self.cursor is None else Cursor(self.cursor)
 
 
 async def read_question(request: Request, shape: type[Asked]) -> Asked:
     """The JSON body as this document; `InvalidMessage` if it is not one."""
     body = await read_json(request)
-    refuse_many_parts(body, _MOST_PARTS)
-    if has_more_values(refuse_crowds(body, *_bounds(shape)), MOST_VALUES):
-        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
+    message.refuse_many_parts(body, _MOST_PARTS)
+    if message.has_more_values(message.refuse_crowds(body, *_bounds(shape)), message.MOST_VALUES):
+        raise InvalidMessage(
+            [FieldError("body", f"must have at most {message.MOST_VALUES} values")]
+        )
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
-        raise plainly(error) from None
+        raise message.plainly(error) from None
 
 
 @cache
 def _bounds(shape: type[BaseModel]) -> tuple[int, dict[str, int]]:
     """The most fields that a document may have, and those of its fields that are documents, by their JSON names."""
     if issubclass(shape, RootModel):
-        return MOST_VALUES, {}
+        return message.MOST_VALUES, {}
     return _MOST_FIELDS, {
         field.alias or name: _MOST_FIELDS
         for name, field in shape.model_fields.items()
@@ -87,6 +82,6 @@ def read_query(request: Request, shape: type[Asked]) -> Asked:
     """The query as this document; `InvalidMessage` if it is not one."""
     given: dict[str, Any] = dict(request.query_params)
     try:
-        return shape.model_validate(given, strict=False)  # all that stands there is text
+        return shape.model_validate(given, strict=False)  # all values of a query are text
     except ValidationError as error:
-        raise plainly(error) from None
+        raise message.plainly(error) from None

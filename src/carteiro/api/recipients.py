@@ -1,6 +1,5 @@
-"""The endpoints of recipients: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of recipients: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-from collections.abc import Iterable
 from uuid import UUID
 
 from pydantic import Field
@@ -8,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment, PageDocument
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.erasing import ErasedDocument, erased_in_pages
 from carteiro.api.reading import PageQuestion, read_query
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found, not_found
 from carteiro.api.whose import Whose
 from carteiro.model import Recipient, RecipientId
 from carteiro.policy.addresses import judge_address
@@ -19,7 +18,7 @@ from carteiro.ports import Recipients
 
 
 class RecipientView(Document):
-    """A recipient as stored; ``deletedAt`` is when it was taken out of use."""
+    """A recipient as stored."""
 
     recipient_id: str
     company_id: str
@@ -33,60 +32,29 @@ class RecipientView(Document):
 
 
 class RecipientPage(PageDocument):
-    """Recipients that match, newest first."""
+    """Matching recipients, newest first."""
 
     items: list[RecipientView]
 
 
 class RecipientQuestion(PageQuestion):
-    """Which recipients; what is not given does not matter."""
+    """A selection of recipients; a field that is not given does not restrict it."""
 
     external_id: str | None = Field(default=None, max_length=255)
     email: str | None = Field(default=None, max_length=320)
 
 
-class RecipientEndpoints:
-    """What can be asked of the recipients of the tenant that ``whose`` finds, below ``prefix``."""
+class RecipientEndpoints(Endpoints):
+    """Endpoints for the recipients of the tenant that ``whose`` finds."""
 
-    def __init__(self, recipients: Recipients, whose: Whose, *, prefix: str) -> None:
+    def __init__(self, recipients: Recipients, whose: Whose) -> None:
         self._recipients = recipients
         self._whose = whose
-        self._path = f"{prefix}/recipients"
+        self.prefix, self.refuses = whose.prefix, whose.refuses
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        one = self._path + "/{id}"
-        yield Endpoint(
-            "GET",
-            self._path,
-            self.list,
-            "List recipients",
-            RecipientPage,
-            query=RecipientQuestion,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint("GET", one, self.show, "Look at a recipient", RecipientView, refuses=(404,))
-        yield Endpoint(
-            "DELETE",
-            one,
-            self.delete,
-            "Delete a recipient",
-            None,
-            status=204,
-            refuses=(404,),
-        )
-        yield Endpoint(
-            "POST",
-            f"{one}/erase",
-            self.erase,
-            "Erase a recipient",
-            ErasedDocument,
-            also={202: ErasedDocument},
-            refuses=(404,),
-        )
-
+    @Endpoint("GET", "/recipients", "List recipients", RecipientPage, query=RecipientQuestion)
     async def list(self, request: Request) -> Response:
-        """Recipients that match, newest first, deleted ones included."""
+        """Matching recipients, newest first, deleted ones included."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, RecipientQuestion)
         email = None if asked.email is None else judge_address(asked.email) or asked.email
@@ -97,39 +65,43 @@ class RecipientEndpoints:
             cursor=asked.after,
             limit=asked.limit,
         )
-        items = [_view(each) for each in page.rows]
-        return RecipientPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return RecipientPage.response(page, _view)
 
+    @Endpoint("GET", "/recipients/{id}", "Look at a recipient", RecipientView, refuses=(404,))
     async def show(self, request: Request) -> Response:
         """One recipient, deleted or not."""
         return _view(await self._found(request)).as_response(nulls=True)
 
+    @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204, refuses=(404,))
     async def delete(self, request: Request) -> Response:
-        """What is to be sent to it from now on fails; its row stays."""
+        """Delete a recipient: new e-mails to it fail; its row stays."""
         recipient = await self._found(request)
         await self._recipients.delete(recipient.id, tenant=recipient.tenant)
         return Response(status_code=204)
 
+    @Endpoint(
+        "POST",
+        "/recipients/{id}/erase",
+        "Erase a recipient",
+        ErasedDocument,
+        also={202: ErasedDocument},
+        refuses=(404,),
+    )
     async def erase(self, request: Request) -> Response:
-        """Take everything personal of it away, from its messages too; what waits is cancelled.
+        """Erase its personal data, also from its messages; waiting messages are cancelled.
 
-        202 with ``hasMore`` if there is more, or something is in flight: ask again.
+        202 with ``hasMore`` if more is left, or a message is in flight: repeat the request.
         """
         recipient = await self._found(request)
         erased = await erased_in_pages(
             lambda: self._recipients.erase(recipient.id, tenant=recipient.tenant)
         )
-        if erased is None:
-            raise not_found("recipient")
-        return erased
+        return found(erased, "recipient")
 
     async def _found(self, request: Request) -> Recipient:
         tenant = await self._whose.tenant_of(request)
         identity = _recipient_id(request.path_params["id"])
-        recipient = await self._recipients.show(identity, tenant=tenant)
-        if recipient is None:
-            raise not_found("recipient")
-        return recipient
+        return found(await self._recipients.show(identity, tenant=tenant), "recipient")
 
 
 def _recipient_id(given: str) -> RecipientId:
@@ -140,14 +112,4 @@ def _recipient_id(given: str) -> RecipientId:
 
 
 def _view(recipient: Recipient) -> RecipientView:
-    return RecipientView(
-        recipient_id=recipient.id,
-        company_id=recipient.tenant,
-        email=recipient.email,
-        external_id=recipient.external_id,
-        cpf_cnpj_hash=recipient.cpf_cnpj_hash,
-        razao_social=recipient.razao_social,
-        nome=recipient.nome,
-        created_at=recipient.created_at,
-        deleted_at=recipient.deleted_at,
-    )
+    return RecipientView.of(recipient, recipient_id=recipient.id, company_id=recipient.tenant)

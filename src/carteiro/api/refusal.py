@@ -1,26 +1,19 @@
-"""Every way in which a request can fail, in one shape."""
+"""All refusals of requests, in one shape."""
 
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from typing import TypeVar
 
 from starlette.responses import Response
 
+from carteiro import errors
 from carteiro.api.documents import ErrorBody, ErrorDocument, FieldFault
-from carteiro.errors import (
-    BadCursor,
-    FeedbackRefused,
-    FieldError,
-    InvalidMessage,
-    StoreError,
-    StoreFull,
-    StoreMoved,
-    TenantMissing,
-    TextUnfit,
-)
-from carteiro.model import OverLimit, StorageLimit
+from carteiro.model import OverLimit, StorageLimit, TenantUnknown
 from carteiro.observability import log
+
+Thing = TypeVar("Thing")
 
 STORAGE_LIMIT = "STORAGE_LIMIT"
 COME_AGAIN = timedelta(seconds=5)
@@ -46,14 +39,14 @@ _CODES: Mapping[int, str] = {
 
 
 class Refusal(Exception):
-    """The request is not done, and leaves nothing behind."""
+    """The request is refused, and changes nothing."""
 
     def __init__(
         self,
         status: int,
         message: str,
         *,
-        fields: Sequence[FieldError] = (),
+        fields: Sequence[errors.FieldError] = (),
         headers: Mapping[str, str] | None = None,
         code: str | None = None,
     ) -> None:
@@ -65,12 +58,12 @@ class Refusal(Exception):
         self.code = code or _CODES.get(status) or HTTPStatus(status).name
 
     def as_response(self, request_id: str) -> Response:
-        """The answer that tells the client."""
+        """The response with the error."""
         error = self.as_error(request_id)
         return ErrorDocument(error=error).as_response(self.status, headers=self.headers)
 
     def as_error(self, request_id: str) -> ErrorBody:
-        """The part of an answer that tells the client."""
+        """The error as a part of an answer."""
         return ErrorBody(
             code=self.code,
             message=self.message,
@@ -81,30 +74,37 @@ class Refusal(Exception):
 
 
 def unauthorized() -> Refusal:
-    """No key, or one that speaks for nobody: the two are not told apart."""
+    """No key, or an unknown one; both get the same answer."""
     text = "A valid API key is needed, as X-API-Key, Authorization: Bearer or apikey"
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
 def token_needed() -> Refusal:
-    """No token, or one that is no administrator's: the two are not told apart."""
+    """No token, or not an admin token; both get the same answer."""
     text = "An admin token is needed, as X-API-Key or Authorization: Bearer"
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
 def forbidden() -> Refusal:
-    """The key fits, and is used from where it must not be."""
+    """The key is valid, but used from a forbidden address."""
     return Refusal(403, "Requests of this tenant are not allowed from this address")
 
 
 def not_found(what: str) -> Refusal:
-    """There is none, or it is another's: the two are not told apart."""
+    """There is none, or it belongs to another tenant; both get the same answer."""
     return Refusal(404, f"There is no such {what}")
+
+
+def found(thing: Thing | None, what: str) -> Thing:
+    """The thing; a `Refusal` if there is none."""
+    if thing is None:
+        raise not_found(what)
+    return thing
 
 
 def bad_value(field: str, message: str) -> Refusal:
     """One value that is not allowed."""
-    return of_invalid(InvalidMessage([FieldError(field, message)]))
+    return of_invalid(errors.InvalidMessage([errors.FieldError(field, message)]))
 
 
 def over_limit(answer: OverLimit) -> Refusal:
@@ -116,66 +116,72 @@ def over_limit(answer: OverLimit) -> Refusal:
         "X-RateLimit-Remaining": str(answer.remaining),
         "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
     }
-    text = f"Rate limit exceeded: {answer.limit} messages. Retry after {wait_s} s"
+    text = f"Rate limit exceeded: {answer.limit} messages. Retry after {wait_s} s."
     return Refusal(429, text, headers=headers)
 
 
 def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
-    """The caller has as much under way as it may: some of it must end first."""
+    """The caller has too many requests in flight, or too many in a minute."""
     wait = timedelta(seconds=wait_s)
     return Refusal(429, message, headers={"Retry-After": str(whole_seconds(wait))})
 
 
-def storage_full(limit: StorageLimit) -> Refusal:
-    """The tenant keeps as much as it may."""
-    text = f"At most {limit.most} {limit.what} can be kept: delete some first"
-    return Refusal(422, text, code=STORAGE_LIMIT)
+def stored(answer: Thing | TenantUnknown | StorageLimit) -> Thing:
+    """The answer of a store; a `Refusal` if the tenant is gone, or over its storage limit."""
+    match answer:
+        case TenantUnknown():
+            raise not_found("tenant")
+        case StorageLimit(what, most):
+            text = f"At most {most} {what} can be kept: delete some first"
+            raise Refusal(422, text, code=STORAGE_LIMIT)
+        case _:
+            return answer
 
 
 def whole_seconds(wait: timedelta) -> int:
-    """The wait as a header says it: never shorter, never nothing."""
+    """The wait for a header: rounded up, at least 1."""
     return max(1, math.ceil(wait.total_seconds()))
 
 
 def refusal_of(  # noqa: PLR0911 - a table, one error a line
     error: Exception, request_id: str
 ) -> Refusal:
-    """What the client is told of an error; what it must not know goes to the log alone."""
+    """The answer to an error; internal details go only to the log."""
     match error:
         case Refusal():
             return error
-        case InvalidMessage():
+        case errors.InvalidMessage():
             return of_invalid(error)
-        case FeedbackRefused():
+        case errors.FeedbackRefused():
             return Refusal(error.status, str(error))
-        case TenantMissing():  # gone since its key was looked up
+        case errors.TenantMissing():  # deleted since its key was looked up
             return unauthorized()
-        case BadCursor():
-            return bad_value("cursor", "was not given out by this list")
-        case TextUnfit():
+        case errors.BadCursor():
+            return bad_value("cursor", "is not a cursor of this list")
+        case errors.TextUnfit():
             return Refusal(422, _UNFIT)
-        case StoreError():
+        case errors.StoreError():
             log.request_failed(request_id, error, status=503)
             return _of_store(error)
         case _:
             log.request_failed(request_id, error, status=500)
-            return Refusal(500, "Something went wrong here, and was logged")
+            return Refusal(500, "Internal error; it was logged")
 
 
-def _of_store(error: StoreError) -> Refusal:
-    """Nothing was done, and it is not the client's fault."""
-    text = "Nothing can be stored or read right now: try again"
-    if isinstance(error, StoreFull):
-        text = "There is no room for new messages right now: try again later"
-    if isinstance(error, StoreMoved):
+def _of_store(error: errors.StoreError) -> Refusal:
+    """The store failed: nothing was changed, and the client may retry."""
+    text = "The store is unavailable: try again"
+    if isinstance(error, errors.StoreFull):
+        text = "The store is full: try again later"
+    if isinstance(error, errors.StoreMoved):
         text = (
-            "Everything here moves to another store, or has moved: nothing was changed, try again"
+            "The data is being moved to another store, or was moved: nothing was changed, try again"
         )
     return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
 
 
-def of_invalid(error: InvalidMessage) -> Refusal:
-    """Malformed or incomplete is 400; well-formed with a bad value is 422."""
+def of_invalid(error: errors.InvalidMessage) -> Refusal:
+    """400 if it is malformed or incomplete, 422 if a value is not allowed."""
     if any(each.missing or each.field == "body" for each in error.fields):
         return Refusal(400, "The request is malformed or incomplete", fields=error.fields)
     return Refusal(422, "The request has values that are not allowed", fields=error.fields)

@@ -1,4 +1,4 @@
-"""JSON schemas in words, for the pages that people read; code is marked as in Markdown. Pure."""
+"""JSON schemas in words, for the documentation; code is marked as in Markdown. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
@@ -7,8 +7,8 @@ from carteiro.model import value
 
 Schema: TypeAlias = Mapping[str, Any]
 
-_LONGEST_PATTERN = 30  # a longer one says less than nothing to people
-# What is bounded: by which keys of the schema, and in which unit.
+_LONGEST_PATTERN = 30  # a longer one does not help readers
+# The limits of a value: keys of the schema, and unit.
 _BOUNDS = (
     ("minimum", "maximum", ""),
     ("minLength", "maxLength", " characters"),
@@ -19,7 +19,7 @@ _BOUNDS = (
 
 @value
 class FieldWords:
-    """One field of a document, as people read of it; ``limits`` and ``says`` may be empty."""
+    """One field of a document, for readers; ``limits`` and ``says`` may be empty."""
 
     name: str
     type: str
@@ -42,7 +42,7 @@ def fields_of(document: Schema) -> Iterator[FieldWords]:
 
 
 def type_of(schema: Schema) -> str:
-    """What kind of value it is."""
+    """The type of a value, for readers."""
     if "anyOf" in schema:
         return " or ".join(type_of(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
@@ -55,13 +55,13 @@ def type_of(schema: Schema) -> str:
 
 
 def name_of(schema: Schema) -> str:
-    """What a schema is called."""
+    """The name of a schema."""
     reference: str = schema.get("$ref", "")
     return reference.rpartition("/")[2] or str(schema.get("type", "anything"))
 
 
 def limits_of(schema: Schema) -> str:
-    """Which values of its kind are allowed, and what stands for none."""
+    """The allowed values, and the default."""
     told = [*_limits(schema)]
     if schema.get("default") not in (None, [], {}, ""):
         told.append(f"default {_plain(schema['default'])}")

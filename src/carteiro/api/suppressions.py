@@ -1,6 +1,5 @@
-"""The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,20 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment, PageDocument
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import PageQuestion, Question, Time, read_query, read_question
-from carteiro.api.refusal import bad_value, not_found, storage_full
+from carteiro.api.refusal import bad_value, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.message import MOST_FAULTS
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import (
-    LATEST,
-    NewSuppression,
-    StorageLimit,
-    Suppression,
-    SuppressionReason,
-    TenantUnknown,
-)
+from carteiro.model import LATEST, NewSuppression, Suppression, SuppressionReason
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Suppressions
 from carteiro.runtime.fair_thread import Slice
@@ -32,9 +24,9 @@ _Address = Annotated[str, StringConstraints(strict=True, min_length=1, max_lengt
 
 
 class SuppressionView(Document):
-    """One reason why an address is not written to; ``email`` null: it was erased, its hash alone is known.
+    """A suppressed address and the reason; ``email`` null: it was erased, only its hash is known.
 
-    ``active`` false: soft bounces that are merely counted so far.
+    ``active`` false: soft bounces are only counted so far.
     """
 
     email: str | None
@@ -46,25 +38,25 @@ class SuppressionView(Document):
 
 
 class SuppressionPage(PageDocument):
-    """What is on record, newest first."""
+    """Suppressions, newest first."""
 
     items: list[SuppressionView]
 
 
 class SuppressionQuestion(PageQuestion):
-    """Which part of the list, or which address."""
+    """A page of the list, or one address."""
 
     email: str | None = Field(default=None, max_length=320)
 
 
 class WhichAddress(Question):
-    """One address, however its letters are cased."""
+    """One address, in any case."""
 
     email: _Address
 
 
 class NewSuppressions(Question):
-    """Addresses that are not to be written to; without a time, for good."""
+    """Addresses to suppress; without a time, permanently."""
 
     emails: Annotated[tuple[_Address, ...], FailFast()] = Field(
         min_length=1, max_length=MOST_AT_ONCE
@@ -75,65 +67,41 @@ class NewSuppressions(Question):
 
 
 class SuppressionCount(Document):
-    """How many addresses were put."""
+    """The number of suppressed addresses."""
 
     count: int
 
 
-class SuppressionEndpoints:
-    """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
+class SuppressionEndpoints(Endpoints):
+    """Endpoints for the suppressions of the tenant that ``whose`` finds."""
 
-    def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:
+    def __init__(self, suppressions: Suppressions, whose: Whose, *, most: int) -> None:
         self._most = most
         self._suppressions = suppressions
         self._whose = whose
-        self._path = f"{prefix}/suppressions"
+        self.prefix, self.refuses = whose.prefix, whose.refuses
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "GET",
-            self._path,
-            self.list,
-            "List suppressed addresses",
-            SuppressionPage,
-            query=SuppressionQuestion,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "PUT",
-            self._path,
-            self.put,
-            "Suppress addresses",
-            SuppressionCount,
-            reads=NewSuppressions,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "DELETE",
-            self._path,
-            self.remove,
-            "Write to an address again",
-            None,
-            status=204,
-            query=WhichAddress,
-            refuses=(404,),
-        )
-
+    @Endpoint(
+        "GET",
+        "/suppressions",
+        "List suppressed addresses",
+        SuppressionPage,
+        query=SuppressionQuestion,
+    )
     async def list(self, request: Request) -> Response:
-        """Newest first; an address may stand there once for each reason."""
+        """Suppressions, newest first; an address is listed once for each reason."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, SuppressionQuestion)
         page = await self._suppressions.list(
             tenant, email=asked.email, cursor=asked.after, limit=asked.limit
         )
-        items = [_view(each) for each in page.rows]
-        return SuppressionPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return SuppressionPage.response(page, _view)
 
+    @Endpoint("PUT", "/suppressions", "Suppress addresses", SuppressionCount, reads=NewSuppressions)
     async def put(self, request: Request) -> Response:
-        """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none.
+        """Suppress addresses, all or none, with reason ``manual``: new messages to them fail with ``SUPPRESSED``.
 
-        422 ``STORAGE_LIMIT`` if the tenant then kept more than ``storage.suppressions``.
+        422 ``STORAGE_LIMIT`` if the tenant would have more than ``storage.suppressions``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, NewSuppressions)
@@ -143,15 +111,18 @@ class SuppressionEndpoints:
             for each in asked.emails
         ]
         count = await self._suppressions.put(new, tenant=tenant, most=self._most)
-        match count:
-            case TenantUnknown():
-                raise not_found("tenant")
-            case StorageLimit():
-                raise storage_full(count)
-        return SuppressionCount(count=count).as_response()
+        return SuppressionCount(count=stored(count)).as_response()
 
+    @Endpoint(
+        "DELETE",
+        "/suppressions",
+        "Write to an address again",
+        status=204,
+        query=WhichAddress,
+        refuses=(404,),
+    )
     async def remove(self, request: Request) -> Response:
-        """Whatever the reasons were; another bounce or complaint brings it back."""
+        """Remove an address, whatever the reason; another bounce or complaint suppresses it again."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, WhichAddress)
         if not await self._suppressions.remove([asked.email], tenant=tenant):
@@ -161,7 +132,7 @@ class SuppressionEndpoints:
 
 async def _refuse_bad(asked: NewSuppressions) -> None:
     if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
-        raise bad_value("expiresAt", "is over: it would suppress nobody; DELETE ends a suppression")
+        raise bad_value("expiresAt", "is in the past: use DELETE to end a suppression")
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
     faults: list[FieldError] = []
@@ -177,11 +148,5 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
 
 
 def _view(suppression: Suppression) -> SuppressionView:
-    return SuppressionView(
-        email=suppression.address,
-        reason=suppression.reason,
-        active=suppression.is_active,
-        bounces=suppression.bounces,
-        created_at=suppression.created_at,
-        expires_at=suppression.expires_at,
-    )
+    """One entry of the list."""
+    return SuppressionView.of(suppression, email=suppression.address, active=suppression.is_active)

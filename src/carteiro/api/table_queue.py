@@ -1,9 +1,9 @@
-"""The addresses of the table queue, as those who come from Supabase know them."""
+"""Endpoints of the table queue, at the addresses of Supabase."""
 
 import binascii
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
@@ -27,7 +27,7 @@ from carteiro.ports import Reading
 from carteiro.runtime.polling import polls
 
 MOST_IN_A_RUN = 10
-_MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
+_MOST_WAITING_CALLS = 5  # of a tenant: each polls the ledger while it waits
 _WAITING = (model.State.ENQUEUED, model.State.RETRY_SCHEDULED)
 _STATUS = {model.State.SENT: "sent", model.State.CANCELLED: "cancelled"} | dict.fromkeys(
     (model.State.FAILED, model.State.EXPIRED), "failed"
@@ -47,7 +47,7 @@ class SendQuestion(BaseModel):
 
     template_type: str = Field(description="The name of a template.")
     recipient_email: str = Field(description="An address alone, without a display name.")
-    user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
+    user_id: UUID | None = Field(default=None, description="Id of the user, set by the tenant.")
     payload: dict[str, object] | None = Field(
         default=None, description="The variables of the template, by name."
     )
@@ -82,16 +82,11 @@ class SendResult(Document):
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
-class TableQueueEndpoints:
+class TableQueueEndpoints(Endpoints):
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(
-        self,
-        intake: Intake,
-        reading: Reading,
-        keys: KeyRing,
-        *,
-        longest_wait: timedelta,
+        self, intake: Intake, reading: Reading, keys: KeyRing, *, longest_wait: timedelta
     ) -> None:
         self._intake = intake
         self._reading = reading
@@ -99,39 +94,15 @@ class TableQueueEndpoints:
         self._longest_wait = longest_wait
         self._calls: Counter[model.TenantId] = Counter()
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "POST",
-            "/rest/v1/rpc/enqueue_email",
-            self.enqueue,
-            "Put an e-mail into the table queue",
-            None,
-            reads=EnqueueQuestion,
-            refuses=(429,),
-        )
-        yield Endpoint(
-            "POST",
-            "/functions/v1/send-custom-emails",
-            self.send,
-            "Put an e-mail into the table queue and wait for its first attempt",
-            SendResult,
-            also={202: SendResult},
-            reads=SendQuestion,
-            refuses=(429,),
-        )
-        yield Endpoint(
-            "POST",
-            "/functions/v1/process-email-queue",
-            self.process,
-            "Wait for the e-mails that are due",
-            QueueRun,
-            also={202: QueueRun},
-            refuses=(429,),
-        )
-
+    @Endpoint(
+        "POST",
+        "/rest/v1/rpc/enqueue_email",
+        "Put an e-mail into the table queue",
+        reads=EnqueueQuestion,
+        refuses=(429,),
+    )
     async def enqueue(self, request: Request) -> Response:
-        """Answered with the id, a JSON string, after the e-mail is durably committed.
+        """Accept an e-mail; the answer, its id as a JSON string, comes after it is durably committed.
 
         It is rendered here, tried at once and, as the preset ``transactional`` has it, again after 1, 5
         and 15 minutes: the fourth failure is final. On Postgres it is a row of ``email_queue``.
@@ -141,8 +112,17 @@ class TableQueueEndpoints:
         identity = await self._accepted(request, tenant, asked)
         return Response(orjson.dumps(identity), media_type=JSON)
 
+    @Endpoint(
+        "POST",
+        "/functions/v1/send-custom-emails",
+        "Put an e-mail into the table queue and wait for its first attempt",
+        SendResult,
+        also={202: SendResult},
+        reads=SendQuestion,
+        refuses=(429,),
+    )
     async def send(self, request: Request) -> Response:
-        """Answered after a worker made the first attempt: 200 with its result. 202 if none came in time.
+        """Accept an e-mail and wait for its first attempt: 200 with its result, 202 if there was none in time.
 
         The e-mail is committed first, as by ``enqueue_email``: a pending one is tried later.
         """
@@ -162,6 +142,14 @@ class TableQueueEndpoints:
             resend_id=tried.provider_id,
         ).as_response()
 
+    @Endpoint(
+        "POST",
+        "/functions/v1/process-email-queue",
+        "Wait for the e-mails that are due",
+        QueueRun,
+        also={202: QueueRun},
+        refuses=(429,),
+    )
     async def process(self, request: Request) -> Response:
         """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.
 
@@ -241,7 +229,7 @@ class TableQueueEndpoints:
 
 
 def _is_tried(row: model.StoredMessage, attempts_before: int) -> bool:
-    """Whether an attempt has ended since, or none will be made."""
+    """True if an attempt has ended since, or none will be made."""
     if row.state in model.FINISHED:
         return True
     return row.state is model.State.RETRY_SCHEDULED and row.attempts > attempts_before
@@ -258,7 +246,7 @@ def _email(asked: SendQuestion, row: model.QueueRow) -> Email:
 
 
 def _renamed(fault: FieldError, asked: SendQuestion) -> FieldError:
-    """The fault by the name that the caller gave."""
+    """The fault, with the field name of the caller."""
     for path, column in _COLUMNS.items():
         if fault.field == path or fault.field.startswith(f"{path}."):
             name = type(asked).model_fields[column].alias or column
@@ -267,7 +255,7 @@ def _renamed(fault: FieldError, asked: SendQuestion) -> FieldError:
 
 
 def _is_anonymous(key: str) -> bool:
-    """Whether it is a key that Supabase gives to everybody; its signature does not matter for a no."""
+    """True for a public key of Supabase; a refusal needs no check of its signature."""
     if key.startswith(_PUBLISHABLE):
         return True
     parts = key.split(".")

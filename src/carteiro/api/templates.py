@@ -1,4 +1,4 @@
-"""The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+"""Endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -9,24 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.in_flight import PerMinute
 from carteiro.api.reading import Question, read_query, read_question
-from carteiro.api.refusal import not_found, storage_full
+from carteiro.api.refusal import found, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.templates.rendering import check_template, off_the_loop, render
-from carteiro.model import (
-    NewTemplate,
-    StorageLimit,
-    Template,
-    TemplateLimits,
-    TemplateSummary,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro.model import NewTemplate, Template, TemplateLimits, TemplateSummary, TenantId
 from carteiro.policy.retry import PRESET_RULE, PRESETS
 from carteiro.ports import Templates
 
+_ONE = "/templates/{type}"
 _LARGEST_VERSION = 2**31
 
 
@@ -63,7 +56,7 @@ class TemplateList(Document):
 
 
 class TemplateDocument(Question):
-    """A template as its tenant writes it: a subject, and html or text or both."""
+    """A template to write: a subject, and html or text or both."""
 
     subject: str
     html: str | None = None
@@ -72,35 +65,34 @@ class TemplateDocument(Question):
 
 
 class VersionQuestion(Question):
-    """Which version; the newest if none is named."""
+    """A version; by default the newest."""
 
     version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
 
 
 class PreviewQuestion(Question):
-    """The words to put in, and the version to put them into; the newest if none is named."""
+    """Variables, and a version; by default the newest."""
 
     variables: dict[str, Any] = Field(default_factory=dict)
     version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
 
 
 class Preview(Document):
-    """A template with its words in place."""
+    """A rendered template."""
 
     subject: str
     html: str | None
     text: str | None
 
 
-class TemplateEndpoints:
-    """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
+class TemplateEndpoints(Endpoints):
+    """Endpoints for the templates of the tenant that ``whose`` finds."""
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own, by its name
+    def __init__(
         self,
         templates: Templates,
         whose: Whose,
         *,
-        prefix: str,
         limits: TemplateLimits,
         previews: PerMinute[TenantId],
         presets: Collection[str] = PRESETS,
@@ -110,79 +102,32 @@ class TemplateEndpoints:
         self._templates = templates
         self._presets = presets
         self._whose = whose
-        self._path = f"{prefix}/templates"
+        self.prefix, self.refuses = whose.prefix, whose.refuses
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        one, missing = self._path + "/{type}", (404,)
-        yield Endpoint(
-            "GET",
-            self._path,
-            self.list,
-            "List templates",
-            TemplateList,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "GET",
-            one,
-            self.show,
-            "Look at a template",
-            TemplateView,
-            query=VersionQuestion,
-            refuses=missing,
-        )
-        yield Endpoint(
-            "PUT",
-            one,
-            self.put,
-            "Write a template",
-            TemplateView,
-            reads=TemplateDocument,
-            refuses=self._whose.refuses,
-        )
-        yield Endpoint(
-            "DELETE", one, self.delete, "Delete a template", None, status=204, refuses=missing
-        )
-        yield Endpoint(
-            "GET",
-            f"{one}/versions",
-            self.versions,
-            "List the versions of a template",
-            TemplateList,
-            refuses=missing,
-        )
-        yield Endpoint(
-            "POST",
-            f"{one}/preview",
-            self.preview,
-            "Preview a template",
-            Preview,
-            reads=PreviewQuestion,
-            refuses=missing,
-        )
-
+    @Endpoint("GET", "/templates", "List templates", TemplateList)
     async def list(self, request: Request) -> Response:
-        """The newest version of each type in use, by type, without html and text: look at one for those.
-
-        There are never more than 1,000.
-        """
+        """The newest version of each type, by type, without html and text; at most 1,000."""
         tenant = await self._whose.tenant_of(request)
         return _list(await self._templates.list(tenant))
 
+    @Endpoint(
+        "GET", _ONE, "Look at a template", TemplateView, query=VersionQuestion, refuses=(404,)
+    )
     async def show(self, request: Request) -> Response:
-        """All of the newest version, or of the one that is named, also after a delete."""
+        """The newest version, or the given one, also after a delete."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, VersionQuestion)
-        return _view(await self._found(tenant, request, asked.version)).as_response(nulls=True)
+        found = await self._found(tenant, request, asked.version)
+        return TemplateView.of(found).as_response(nulls=True)
 
+    @Endpoint("PUT", _ONE, "Write a template", TemplateView, reads=TemplateDocument)
     async def put(self, request: Request) -> Response:
         """Store a new version; messages that were accepted before keep theirs.
 
-        Markup that can never be sent, such as a script or an event handler, is 422.
+        Forbidden markup, such as a script or an event handler, is 422.
 
-        The settings of ``[storage]`` say how much is kept. To make room, types that were deleted and then
-        older versions are forgotten; where that is not enough, it is 422 ``STORAGE_LIMIT``.
+        The settings of ``[storage]`` limit the storage. To make room, deleted types and then older versions are
+        removed; if that is not enough, it is 422 ``STORAGE_LIMIT``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, TemplateDocument)
@@ -196,72 +141,49 @@ class TemplateEndpoints:
         )
         await off_the_loop(partial(check_template, new, presets=self._presets), tenant=tenant)
         made = await self._templates.define(new, limits=self._limits)
-        match made:
-            case TenantUnknown():
-                raise not_found("tenant")
-            case StorageLimit():
-                raise storage_full(made)
-        return _view(made).as_response(nulls=True)
+        return TemplateView.of(stored(made)).as_response(nulls=True)
 
+    @Endpoint("DELETE", _ONE, "Delete a template", status=204, refuses=(404,))
     async def delete(self, request: Request) -> Response:
-        """Take the type out of use; what was accepted with it is sent all the same."""
+        """Delete the type; messages that were accepted before are still sent."""
         tenant = await self._whose.tenant_of(request)
         if not await self._templates.delete(tenant, request.path_params["type"]):
             raise not_found("template")
         return Response(status_code=204)
 
+    @Endpoint(
+        "GET", f"{_ONE}/versions", "List the versions of a template", TemplateList, refuses=(404,)
+    )
     async def versions(self, request: Request) -> Response:
-        """The 100 newest, newest first, without html and text: look at one for those."""
+        """The 100 newest versions, newest first, without html and text."""
         tenant = await self._whose.tenant_of(request)
         versions = await self._templates.versions(tenant, request.path_params["type"])
         if not versions:
             raise not_found("template")
         return _list(versions)
 
+    @Endpoint(
+        "POST",
+        f"{_ONE}/preview",
+        "Preview a template",
+        Preview,
+        reads=PreviewQuestion,
+        refuses=(404,),
+    )
     async def preview(self, request: Request) -> Response:
-        """What a message would say; a variable that is missing is 422. Metered by ``api.previews_per_minute``."""
+        """Render a template; a missing variable is 422. Limited by ``api.previews_per_minute``."""
         tenant = await self._whose.tenant_of(request)
         self._previews.count(tenant, "previews")
         asked = await read_question(request, PreviewQuestion)
         template = await self._found(tenant, request, asked.version)
         shown = await off_the_loop(partial(render, template, asked.variables), tenant=tenant)
-        return Preview(subject=shown.subject, html=shown.html, text=shown.text).as_response(
-            nulls=True
-        )
+        return Preview.of(shown).as_response(nulls=True)
 
     async def _found(self, tenant: TenantId, request: Request, version: int | None) -> Template:
         type = request.path_params["type"]
-        template = await self._templates.find(tenant, type, version=version)
-        if template is None:
-            raise not_found("template")
-        return template
+        return found(await self._templates.find(tenant, type, version=version), "template")
 
 
 def _list(templates: Iterable[TemplateSummary]) -> Response:
-    return TemplateList(items=[_summary(each) for each in templates]).as_response(nulls=True)
-
-
-def _summary(template: TemplateSummary) -> TemplateSummaryView:
-    return TemplateSummaryView(
-        type=template.type,
-        version=template.version,
-        subject=template.subject,
-        has_html=template.has_html,
-        has_text=template.has_text,
-        retry_preset=template.retry_preset,
-        created_at=template.created_at,
-        deleted_at=template.deleted_at,
-    )
-
-
-def _view(template: Template) -> TemplateView:
-    return TemplateView(
-        type=template.type,
-        version=template.version,
-        subject=template.subject,
-        html=template.html,
-        text=template.text,
-        retry_preset=template.retry_preset,
-        created_at=template.created_at,
-        deleted_at=template.deleted_at,
-    )
+    items = [TemplateSummaryView.of(each) for each in templates]
+    return TemplateList(items=items).as_response(nulls=True)

@@ -1,58 +1,57 @@
-"""Whose things an endpoint is about: the caller's own, or those of the tenant in the address."""
+"""The tenant of a request: the caller itself, or the tenant in the address."""
 
 from typing import Protocol
 
 from starlette.requests import Request
 
 from carteiro.api.key_ring import KeyRing
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found
 from carteiro.model import Tenant, TenantId
 from carteiro.policy.names import is_name
 from carteiro.ports import Tenants
 
 
 class Whose(Protocol):
-    """Finds the tenant that a request is about, or refuses it."""
+    """Finds the tenant of a request, or refuses it."""
 
+    prefix: str
     refuses: tuple[int, ...]
 
     async def tenant_of(self, request: Request) -> TenantId:
-        """The tenant; a `Refusal` if the caller may not ask, or there is none."""
+        """The tenant; a `Refusal` if there is none, or the caller has no access."""
         ...
 
 
 class TheirOwn:
-    """Tenants ask about their own things."""
+    """The tenant whose key the request has."""
 
+    prefix = "/v1"
     refuses: tuple[int, ...] = ()
 
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
 
     async def tenant_of(self, request: Request) -> TenantId:
-        """The tenant whose key it is."""
+        """The tenant of the key."""
         return (await self._keys.tenant_of(request)).id
 
 
 class AnyTenants:
-    """Administrators ask about the things of the tenant that the address names."""
+    """The tenant in the address, for administrators."""
 
+    prefix = "/admin/v1/tenants/{tenant}"
     refuses: tuple[int, ...] = (404,)
 
-    def __init__(self, keys: KeyRing, tenants: Tenants) -> None:
-        self._keys = keys
+    def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
     async def tenant_of(self, request: Request) -> TenantId:
         """The tenant in the address."""
-        await self._keys.administrator_of(request)
         return (await found_tenant(self._tenants, request)).id
 
 
 async def found_tenant(tenants: Tenants, request: Request) -> Tenant:
-    """The tenant that the address names; a `Refusal` if there is none."""
+    """The tenant in the address; a `Refusal` if there is none."""
     name = request.path_params["tenant"]
     [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
-    if tenant is None:
-        raise not_found("tenant")
-    return tenant
+    return found(tenant, "tenant")

@@ -27,8 +27,7 @@ async def rotate(
     desk: Desk,
     *,
     keep_old: Annotated[
-        bool,
-        typer.Option("--keep-old", help="Keep the newest old token valid as well."),
+        bool, typer.Option("--keep-old", help="Keep the newest old token valid as well.")
     ] = False,
     yes: Yes = False,
 ) -> None:

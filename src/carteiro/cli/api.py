@@ -1,26 +1,15 @@
 """``carteiro api``: the API, without a worker."""
 
 from carteiro.cli import process
-from carteiro.cli.desk import refuse_memory, told
-from carteiro.cli.options import ConfigFile, Host, Port, QueueUrl, StoreUrl
+from carteiro.cli.desk import Place, grouped
+from carteiro.cli.options import Host, Port
 from carteiro.cli.server import listen
 from carteiro.cli.up import serve
-from carteiro.config import load
 
 
-@told
-def api(
-    *,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
-    host: Host = None,
-    port: Port = None,
-) -> None:
+@grouped
+def api(*, host: Host = None, port: Port = None, place: Place) -> None:
     """Run only the API, until SIGTERM or Ctrl-C; run carteiro worker to send the messages."""
-    settings = load(
-        file=config, overrides={"store": store, "queue": queue, "api.host": host, "api.port": port}
-    )
-    refuse_memory(settings)
+    settings = place.shared_settings(**{"api.host": host, "api.port": port})
     with listen(settings.api) as listener:
         process.run(serve(settings, listener, works=False), settings=settings)

@@ -12,8 +12,7 @@ from carteiro.cli.progress import share_done
 
 @at_a_desk
 async def backup(
-    desk: Desk,
-    file: Annotated[Path, typer.Argument(help="New file for the copy; must not exist.")],
+    desk: Desk, file: Annotated[Path, typer.Argument(help="New file for the copy; must not exist.")]
 ) -> None:
     """Copy a consistent snapshot of the store to a new file; other processes keep running."""
     if file.exists():

@@ -6,10 +6,9 @@ import typer
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.cli.messages import message_id
+from carteiro.cli.messages import message_id, print_answers
 from carteiro.cli.options import OfTenant
-from carteiro.cli.printing import Column
-from carteiro.model import CancelAnswer, value
+from carteiro.model import CancelAnswer
 from carteiro.runtime.messages import cancel_message
 
 _CODES = {
@@ -18,18 +17,6 @@ _CODES = {
     CancelAnswer.NOT_FOUND: ExitCode.NOT_FOUND,
     CancelAnswer.FINISHED: ExitCode.REFUSED,
 }
-
-
-@value
-class _Answered:
-    message: str
-    answer: CancelAnswer
-
-
-_COLUMNS: tuple[Column[_Answered], ...] = (
-    Column("id", lambda row: row.message, is_whole=True),
-    Column("answer", lambda row: row.answer),
-)
 
 
 @at_a_desk
@@ -41,12 +28,5 @@ async def cancel(
 ) -> None:
     """Cancel waiting messages; if one is being sent right now, prevent a second attempt."""
     ids = [message_id(each) for each in messages]
-    answered = [
-        _Answered(each, await cancel_message(desk.backend, each, tenant=tenant)) for each in ids
-    ]
-    desk.out.rows(
-        answered, _COLUMNS, lambda row: {"outboxId": row.message, "answer": row.answer.value}
-    )
-    code = max(_CODES[each.answer] for each in answered)
-    if code is not ExitCode.OK:
-        raise typer.Exit(code)
+    answers = [(each, await cancel_message(desk.backend, each, tenant=tenant)) for each in ids]
+    print_answers(desk, answers, _CODES)

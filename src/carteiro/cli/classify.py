@@ -5,19 +5,20 @@ import re
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from carteiro.cli.desk import refuse_memory, refuse_missing, told
+from carteiro.cli.desk import Common, grouped, refuse_memory, refuse_missing
 from carteiro.cli.exit_codes import WrongUse
-from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, Since, StoreUrl, in_words
+from carteiro.cli.options import Since, in_words
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
-from carteiro.config import Settings, load, spec_of
+from carteiro.config import Settings, spec_of
 from carteiro.config.providers import answers, is_remote
-from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
+from carteiro.model import EMAIL, Failure, MessageFilter, State, StoredMessage, value
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
 from carteiro.policy.doubt import may_leave_doubt
@@ -75,7 +76,7 @@ _WHY = {
 }
 
 
-@told
+@grouped
 def classify(  # noqa: PLR0913 - one an option
     *,
     answer: Answer = None,
@@ -84,14 +85,10 @@ def classify(  # noqa: PLR0913 - one an option
     mx: Mx = "",
     dry_run: DryRun = False,
     since: Since = None,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
-    as_json: AsJson = False,
+    common: Common,
 ) -> None:
     """Explain the verdict on a provider's answer, or list the changes that your own rules would make."""
-    settings = load(file=config, overrides={"store": store, "queue": queue})
-    out = Printer(as_json=as_json)
+    settings, out = common.settings(), common.out
     if dry_run == (answer is not None):
         raise WrongUse("give either an answer or --dry-run")
     if since is not None and not dry_run:
@@ -266,11 +263,7 @@ class _Trial:
 
     async def look(self, backend: Backend, wanted: MessageFilter) -> None:
         """Judge the failures of these messages again, page by page."""
-
-        async def ask(cursor: Cursor | None, limit: int) -> Page[StoredMessage]:
-            return await backend.reading.messages(wanted, cursor=cursor, limit=limit)
-
-        async for page, _ in pages(ask, limit=0):
+        async for page, _ in pages(partial(backend.reading.messages, wanted), limit=0):
             for message in page:
                 self._judge(message)
             self.looked += len(page)

@@ -86,9 +86,7 @@ def _with_overrides(given: list[Given], settings: Settings) -> list[Given]:
     changed = {} if tuned is None else {f"fairness.{k}": each for k, each in asdict(tuned).items()}
     return [
         Given(
-            row.key,
-            changed[row.key],
-            f"run time, overrides {_as_toml(_typed(row))} ({row.origin})",
+            row.key, changed[row.key], f"run time, overrides {_as_toml(_typed(row))} ({row.origin})"
         )
         if row.key in changed
         else row

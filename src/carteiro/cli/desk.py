@@ -26,17 +26,39 @@ Command: TypeAlias = Callable[..., None]
 Function = TypeVar("Function", bound=Command)
 Group = TypeVar("Group")
 
+_COMMON = "common_options"  # a name that no option has
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Common:
-    """The options of every command that works on a store."""
+class Place:
+    """The options that name a store."""
 
     config: ConfigFile = None
     store: StoreUrl = None
     queue: QueueUrl = None
+
+    def settings(self, **flags: object) -> Settings:
+        """The settings, with these options and other flags by their keys."""
+        return load(file=self.config, overrides={"store": self.store, "queue": self.queue} | flags)
+
+    def shared_settings(self, **flags: object) -> Settings:
+        """The same, for a store that other processes can open, too."""
+        settings = self.settings(**flags)
+        refuse_memory(settings)
+        return settings
+
+
+@dataclass(frozen=True)
+class Common(Place):
+    """The options of every command that works on a store and prints."""
+
     as_json: AsJson = False
+
+    @property
+    def out(self) -> Printer:
+        """A printer for people or programs, as asked."""
+        return Printer(as_json=self.as_json)
 
 
 @value
@@ -78,13 +100,10 @@ def at_a_new_desk(work: Work) -> Command:
 
 def _command(work: Work, *, makes_store: bool) -> Command:
     def begin(common: Common, options: Mapping[str, object]) -> None:
-        settings = load(
-            file=common.config, overrides={"store": common.store, "queue": common.queue}
-        )
-        refuse_memory(settings)
+        settings = common.shared_settings()
         if not makes_store:
             refuse_missing(settings)
-        asyncio.run(_at_a_desk(work, settings, Printer(as_json=common.as_json), options))
+        asyncio.run(_at_a_desk(work, settings, common.out, options))
 
     return command_of(work, Common, begin)
 
@@ -97,17 +116,28 @@ def command_of(
     It gets the common ones separately, and the options of a group as one value.
     """
     own = list(inspect.signature(work).parameters.values())[1:]
+
+    @functools.wraps(work)
+    def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
+        begin(options.pop(_COMMON), options)
+
+    shared = inspect.Parameter(_COMMON, inspect.Parameter.KEYWORD_ONLY, annotation=common)
+    return grouped(_with_parameters(command, [*own, shared]))
+
+
+def grouped(work: Command) -> Command:
+    """Make a command from a function: a parameter of a dataclass type stands for the options in its fields."""
+    own = inspect.signature(work).parameters.values()
     groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
 
     @functools.wraps(work)
     def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
-        shared = _taken(common, options)
-        options |= {name: _taken(group, options) for name, group in groups.items()}
-        begin(shared, options)
+        taken = {name: _taken(group, options) for name, group in groups.items()}
+        work(**options, **taken)
 
     plain = [each for each in own if each.name not in groups]
-    grouped = [each for group in (*groups.values(), common) for each in _options_of(group)]
-    return told(_with_parameters(command, [*plain, *grouped]))
+    fields = [each for group in groups.values() for each in _options_of(group)]
+    return told(_with_parameters(command, [*plain, *fields]))
 
 
 def _is_group(annotation: object) -> bool:

@@ -4,14 +4,13 @@ import asyncio
 
 import typer
 
-from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.desk import Common, grouped
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.paging import pages
-from carteiro.cli.printing import Column, Printer
+from carteiro.cli.printing import Column
 from carteiro.cli.tickets.doctor import examine_lane, is_lane_only
-from carteiro.config import Settings, load
+from carteiro.config import Settings
 from carteiro.doctor import installation
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
@@ -32,25 +31,17 @@ _BESIDE_THE_STORE = ("disk", "queue")  # checks that do not show whether the led
 
 def _not_looked_at(what: str) -> Finding:
     told = f"routes, senders and templates cannot be checked without the {what}"
-    return Finding("tenants", Level.WARN, told, f"mend the {what} first, then run doctor again")
+    return Finding("tenants", Level.WARN, told, f"repair the {what} first, then run doctor again")
 
 
-@told
-def doctor(
-    *,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def doctor(*, common: Common) -> None:
     """Check store, disk, clock, providers, feedback, routes and templates; exits non-zero on a failure.
 
     With ticket settings, also check Kafka, Redis, MongoDB and the topics; without any other settings, only these.
     """
-    settings = load(file=config, overrides={"store": store, "queue": queue})
-    refuse_memory(settings)
-    findings = asyncio.run(_examined(settings))
-    Printer(as_json=as_json).rows(findings, _COLUMNS, document_of)
+    findings = asyncio.run(_examined(common.shared_settings()))
+    common.out.rows(findings, _COLUMNS, document_of)
     if any(each.level is Level.FAIL for each in findings):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -108,5 +99,5 @@ async def _inside(settings: Settings, backend: Backend) -> list[Finding]:
 
 
 async def _all_tenants(backend: Backend) -> list[Tenant]:
-    asked = pages(lambda cursor, size: backend.tenants.list(cursor=cursor, limit=size), limit=0)
+    asked = pages(backend.tenants.list, limit=0)
     return [tenant async for page, _ in asked for tenant in page]

@@ -2,17 +2,7 @@
 
 import enum
 
-from carteiro.errors import (
-    CannotMove,
-    CarteiroError,
-    ConfigError,
-    DomainClaimed,
-    InvalidMessage,
-    KeyReused,
-    TenantMissing,
-    TextUnfit,
-    TierUnknown,
-)
+from carteiro import errors
 
 
 class ExitCode(enum.IntEnum):
@@ -34,33 +24,33 @@ MEANINGS = {
 }
 
 
-class WrongUse(CarteiroError):
+class WrongUse(errors.CarteiroError):
     """The command is not valid; the text names the allowed forms."""
 
 
-class NotFound(CarteiroError):
+class NotFound(errors.CarteiroError):
     """There is no such thing; the text says how to list the existing ones."""
 
 
-class NotNow(CarteiroError):
+class NotNow(errors.CarteiroError):
     """Not possible in the current state; the text says what to do first."""
 
 
-_CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
-    (ConfigError, ExitCode.WRONG_USE),
-    (InvalidMessage, ExitCode.WRONG_USE),
-    (TextUnfit, ExitCode.WRONG_USE),
-    (TierUnknown, ExitCode.WRONG_USE),
-    (DomainClaimed, ExitCode.REFUSED),
+_CODES: tuple[tuple[type[errors.CarteiroError], ExitCode], ...] = (
+    (errors.ConfigError, ExitCode.WRONG_USE),
+    (errors.InvalidMessage, ExitCode.WRONG_USE),
+    (errors.TextUnfit, ExitCode.WRONG_USE),
+    (errors.TierUnknown, ExitCode.WRONG_USE),
+    (errors.DomainClaimed, ExitCode.REFUSED),
     (WrongUse, ExitCode.WRONG_USE),
     (NotFound, ExitCode.NOT_FOUND),
-    (TenantMissing, ExitCode.NOT_FOUND),
+    (errors.TenantMissing, ExitCode.NOT_FOUND),
     (NotNow, ExitCode.REFUSED),
-    (CannotMove, ExitCode.REFUSED),
-    (KeyReused, ExitCode.REFUSED),
+    (errors.CannotMove, ExitCode.REFUSED),
+    (errors.KeyReused, ExitCode.REFUSED),
 )
 
 
-def exit_code_of(error: CarteiroError) -> ExitCode:
+def exit_code_of(error: errors.CarteiroError) -> ExitCode:
     """The exit code of an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)

@@ -10,7 +10,7 @@ from carteiro.api.access_keys import hash_key, hint_of, make_key
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
-from carteiro.cli.options import TenantName, Yes, a_duration
+from carteiro.cli.options import TenantName, Yes, duration
 from carteiro.cli.printing import Column
 from carteiro.config import is_reference
 from carteiro.config import secret as secret_at
@@ -57,12 +57,7 @@ async def add(
     *,
     tenant: TenantName,
     expires_in: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=a_duration,
-            metavar="DURATION",
-            help="Time until it expires: 90d, 12h (default: never).",
-        ),
+        timedelta | None, duration("Time until it expires: 90d, 12h (default: never).")
     ] = None,
     given: Annotated[
         str | None,

@@ -1,12 +1,13 @@
 """``carteiro ls``: list messages."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.messages import COLUMNS, message_document
-from carteiro.cli.options import Before, Limit, OfTenant, Since
+from carteiro.cli.options import Before, ExternalId, Limit, OfTenant, Since
 from carteiro.cli.paging import print_pages
 from carteiro.model import KindName, MessageFilter, State
 
@@ -20,7 +21,7 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         State | None, typer.Option(case_sensitive=False, help="State of the message.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="Address of the recipient.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
+    external_id: ExternalId = None,
     provider_id: Annotated[
         str | None, typer.Option(help="Message id, set by the provider.")
     ] = None,
@@ -46,10 +47,5 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         created_after=since,
         created_before=before,
     )
-    await print_pages(
-        desk,
-        lambda cursor, size: desk.backend.reading.messages(wanted, cursor=cursor, limit=size),
-        limit=limit,
-        columns=COLUMNS,
-        document=message_document,
-    )
+    asked = partial(desk.backend.reading.messages, wanted)
+    await print_pages(desk, asked, COLUMNS, message_document, limit=limit)

@@ -1,10 +1,14 @@
 """Finding and showing messages, shared by the commands."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import typer
 
 from carteiro.api.email_documents import summary
 from carteiro.cli.desk import Desk
-from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.exit_codes import ExitCode, NotFound
 from carteiro.cli.printing import Column
 from carteiro.model import EMAIL, MessageId, StoredMessage, parse_message_id
 from carteiro.runtime.messages import find_message
@@ -25,6 +29,25 @@ COLUMNS: tuple[Column[StoredMessage], ...] = (
     Column("error", lambda row: row.failure.code if row.failure else None),
     Column("created", lambda row: row.created_at, is_whole=True),
 )
+
+
+Answer = TypeVar("Answer", bound=StrEnum)
+
+_ANSWERS: tuple[Column[tuple[MessageId, StrEnum]], ...] = (
+    Column("id", lambda row: row[0], is_whole=True),
+    Column("answer", lambda row: row[1]),
+)
+
+
+def print_answers(
+    desk: Desk, answers: Sequence[tuple[MessageId, Answer]], codes: Mapping[Answer, ExitCode]
+) -> None:
+    """Print the answer about each message, and exit with the worst of their codes."""
+    rows: Sequence[tuple[MessageId, StrEnum]] = answers
+    desk.out.rows(rows, _ANSWERS, lambda row: {"outboxId": row[0], "answer": row[1].value})
+    code = max(codes[answer] for _, answer in answers)
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
 
 
 def message_document(message: StoredMessage) -> dict[str, Any]:

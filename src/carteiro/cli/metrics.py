@@ -45,4 +45,5 @@ def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:
 def _health(backend: Backend, role: Role) -> list[Route]:
     from carteiro.api.health import HealthChecks  # noqa: PLC0415 - expensive, and only for servers
 
-    return [Route(each.path, each.call) for each in HealthChecks(backend, [role]).endpoints()]
+    checks = HealthChecks(backend, [role]).endpoints()
+    return [Route(each.path, call) for each, call in checks]

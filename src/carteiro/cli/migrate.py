@@ -2,32 +2,22 @@
 
 import asyncio
 
-from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.desk import Common, grouped
 from carteiro.cli.first_tenant import add_first_tenant
-from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
-from carteiro.cli.printing import Printer
-from carteiro.config import Settings, load
+from carteiro.config import Settings
 from carteiro.stores.open import open_backend, schema_version
 
 
-@told
-def migrate(
-    *,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def migrate(*, common: Common) -> None:
     """Create or upgrade the schema of the store and print both versions; a new store gets the tenant default."""
-    settings = load(file=config, overrides={"store": store, "queue": queue})
-    refuse_memory(settings)
-    before, after = asyncio.run(_migrated(settings))
+    before, after = asyncio.run(_migrated(common.shared_settings()))
     sentence = (
         f"The schema is version {after}, the newest."
         if before == after
         else f"The schema was version {before} and is version {after} now."
     )
-    Printer(as_json=as_json).answer({"from": before, "to": after}, sentence)
+    common.out.answer({"from": before, "to": after}, sentence)
 
 
 async def _migrated(settings: Settings) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.retry import PRESETS
 
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -29,6 +30,11 @@ def a_duration(text: str) -> timedelta:
             f"{text!r} is not a duration: write it as 250ms, 30s, 5m, 2h or 7d"
         )
     return int(found[1]) * _UNITS[found[2]]
+
+
+def duration(says: str) -> object:
+    """An option that takes a duration."""
+    return typer.Option(parser=a_duration, metavar="DURATION", help=says)
 
 
 def a_moment(text: str) -> datetime:
@@ -75,8 +81,7 @@ ConfigFile: TypeAlias = Annotated[
 StoreUrl: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--store",
-        help="Store URL: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
+        "--store", help="Store URL: sqlite:///FILE, postgresql://HOST/DATABASE or memory://."
     ),
 ]
 QueueUrl: TypeAlias = Annotated[
@@ -121,6 +126,21 @@ TextFile: TypeAlias = Annotated[
 HtmlFile: TypeAlias = Annotated[
     Path | None, typer.Option("--html-file", help="File of the HTML body; - reads stdin.")
 ]
+RetryPreset: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Retry preset: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
+    ),
+]
+Variables: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--var",
+        metavar="NAME=VALUE",
+        help="Template variable; user.name=Ana sets a nested one. Repeatable.",
+    ),
+]
+ExternalId: TypeAlias = Annotated[str | None, typer.Option(help="External id, set by the tenant.")]
 Limit: TypeAlias = Annotated[
     int, typer.Option("--limit", min=0, help="Maximum number to list, newest first; 0 is all.")
 ]

@@ -1,15 +1,25 @@
 """Lists of any length, a page at a time."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from carteiro.cli.printing import Column, Printer, note
-from carteiro.model import Cursor, Page
+from carteiro.cli.progress import count_done
+from carteiro.model import Cursor, Erased, Page
 
 Row = TypeVar("Row")
-Ask: TypeAlias = Callable[[Cursor | None, int], Awaitable[Page[Row]]]
 
 _LARGEST_PAGE = 500
+_A_MOMENT_S = 0.5
+
+
+class Ask(Protocol[Row]):
+    """Any list of a store: a page from the cursor on."""
+
+    def __call__(self, *, cursor: Cursor | None, limit: int) -> Awaitable[Page[Row]]:
+        """At most this many rows."""
+        ...
 
 
 class HasPrinter(Protocol):
@@ -24,10 +34,10 @@ class HasPrinter(Protocol):
 async def print_pages(
     desk: HasPrinter,
     ask: Ask[Row],
-    *,
-    limit: int,
     columns: Sequence[Column[Row]],
     document: Callable[[Row], Mapping[str, Any]],
+    *,
+    limit: int,
 ) -> None:
     """Print at most ``limit`` rows (0: all), page after page; say if there are none, or more."""
     has_any = False
@@ -45,9 +55,22 @@ async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], 
     left, cursor = limit, None
     while True:
         size = min(left, _LARGEST_PAGE) if limit else _LARGEST_PAGE
-        page = await ask(cursor, size)
+        page = await ask(cursor=cursor, limit=size)
         left, cursor = left - len(page.rows), page.next
         is_full = bool(limit) and left <= 0
         yield page.rows, is_full and cursor is not None
         if is_full or cursor is None:
             return
+
+
+async def erased_in_pages(erase: Callable[[], Awaitable[Erased | None]]) -> tuple[int, int]:
+    """Erase until nothing is left, waiting for messages in flight; the numbers of messages and recipients."""
+    messages = recipients = 0
+    with count_done("messages erased") as tell:
+        while (page := await erase()) is not None:
+            messages, recipients = messages + page.messages, recipients + page.recipients
+            tell(messages)
+            if not page.has_more:
+                break
+            await asyncio.sleep(0 if page.messages else _A_MOMENT_S)
+    return messages, recipients

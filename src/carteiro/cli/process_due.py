@@ -7,32 +7,27 @@ import typer
 
 from carteiro.app import Carteiro
 from carteiro.cli import process
-from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.desk import Common, grouped
 from carteiro.cli.documents import plain
-from carteiro.cli.options import AsJson, ConfigFile, ProviderName, QueueUrl, StoreUrl
+from carteiro.cli.options import ProviderName
 from carteiro.cli.printing import Printer
 from carteiro.cli.process import Part, run_together, stop_on_signals
-from carteiro.config import Settings, load
+from carteiro.config import Settings
 from carteiro.model import State
 
 
-@told
-def process_due(  # noqa: PLR0913 - a parameter per flag
+@grouped
+def process_due(
     *,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of messages (default: all).")
     ] = None,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
     provider: ProviderName = None,
-    as_json: AsJson = False,
+    common: Common,
 ) -> None:
     """Process due messages once, then exit; safe alongside running workers. For cron and timers."""
-    settings = load(file=config, overrides={"store": store, "queue": queue, "provider": provider})
-    refuse_memory(settings)
-    printer = Printer(as_json=as_json)
-    process.run(_work_off(settings, printer, limit), settings=settings)
+    settings = common.shared_settings(provider=provider)
+    process.run(_work_off(settings, common.out, limit), settings=settings)
 
 
 async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> None:

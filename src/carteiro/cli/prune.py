@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from carteiro.cli.desk import Desk, at_a_desk, confirm
-from carteiro.cli.options import Yes, a_duration, in_words
+from carteiro.cli.options import Yes, duration, in_words
 from carteiro.cli.progress import count_done
 from carteiro.model import MessageId
 from carteiro.ports.upkeep import Pruned
@@ -19,20 +19,10 @@ async def prune(
     desk: Desk,
     *,
     bodies: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=a_duration,
-            metavar="DURATION",
-            help="Time to keep contents: 30d (default: settings).",
-        ),
+        timedelta | None, duration("Time to keep contents: 30d (default: settings).")
     ] = None,
     history: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=a_duration,
-            metavar="DURATION",
-            help="Time to keep messages: 365d (default: settings).",
-        ),
+        timedelta | None, duration("Time to keep messages: 365d (default: settings).")
     ] = None,
     compact: Annotated[
         bool,

@@ -1,18 +1,17 @@
 """``carteiro recipient``: recipients of a tenant."""
 
+from functools import partial
 from typing import Annotated, TypeAlias
 from uuid import UUID
 
 import typer
 
 from carteiro.cli.desk import Desk, at_a_desk, confirm
-from carteiro.cli.documents import document_of, plain
+from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow
-from carteiro.cli.options import Limit, TenantName, Yes
-from carteiro.cli.paging import print_pages
+from carteiro.cli.options import ExternalId, Limit, TenantName, Yes
+from carteiro.cli.paging import erased_in_pages, print_pages
 from carteiro.cli.printing import Column
-from carteiro.cli.progress import count_done
-from carteiro.cli.tenant import rest_after
 from carteiro.model import Recipient, RecipientId
 from carteiro.policy.addresses import judge_address
 
@@ -37,21 +36,14 @@ async def ls(
     *,
     tenant: TenantName,
     email: Annotated[str | None, typer.Option(help="Address of the recipient.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
+    external_id: ExternalId = None,
     limit: Limit = 50,
 ) -> None:
     """List the recipients of a tenant, newest first; deleted ones too."""
     known = await desk.known_tenant(tenant)
     address = None if email is None else judge_address(email) or email
-    await print_pages(
-        desk,
-        lambda cursor, size: desk.backend.recipients.list(
-            known.id, external_id=external_id, email=address, cursor=cursor, limit=size
-        ),
-        limit=limit,
-        columns=_COLUMNS,
-        document=document_of,
-    )
+    asked = partial(desk.backend.recipients.list, known.id, external_id=external_id, email=address)
+    await print_pages(desk, asked, _COLUMNS, document_of, limit=limit)
 
 
 @app.command()
@@ -103,18 +95,10 @@ async def erase_recipient(desk: Desk, recipient: str, tenant: str, *, yes: bool)
     """Erase, page by page; wait for messages in flight."""
     found = await _known(desk, recipient, tenant)
     confirm(f"Permanently erase recipient {recipient} of tenant {tenant!r}?", yes=yes)
-    messages = 0
-    with count_done("messages erased") as tell:
-        while (
-            page := await desk.backend.recipients.erase(found.id, tenant=found.tenant)
-        ) is not None:
-            messages += page.messages
-            tell(messages)
-            if not page.has_more:
-                break
-            await rest_after(page)
+    erase = partial(desk.backend.recipients.erase, found.id, tenant=found.tenant)
+    messages, _ = await erased_in_pages(erase)
     document = {"recipientId": found.id, "messages": messages}
-    desk.out.answer(plain(document), f"Erased {found.id}, and its data in {messages} messages.")
+    desk.out.answer(document, f"Erased {found.id}, and its data in {messages} messages.")
 
 
 async def _known(desk: Desk, given: str, tenant: str) -> Recipient:

@@ -13,7 +13,16 @@ from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.files import read_document, read_words
 from carteiro.cli.first_tenant import FIRST_TENANT
-from carteiro.cli.options import Html, HtmlFile, TextFile, Words, a_duration, a_time
+from carteiro.cli.options import (
+    ExternalId,
+    Html,
+    HtmlFile,
+    TextFile,
+    Variables,
+    Words,
+    a_time,
+    duration,
+)
 from carteiro.cli.template import variables_of
 from carteiro.model import Replayed, State, TenantId
 from carteiro.policy.lifecycle import MILLISECOND
@@ -39,26 +48,13 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     template: Annotated[
         str | None, typer.Option(metavar="TYPE", help="Template type of the tenant.")
     ] = None,
-    var: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Template variable; user.name=Ana sets a nested one. Repeatable.",
-        ),
-    ] = None,
+    var: Variables = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag for searches; repeatable.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
+    external_id: ExternalId = None,
     at: Annotated[
         datetime | None, typer.Option(parser=a_time, metavar="TIME", help="Earliest time to send.")
     ] = None,
-    ttl: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=a_duration,
-            metavar="DURATION",
-            help="Time to live: 2h, 7d (default: settings).",
-        ),
-    ] = None,
+    ttl: Annotated[timedelta | None, duration("Time to live: 2h, 7d (default: settings).")] = None,
     priority: Annotated[int | None, typer.Option(help="Priority: 1 (most urgent) to 10.")] = None,
     key: Annotated[
         str | None,

@@ -1,6 +1,7 @@
 """``carteiro suppression``: suppressed addresses of a tenant."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotFound, NotNow
-from carteiro.cli.options import Limit, TenantName, a_duration
+from carteiro.cli.options import Limit, TenantName, duration
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.model import NewSuppression, StorageLimit, Suppression, SuppressionReason
@@ -40,15 +41,8 @@ async def ls(
 ) -> None:
     """List the suppressed addresses of a tenant, newest first, and the soft bounces counted so far."""
     known = await desk.known_tenant(tenant)
-    await print_pages(
-        desk,
-        lambda cursor, size: desk.backend.suppressions.list(
-            known.id, email=email, cursor=cursor, limit=size
-        ),
-        limit=limit,
-        columns=_COLUMNS,
-        document=_document,
-    )
+    asked = partial(desk.backend.suppressions.list, known.id, email=email)
+    await print_pages(desk, asked, _COLUMNS, _document, limit=limit)
 
 
 @app.command()
@@ -59,12 +53,7 @@ async def add(
     *,
     tenant: TenantName,
     expires_in: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=a_duration,
-            metavar="DURATION",
-            help="Time until it ends: 90d, 12h (default: never).",
-        ),
+        timedelta | None, duration("Time until it ends: 90d, 12h (default: never).")
     ] = None,
 ) -> None:
     """Suppress addresses: new messages to them are not sent, and become dead letters."""

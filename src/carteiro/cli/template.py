@@ -11,17 +11,10 @@ from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.files import read_text
-from carteiro.cli.options import TenantName, Yes
+from carteiro.cli.options import RetryPreset, TenantName, Variables, Yes
 from carteiro.cli.printing import Column
-from carteiro.email.templates.rendering import check_template, render, sample_templates
-from carteiro.model import (
-    NewTemplate,
-    StorageLimit,
-    Template,
-    TemplateSummary,
-    TenantUnknown,
-)
-from carteiro.policy.retry import PRESETS
+from carteiro.email.templates.rendering import Rendered, check_template, render, sample_templates
+from carteiro.model import NewTemplate, StorageLimit, Template, TemplateSummary, TenantUnknown
 
 app = typer.Typer(help="Show, write and preview templates.", no_args_is_help=True)
 
@@ -79,9 +72,7 @@ async def show(
             "deleted": found.deleted_at,
         },
     )
-    for name, part in (("Text", found.text), ("HTML", found.html)):
-        if part is not None:
-            desk.out.text(f"\n{name}:\n{part}")
+    _print_bodies(desk, found)
 
 
 @app.command()
@@ -92,13 +83,7 @@ async def preview(  # noqa: PLR0913 - a parameter per flag
     *,
     tenant: TenantName,
     version: Version = None,
-    var: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Template variable; user.name=Ana sets a nested one. Repeatable.",
-        ),
-    ] = None,
+    var: Variables = None,
     variables: Annotated[
         str | None, typer.Option(metavar="JSON", help="All variables as one JSON object.")
     ] = None,
@@ -106,10 +91,13 @@ async def preview(  # noqa: PLR0913 - a parameter per flag
     """Render a template with these variables; nothing is sent."""
     found = await _known(desk, type, tenant, version)
     made = render(found, _object(variables) | variables_of(var))
-    desk.out.thing(
-        {"subject": made.subject, "html": made.html, "text": made.text}, {"subject": made.subject}
-    )
-    for name, part in (("Text", made.text), ("HTML", made.html)):
+    document = {"subject": made.subject, "html": made.html, "text": made.text}
+    desk.out.thing(document, {"subject": made.subject})
+    _print_bodies(desk, made)
+
+
+def _print_bodies(desk: Desk, shown: Template | Rendered) -> None:
+    for name, part in (("Text", shown.text), ("HTML", shown.html)):
         if part is not None:
             desk.out.text(f"\n{name}:\n{part}")
 
@@ -129,12 +117,7 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     text: Annotated[
         Path | None, typer.Option(help="File of the plain text body; - reads stdin.")
     ] = None,
-    retry_preset: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Retry preset: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
-        ),
-    ] = None,
+    retry_preset: RetryPreset = None,
 ) -> None:
     """Write the next version of a template; the 100 newest are kept. Messages accepted before keep their content."""
     known = await desk.known_tenant(tenant)
@@ -156,11 +139,7 @@ async def delete(desk: Desk, type: TypeArgument, *, tenant: TenantName, yes: Yes
 
 @app.command()
 @at_a_desk
-async def samples(
-    desk: Desk,
-    *,
-    tenant: TenantName,
-) -> None:
+async def samples(desk: Desk, *, tenant: TenantName) -> None:
     """Add the sample templates to a tenant; its own templates stay unchanged."""
     known = await desk.known_tenant(tenant)
     has = {each.type for each in await desk.backend.templates.list(known.id)}

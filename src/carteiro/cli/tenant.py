@@ -1,29 +1,25 @@
 """``carteiro tenant``: tenants, their limits and their state."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from carteiro.cli.desk import Desk, at_a_desk, at_a_new_desk, confirm
-from carteiro.cli.documents import document_of, plain
+from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow, WrongUse
-from carteiro.cli.options import Limit, OfTenant, TenantArgument, Yes
-from carteiro.cli.paging import print_pages
+from carteiro.cli.options import Limit, OfTenant, RetryPreset, TenantArgument, Yes
+from carteiro.cli.paging import erased_in_pages, print_pages
 from carteiro.cli.printing import Column
-from carteiro.cli.progress import count_done
 from carteiro.errors import FieldError, TierUnknown
-from carteiro.model import EMAIL, ApiLimits, Erased, KindName, Standing, Tenant, TenantId
-from carteiro.policy.retry import PRESETS
+from carteiro.model import EMAIL, ApiLimits, KindName, Standing, Tenant, TenantId
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 from carteiro.runtime.domain_cache import refuse_others_sender
 
 app = typer.Typer(help="Show and change tenants.", no_args_is_help=True)
-
-_A_MOMENT_S = 0.5
 
 _COLUMNS: tuple[Column[Tenant], ...] = (
     Column("tenant", lambda row: row.id, is_whole=True),
@@ -61,17 +57,7 @@ class Clearable(StrEnum):
     RETRY_PRESET = "retry-preset"
 
 
-_CLEARED: dict[Clearable, dict[str, Any]] = {
-    Clearable.TIER: {"tier": None},
-    Clearable.WEIGHT: {"weight": None},
-    Clearable.CAP: {"cap": None},
-    Clearable.RATE: {"rate_per_second": None},
-    Clearable.FROM: {"default_from": None},
-    Clearable.FROM_DOMAINS: {"from_domains": ()},
-    Clearable.NETWORKS: {"allowed_networks": ()},
-    Clearable.LIMITS: {"limits": None},
-    Clearable.RETRY_PRESET: {"retry_preset": None},
-}
+_FIELDS = {"rate": "rate_per_second", "from": "default_from", "networks": "allowed_networks"}
 
 
 @dataclass(frozen=True)
@@ -101,40 +87,26 @@ class Fields:
     ] = None
     per_hour: Annotated[int | None, typer.Option(help="The same, per hour.")] = None
     per_day: Annotated[int | None, typer.Option(help="The same, per day.")] = None
-    retry_preset: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Retry preset: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
-        ),
-    ] = None
+    retry_preset: RetryPreset = None
     external_id_is_key: Annotated[
-        bool | None,
-        typer.Option(help="Treat externalId as an idempotency key."),
+        bool | None, typer.Option(help="Treat externalId as an idempotency key.")
     ] = None
 
     def changes_of(self, tenant: Tenant) -> dict[str, Any]:
         """The changes, as fields of a tenant."""
-        given = {
-            "name": self.name,
-            "tier": self.tier,
-            "weight": self.weight,
-            "cap": self.cap,
+        same = ("name", "tier", "weight", "cap", "retry_preset", "external_id_is_key")
+        given = {name: getattr(self, name) for name in same} | {
             "rate_per_second": self.rate,
             "default_from": self.sender,
             "from_domains": self.from_domain and tuple(self.from_domain),
             "allowed_networks": self.network and tuple(self.network),
             "limits": self._limits_of(tenant),
-            "retry_preset": self.retry_preset,
-            "external_id_is_key": self.external_id_is_key,
         }
         return {field: each for field, each in given.items() if each is not None}
 
     def _limits_of(self, tenant: Tenant) -> ApiLimits | None:
-        given = {
-            "per_minute": self.per_minute,
-            "per_hour": self.per_hour,
-            "per_day": self.per_day,
-        }
+        periods = ("per_minute", "per_hour", "per_day")
+        given = {name: getattr(self, name) for name in periods}
         named = {name: each for name, each in given.items() if each is not None}
         return replace(tenant.limits or ApiLimits(), **named) if named else None
 
@@ -146,13 +118,7 @@ class Fields:
 @at_a_desk
 async def ls(desk: Desk, *, limit: Limit = 100) -> None:
     """List tenants, by name."""
-    await print_pages(
-        desk,
-        lambda cursor, size: desk.backend.tenants.list(cursor=cursor, limit=size),
-        limit=limit,
-        columns=_COLUMNS,
-        document=document_of,
-    )
+    await print_pages(desk, desk.backend.tenants.list, _COLUMNS, document_of, limit=limit)
 
 
 @app.command()
@@ -236,7 +202,8 @@ async def set_(
 ) -> None:
     """Change a tenant; other fields stay. The change applies to waiting messages at once."""
     known = await desk.known_tenant(tenant)
-    cleared = {field: to for each in clear or () for field, to in _CLEARED[each].items()}
+    names = [_FIELDS.get(each, each.replace("-", "_")) for each in clear or ()]
+    cleared = {name: getattr(Tenant(known.id), name) for name in names}
     base = replace(known, **cleared)
     changes = fields.changes_of(base)
     if not changes and not cleared:
@@ -300,23 +267,7 @@ async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None
     """Permanently erase a tenant and all its data."""
     found = await desk.known_tenant(tenant)
     confirm(f"Permanently erase tenant {tenant!r} and all its messages?", yes=yes)
-    messages = recipients = 0
-    with count_done("messages erased") as tell:
-        while True:
-            page = await desk.backend.tenants.erase(found.id)
-            if page is None:
-                break
-            messages, recipients = messages + page.messages, recipients + page.recipients
-            tell(messages)
-            if not page.has_more:
-                break
-            await rest_after(page)
+    messages, recipients = await erased_in_pages(partial(desk.backend.tenants.erase, found.id))
     document = {"companyId": tenant, "messages": messages, "recipients": recipients}
-    desk.out.answer(
-        plain(document), f"Erased {tenant}: {messages} messages, {recipients} recipients."
-    )
-
-
-async def rest_after(page: Erased) -> None:
-    """Wait for messages in flight if a page found nothing to erase."""
-    await asyncio.sleep(0 if page.messages else _A_MOMENT_S)
+    sentence = f"Erased {tenant}: {messages} messages, {recipients} recipients."
+    desk.out.answer(document, sentence)

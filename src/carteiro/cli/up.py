@@ -12,16 +12,16 @@ from carteiro.api.access_keys import make_key
 from carteiro.app import Carteiro
 from carteiro.cli import process
 from carteiro.cli.admin_token import first_admin_token
-from carteiro.cli.desk import told
+from carteiro.cli.desk import Place, grouped
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.first_tenant import FIRST_TENANT, add_first_tenant
 from carteiro.cli.key import added
 from carteiro.cli.metrics import metrics_parts
-from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, QueueUrl, StoreUrl
+from carteiro.cli.options import Host, Port, ProviderName
 from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
-from carteiro.config import Settings, load
+from carteiro.config import Settings
 from carteiro.model import Tenant, value
 from carteiro.policy.masking import masked_url
 from carteiro.ports import Backend
@@ -38,26 +38,17 @@ class Secrets:
     admin_token: str | None
 
 
-@told
-def up(  # noqa: PLR0913 - a parameter per flag
+@grouped
+def up(
     *,
     new_key: Annotated[bool, typer.Option("--new-key", help="Create another API key.")] = False,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
     provider: ProviderName = None,
     host: Host = None,
     port: Port = None,
+    place: Place,
 ) -> None:
     """Run the API and a worker, with upkeep, until SIGTERM or Ctrl-C."""
-    flags = {
-        "store": store,
-        "queue": queue,
-        "provider": provider,
-        "api.host": host,
-        "api.port": port,
-    }
-    settings = load(file=config, overrides=flags)
+    settings = place.settings(provider=provider, **{"api.host": host, "api.port": port})
     # First of all: if the port is in use, nothing was opened or created.
     with listen(settings.api) as listener:
         process.run(serve(settings, listener, new_key=new_key), settings=settings)
@@ -77,12 +68,8 @@ async def serve(
         from carteiro.api.application import create_api  # noqa: PLC0415 - expensive, and only for servers
 
         api = create_api(post, works=works)
-        server = http_server(
-            api,
-            listener,
-            grace=settings.delivery.grace,
-            bounds=settings.api,
-        )
+        grace = settings.delivery.grace
+        server = http_server(api, listener, grace=grace, bounds=settings.api)
         _announce(settings, address_of(listener), secrets, works=works)
         workers = [worker_part(post)] if works else []
         await run_together([*workers, server, *pages], stop)
@@ -160,15 +147,6 @@ def _first_recipient(settings: Settings) -> str:
 
 
 def _curl(address: str, key: str, *, to: str) -> str:
-    return shlex.join(
-        [
-            "curl",
-            f"{address}/v1/email/send",
-            "-H",
-            f"X-API-Key: {key}",
-            "-H",
-            "Content-Type: application/json",
-            "-d",
-            json.dumps({"to": to, "subject": "Hello", "text": "It works."}),
-        ]
-    )
+    headers = ["-H", f"X-API-Key: {key}", "-H", "Content-Type: application/json"]
+    body = json.dumps({"to": to, "subject": "Hello", "text": "It works."})
+    return shlex.join(["curl", f"{address}/v1/email/send", *headers, "-d", body])

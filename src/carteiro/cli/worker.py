@@ -2,26 +2,19 @@
 
 from carteiro.app import Carteiro
 from carteiro.cli import process
-from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.desk import Place, grouped
 from carteiro.cli.first_tenant import add_first_tenant
 from carteiro.cli.metrics import metrics_parts
-from carteiro.cli.options import ConfigFile, ProviderName, QueueUrl, StoreUrl
+from carteiro.cli.options import ProviderName
 from carteiro.cli.process import Part, run_together, stop_on_signals
-from carteiro.config import Settings, load
+from carteiro.config import Settings
 from carteiro.observability.readiness import Role
 
 
-@told
-def worker(
-    *,
-    config: ConfigFile = None,
-    store: StoreUrl = None,
-    queue: QueueUrl = None,
-    provider: ProviderName = None,
-) -> None:
+@grouped
+def worker(*, provider: ProviderName = None, place: Place) -> None:
     """Run a worker, with upkeep, until SIGTERM or Ctrl-C."""
-    settings = load(file=config, overrides={"store": store, "queue": queue, "provider": provider})
-    refuse_memory(settings)
+    settings = place.shared_settings(provider=provider)
     process.run(_work(settings), settings=settings)
 
 

@@ -25,13 +25,7 @@ from carteiro.config.sections import (
     settings_type,
 )
 from carteiro.config.tickets import TicketSettings
-from carteiro.config.values import (
-    Section,
-    is_reference,
-    provider_names,
-    secret,
-    shown_setting,
-)
+from carteiro.config.values import Section, is_reference, provider_names, secret, shown_setting
 
 __all__ = [
     "ENV_FILE",

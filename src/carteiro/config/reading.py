@@ -48,9 +48,7 @@ _TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 _LIST = "verdicts"  # the one setting that is tables in a row
 
 # The library's text for these does not help.
-_ALLOWED = {
-    "missing": "is missing",
-}
+_ALLOWED = {"missing": "is missing"}
 _PRESET_KEYS = [field.alias or name for name, field in PresetSettings.model_fields.items()]
 _HAS = {
     _LIST: f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",

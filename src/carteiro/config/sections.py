@@ -11,54 +11,22 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    create_model,
-    field_validator,
-    model_validator,
-)
+import pydantic
+from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from carteiro import model
+from carteiro.config import values
 from carteiro.config.own_codes import refuse_unfit
 from carteiro.config.providers import answers, is_remote, specs
 from carteiro.config.tickets import TicketSettings
-from carteiro.config.values import (
-    AnsweringProvider,
-    Count,
-    Duration,
-    DurationOrNone,
-    HeaderNames,
-    HoldDuration,
-    Limit,
-    LogLevel,
-    Networks,
-    PageUrl,
-    QueueUrl,
-    RetryWait,
-    Route,
-    Section,
-    SomeCount,
-    SomeDuration,
-    StoreUrl,
-    Text,
-    Weight,
-    provider_names,
-    secret,
-    shaped,
-)
 from carteiro.errors import ConfigError
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
 
-Shape = TypeVar("Shape", bound=BaseModel)
+Shape = TypeVar("Shape", bound=pydantic.BaseModel)
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -67,16 +35,16 @@ _MOST_ATTEMPTS = 1000
 _PRESET_NAME = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 
 
-class DeliverySettings(Section):
+class DeliverySettings(values.Section):
     """Time limits of deliveries, and the handling of unknown outcomes."""
 
-    call_limit: HoldDuration = Field(alias="call_limit_ms")
-    hold_margin: HoldDuration = Field(alias="hold_margin_ms")
-    lease: HoldDuration = Field(alias="lease_ms")
-    grace: Duration = Field(alias="grace_ms")
-    default_ttl: SomeDuration = Field(alias="default_ttl_ms")
-    max_in_doubt_resends: Count
-    relay_headers: HeaderNames
+    call_limit: values.HoldDuration = Field(alias="call_limit_ms")
+    hold_margin: values.HoldDuration = Field(alias="hold_margin_ms")
+    lease: values.HoldDuration = Field(alias="lease_ms")
+    grace: values.Duration = Field(alias="grace_ms")
+    default_ttl: values.SomeDuration = Field(alias="default_ttl_ms")
+    max_in_doubt_resends: values.Count
+    relay_headers: values.HeaderNames
 
     @property
     def allowed_relay_headers(self) -> frozenset[str]:
@@ -89,18 +57,18 @@ class DeliverySettings(Section):
         return self.call_limit + self.hold_margin
 
 
-class PresetSettings(Section):
+class PresetSettings(values.Section):
     """A retry preset of the operator's own: waits that double, or a table of them."""
 
     attempts: Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS, strict=True)]
-    base: RetryWait | None = Field(default=None, alias="base_ms")
-    cap: RetryWait | None = Field(default=None, alias="cap_ms")
-    table: Annotated[tuple[RetryWait, ...], Field(max_length=_MOST_ATTEMPTS)] = Field(
+    base: values.RetryWait | None = Field(default=None, alias="base_ms")
+    cap: values.RetryWait | None = Field(default=None, alias="cap_ms")
+    table: Annotated[tuple[values.RetryWait, ...], Field(max_length=_MOST_ATTEMPTS)] = Field(
         default=(), alias="table_ms"
     )
     jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _is_one_of_both(self) -> "PresetSettings":
         if (self.base is None) == (not self.table):
             raise ValueError("should have base_ms or table_ms, and not both")
@@ -140,48 +108,48 @@ def _written_as_presets(raw: object) -> object:
     return raw
 
 
-class RetrySettings(Section):
+class RetrySettings(values.Section):
     """Retries; an empty preset means the environment's."""
 
-    presets: Annotated[dict[str, PresetSettings], BeforeValidator(_written_as_presets)]
+    presets: Annotated[dict[str, PresetSettings], pydantic.BeforeValidator(_written_as_presets)]
     preset: str
     charge: Charge
     patient: bool
 
-    @field_validator("preset")
+    @pydantic.field_validator("preset")
     @classmethod
-    def _is_known(cls, name: str, info: ValidationInfo) -> str:
+    def _is_known(cls, name: str, info: pydantic.ValidationInfo) -> str:
         if "presets" in info.data and name not in {"", *PRESETS, *info.data["presets"]}:
             known = ", ".join([*PRESETS, *info.data["presets"]])
             raise ValueError(f"should be one of {known}, a name of [retry.presets], or empty")
         return name
 
 
-class SenderSettings(Section):
+class SenderSettings(values.Section):
     """Sender addresses of tenants."""
 
     without_domains: Literal["default_from", "any"]
 
 
-class FairnessSettings(Section):
+class FairnessSettings(values.Section):
     """Turns of the tenants."""
 
     enable_round_robin: bool
-    max_jobs_per_tenant_batch: SomeCount
-    round_robin_base_priority: SomeCount
-    priority_increment_per_round: Count
-    max_round_robin_priority: SomeCount
+    max_jobs_per_tenant_batch: values.SomeCount
+    round_robin_base_priority: values.SomeCount
+    priority_increment_per_round: values.Count
+    max_round_robin_priority: values.SomeCount
 
     def as_value(self) -> model.Fairness:
         """The same, for stores and policies."""
         return model.Fairness(**self.model_dump())
 
 
-class SendLimitSettings(Section):
+class SendLimitSettings(values.Section):
     """Limit of attempts over all workers; a count of 0 means no limit."""
 
-    count: Count
-    per: SomeDuration = Field(alias="per_ms")
+    count: values.Count
+    per: values.SomeDuration = Field(alias="per_ms")
 
     def as_value(self) -> model.SendLimit | None:
         """The same, for stores."""
@@ -193,36 +161,36 @@ class SendLimitSettings(Section):
         return min(self.per / 20, _LATEST_START) if self.count else timedelta(0)
 
 
-class WorkerSettings(Section):
+class WorkerSettings(values.Section):
     """Concurrency of a worker; 0 e-mail slots mean the provider's default."""
 
-    email_slots: Count
-    async_task_slots: SomeCount
-    sync_task_threads: SomeCount
+    email_slots: values.Count
+    async_task_slots: values.SomeCount
+    sync_task_threads: values.SomeCount
 
     def email_slots_for(self, *, network: bool) -> int:
         """The e-mail slots, with or without a network provider."""
         return self.email_slots or (_SLOTS_WITH_NETWORK if network else _SLOTS_WITHOUT)
 
 
-class ApiSettings(Section):
+class ApiSettings(values.Section):
     """Listen address and request limits; port 0 lets the system choose one."""
 
-    host: Text
+    host: values.Text
     port: Annotated[int, Field(ge=0, le=65535)]
-    trusted_proxies: Networks
-    request_timeout: SomeDuration = Field(alias="request_timeout_ms")
-    attempt_wait: SomeDuration = Field(alias="attempt_wait_ms")
-    max_connections: SomeCount
-    max_connections_per_address: SomeCount
-    max_requests_per_tenant: SomeCount
-    max_body_bytes_per_tenant: SomeCount
-    max_unchecked_body_bytes: SomeCount
-    unknown_keys_per_minute: Count
-    previews_per_minute: Count
-    per_minute: Limit
-    per_hour: Limit
-    per_day: Limit
+    trusted_proxies: values.Networks
+    request_timeout: values.SomeDuration = Field(alias="request_timeout_ms")
+    attempt_wait: values.SomeDuration = Field(alias="attempt_wait_ms")
+    max_connections: values.SomeCount
+    max_connections_per_address: values.SomeCount
+    max_requests_per_tenant: values.SomeCount
+    max_body_bytes_per_tenant: values.SomeCount
+    max_unchecked_body_bytes: values.SomeCount
+    unknown_keys_per_minute: values.Count
+    previews_per_minute: values.Count
+    per_minute: values.Limit
+    per_hour: values.Limit
+    per_day: values.Limit
 
     @property
     def limits(self) -> model.ApiLimits:
@@ -230,13 +198,13 @@ class ApiSettings(Section):
         return model.ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
 
 
-class StorageSettings(Section):
+class StorageSettings(values.Section):
     """Storage limits of a tenant, except for messages."""
 
     templates: Annotated[int, Field(ge=1, le=model.MOST_TEMPLATES)]
     template_versions: Annotated[int, Field(ge=1, le=model.MOST_TEMPLATE_VERSIONS)]
-    template_bytes: SomeCount
-    suppressions: SomeCount
+    template_bytes: values.SomeCount
+    suppressions: values.SomeCount
 
     @property
     def template_limits(self) -> model.TemplateLimits:
@@ -244,37 +212,37 @@ class StorageSettings(Section):
         return model.TemplateLimits(self.templates, self.template_versions, self.template_bytes)
 
 
-class RetentionSettings(Section):
+class RetentionSettings(values.Section):
     """Retention of finished messages; None is forever."""
 
-    bodies: DurationOrNone = Field(alias="bodies_ms")
-    history: DurationOrNone = Field(alias="history_ms")
+    bodies: values.DurationOrNone = Field(alias="bodies_ms")
+    history: values.DurationOrNone = Field(alias="history_ms")
 
 
-class DeadLetterSettings(Section):
+class DeadLetterSettings(values.Section):
     """Retention and size of the dead letter index, and the folder of its exports."""
 
-    ttl: SomeDuration = Field(alias="ttl_ms")
-    max_entries: SomeCount
+    ttl: values.SomeDuration = Field(alias="ttl_ms")
+    max_entries: values.SomeCount
     export_folder: str
 
 
-class SqliteSettings(Section):
+class SqliteSettings(values.Section):
     """Settings of the SQLite store."""
 
-    min_free_bytes: Count
-    busy_timeout: Duration = Field(alias="busy_timeout_ms")
+    min_free_bytes: values.Count
+    busy_timeout: values.Duration = Field(alias="busy_timeout_ms")
 
 
-class PostgresSettings(Section):
+class PostgresSettings(values.Section):
     """Settings of the Postgres store."""
 
-    connections: SomeCount
-    command_timeout: SomeDuration = Field(alias="command_timeout_ms")
+    connections: values.SomeCount
+    command_timeout: values.SomeDuration = Field(alias="command_timeout_ms")
     prepared_statements: bool
 
 
-class MetricsSettings(Section):
+class MetricsSettings(values.Section):
     """Metrics page, and the tenants with figures of their own; an empty host means only on the API."""
 
     host: str
@@ -300,30 +268,32 @@ def _bounded(raw: str) -> str:
     return raw
 
 
-class VerdictSettings(Section):
+class VerdictSettings(values.Section):
     """A rule of the operator: conditions on an answer, and its verdict."""
 
-    name: Annotated[str, shaped(r"[a-z0-9_-]{1,40}", "1 to 40 small letters, digits, - and _")]
-    provider: AnsweringProvider = ""
+    name: Annotated[
+        str, values.shaped(r"[a-z0-9_-]{1,40}", "1 to 40 small letters, digits, - and _")
+    ]
+    provider: values.AnsweringProvider = ""
     stage: Stage | None = None
     mx: str = ""
     code: str = ""
     enhanced: Annotated[
-        str, shaped(r"([245]\.\d{1,3}\.\d{1,3})?", "an enhanced code such as 5.7.1")
+        str, values.shaped(r"([245]\.\d{1,3}\.\d{1,3})?", "an enhanced code such as 5.7.1")
     ] = ""
-    text: Annotated[str, AfterValidator(_bounded)] = ""
+    text: Annotated[str, pydantic.AfterValidator(_bounded)] = ""
     category: model.Category
     retryable: Annotated[bool, Field(strict=True)]
     scope: model.Scope
 
-    @field_validator("code")
+    @pydantic.field_validator("code")
     @classmethod
-    def _can_be_answered(cls, code: str, info: ValidationInfo) -> str:
+    def _can_be_answered(cls, code: str, info: pydantic.ValidationInfo) -> str:
         if code and "provider" in info.data:
             refuse_unfit(code, info.data["provider"])
         return code
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _has_a_condition(self) -> "VerdictSettings":
         if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
             raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
@@ -341,10 +311,10 @@ class VerdictSettings(Section):
         )
 
 
-class LogSettings(Section):
+class LogSettings(values.Section):
     """Log settings."""
 
-    level: LogLevel
+    level: values.LogLevel
 
 
 @model.value
@@ -356,22 +326,22 @@ class Given:
     origin: str
 
 
-class Settings(Section):
+class Settings(values.Section):
     """All settings, checked."""
 
-    store: StoreUrl
-    queue: QueueUrl
-    provider: Route
+    store: values.StoreUrl
+    queue: values.QueueUrl
+    provider: values.Route
     environment: Environment
-    verdicts: Annotated[tuple[VerdictSettings, ...], BeforeValidator(_written_as_tables)]
+    verdicts: Annotated[tuple[VerdictSettings, ...], pydantic.BeforeValidator(_written_as_tables)]
     delivery: DeliverySettings
     retry: RetrySettings
     fairness: FairnessSettings
     send_limit: SendLimitSettings
-    tiers: dict[str, Weight]
+    tiers: dict[str, values.Weight]
     senders: SenderSettings
-    tenant_routes: dict[str, Route] = Field(default_factory=dict)
-    type_routes: dict[str, Route] = Field(default_factory=dict)
+    tenant_routes: dict[str, values.Route] = Field(default_factory=dict)
+    type_routes: dict[str, values.Route] = Field(default_factory=dict)
     workers: WorkerSettings
     api: ApiSettings
     storage: StorageSettings
@@ -381,9 +351,9 @@ class Settings(Section):
     postgres: PostgresSettings
     metrics: MetricsSettings
     tickets: TicketSettings
-    ticket_urls: dict[str, PageUrl] = Field(default_factory=dict)
+    ticket_urls: dict[str, values.PageUrl] = Field(default_factory=dict)
     log: LogSettings
-    _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
+    _given: Mapping[str, Given] = pydantic.PrivateAttr(default_factory=dict)
 
     @property
     def retry_preset(self) -> str:
@@ -407,7 +377,7 @@ class Settings(Section):
     def has_network_provider(self) -> bool:
         """True if any mail goes to a server outside this machine."""
         return any(
-            is_remote(name) for each in self.routes.values() for name in provider_names(each)
+            is_remote(name) for each in self.routes.values() for name in values.provider_names(each)
         )
 
     @property
@@ -437,7 +407,7 @@ class Settings(Section):
         """Return the secret behind the reference at ``key``; `ConfigError` if there is none."""
         given = self._given[key]
         try:
-            return secret(str(given.raw))
+            return values.secret(str(given.raw))
         except ConfigError as error:
             raise ConfigError(f"{key} (from {given.origin}) = {error}") from None
 
@@ -457,16 +427,17 @@ FREE_TABLES = frozenset({"tiers", "tenant_routes", "type_routes", "ticket_urls"}
 @cache
 def settings_type() -> type[Settings]:
     """All settings: the sections above, and those that providers add; several may add to one."""
-    shapes: dict[str, list[type[BaseModel]]] = {}
+    shapes: dict[str, list[type[pydantic.BaseModel]]] = {}
     for spec in specs().values():
         for table, shape in spec.sections.items():
             if table in Settings.model_fields:
                 raise ConfigError(f"provider {spec.name}: [{table}] is a section of Carteiro's own")
             shapes.setdefault(table, []).insert(0, shape)  # the fields of the last base come first
     added: dict[str, Any] = {
-        table: (create_model(table, __base__=tuple(bases)), ...) for table, bases in shapes.items()
+        table: (pydantic.create_model(table, __base__=tuple(bases)), ...)
+        for table, bases in shapes.items()
     }
-    return create_model("Settings", __base__=Settings, **added)
+    return pydantic.create_model("Settings", __base__=Settings, **added)
 
 
 @cache
@@ -475,9 +446,9 @@ def setting_keys() -> Mapping[str, FieldInfo]:
     return {key: field for key, field in _fields(settings_type()) if key not in FREE_TABLES}
 
 
-def _fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def _fields(section: type[pydantic.BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     for name, field in section.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        if isinstance(field.annotation, type) and issubclass(field.annotation, pydantic.BaseModel):
             yield from _fields(field.annotation, f"{name}.")
         else:
             yield prefix + (field.alias or name), field

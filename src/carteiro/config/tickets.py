@@ -5,18 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from carteiro.config.values import (
-    ErrorNames,
-    MongoUrl,
-    PageUrlOrNone,
-    QueueUrl,
-    Section,
-    Servers,
-    SomeCount,
-    SomeDuration,
-    Text,
-    TopicName,
-)
+from carteiro.config import values
 from carteiro.model import value
 
 _LONGEST_DRAIN = timedelta(minutes=4)  # of the 5 that Kafka gives, for cleaning up and committing
@@ -30,34 +19,34 @@ class PageAddress:
     port: int
 
 
-class TicketSettings(Section):
+class TicketSettings(values.Section):
     """The ticket lane: topics, workers, pauses and the archive."""
 
-    bootstrap_servers: Servers
+    bootstrap_servers: values.Servers
     kafka_file: str
-    topic: TopicName
-    group: Text
+    topic: values.TopicName
+    group: values.Text
     dlq_enabled: bool
-    dlq_topic: TopicName
+    dlq_topic: values.TopicName
     max_retries_before_dlq: Annotated[int, Field(ge=1, le=1000)]
-    redis: QueueUrl
-    concurrency: SomeCount
-    time_limit: SomeDuration = Field(alias="time_limit_ms")
-    window: SomeCount
-    window_bytes: SomeCount
+    redis: values.QueueUrl
+    concurrency: values.SomeCount
+    time_limit: values.SomeDuration = Field(alias="time_limit_ms")
+    window: values.SomeCount
+    window_bytes: values.SomeCount
     pause: bool
-    pause_errors: ErrorNames
-    pause_tickets: SomeCount
+    pause_errors: values.ErrorNames
+    pause_tickets: values.SomeCount
     pause_share: Annotated[float, Field(gt=0, le=1)]
-    pause_within: SomeDuration = Field(alias="pause_within_ms")
-    pause_at_most: SomeDuration = Field(alias="pause_at_most_ms")
-    commit_every: SomeDuration = Field(alias="commit_every_ms")
-    drain: SomeDuration = Field(alias="drain_ms")
-    mongo: MongoUrl
-    mongo_database: Text
-    mongo_collection: Text
-    alertmanager: PageUrlOrNone
-    metrics_host: Text
+    pause_within: values.SomeDuration = Field(alias="pause_within_ms")
+    pause_at_most: values.SomeDuration = Field(alias="pause_at_most_ms")
+    commit_every: values.SomeDuration = Field(alias="commit_every_ms")
+    drain: values.SomeDuration = Field(alias="drain_ms")
+    mongo: values.MongoUrl
+    mongo_database: values.Text
+    mongo_collection: values.Text
+    alertmanager: values.PageUrlOrNone
+    metrics_host: values.Text
     metrics_port: Annotated[int, Field(ge=0, le=65535)]
 
     @field_validator("dlq_topic")

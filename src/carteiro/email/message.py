@@ -79,12 +79,10 @@ def only_time_as_text(given: object) -> object:
 
 Body = Annotated[str, StringConstraints(strict=True)]
 Line = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$"),
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$")
 ]
 Address = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$"),
+    str, StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$")
 ]
 HeaderName = Annotated[
     str,
@@ -120,12 +118,12 @@ class Attachment(_Document):
     content_type: ContentType = Field(description="A media type, such as application/pdf.")
     content: Annotated[str, StringConstraints(strict=True)] = Field(description="In base64.")
     content_id: ContentId | None = Field(
-        default=None, description="What html calls it by, as in ``cid:logo``."
+        default=None, description="Id in html, as in ``cid:logo``."
     )
 
 
 class EmailRecipient(_Document):
-    """Who the tenant says it writes to; it has one of recipientId, externalId and cpfCnpjHash at least."""
+    """The recipient, known to the tenant by at least one of recipientId, externalId and cpfCnpjHash."""
 
     email: Address = Field(description="The address in ``to``.")
     recipient_id: Line | None = None
@@ -141,11 +139,11 @@ class EmailRecipient(_Document):
 
 
 class EmailTemplate(_Document):
-    """Which template says it, with which words."""
+    """A template and its variables."""
 
-    type: Line = Field(description="The name of a template; its newest version is meant.")
+    type: Line = Field(description="The name of a template; its newest version is used.")
     variables: dict[str, Any] = Field(
-        default_factory=dict, description="What stands in its places, by name."
+        default_factory=dict, description="The variables of the template, by name."
     )
     # Which version said it, once the words are in place: we write it, no request may.
     version: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
@@ -165,19 +163,19 @@ def _subject_unless_template(given: object, info: ValidationInfo) -> object:
 
 
 class Email(_Document):
-    """One e-mail as a tenant asks for it: a subject of 1 to 150 characters and html or text or both, or a template."""
+    """One e-mail to send: a subject of 1 to 150 characters and html or text or both, or a template."""
 
     # How often one of the table queue is tried again: no request may say so. It stands first, see `max_retries_of`.
     max_retries: SkipJsonSchema[int | None] = Field(default=None, ge=0, strict=True)
     to: Address = Field(description="An address alone, without a display name.")
     template: EmailTemplate | None = Field(
-        default=None, description="Says subject and body; none of them is given beside it."
+        default=None, description="Gives subject and body, which must then be left out."
     )
     subject: Annotated[Body, BeforeValidator(_subject_unless_template)] = Field(
         default=None,
         validate_default=True,
         json_schema_extra=_without_default,
-        description=f"1 to {MAX_SUBJECT_CHARS} characters; required unless a template says it.",
+        description=f"1 to {MAX_SUBJECT_CHARS} characters; required unless a template has it.",
     )
     html: Body | None = Field(
         default=None,
@@ -185,7 +183,7 @@ class Email(_Document):
         " Judged before sending: what has them is accepted, and becomes a dead letter.",
     )
     text: Body | None = Field(
-        default=None, description="The body as plain text, beside html or instead of it."
+        default=None, description="The body as plain text, in addition to html or instead of it."
     )
     from_: Address | None = Field(
         default=None,
@@ -219,7 +217,7 @@ class Email(_Document):
     )
     recipient: EmailRecipient | None = Field(
         default=None,
-        description="Who stands behind the address in ``to``, by an id of the tenant's.",
+        description="The recipient behind the address in ``to``, by an id of the tenant's.",
     )
     external_id: Line | None = Field(
         default=None, description="The tenant's own id of the e-mail, to find it by."
@@ -239,11 +237,11 @@ class Email(_Document):
         ge=1,
         le=MAX_TTL // timedelta(milliseconds=1),
         strict=True,
-        description="In milliseconds, from when it is due: what is not sent by then expires.",
+        description="Time to live in milliseconds from its due time: then it expires.",
     )
     delivery: Delivery = Field(
         default=Delivery.AT_LEAST_ONCE,
-        description="Whether it is sent again when nobody knows if it was sent.",
+        description="Send again, or not, after an attempt with unknown outcome.",
     )
 
     @property

@@ -48,10 +48,7 @@ class Submission:
 
 
 def new_message(
-    submission: Submission,
-    email: Email | None = None,
-    *,
-    default_ttl: timedelta = DEFAULT_TTL,
+    submission: Submission, email: Email | None = None, *, default_ttl: timedelta = DEFAULT_TTL
 ) -> model.NewMessage:
     """The message that a submission becomes, under a new id; ``email`` is it as it is to be sent."""
     email = email or submission.email

@@ -60,7 +60,7 @@ DEAD = frozenset({State.FAILED, State.EXPIRED})
 
 
 class EventType(StrEnum):
-    """What a timeline may hold: every state, and what happened beside the states."""
+    """Types of the events in a timeline: every state, and further events."""
 
     ENQUEUED = State.ENQUEUED.value
     RECEIVED = State.RECEIVED.value

@@ -1,1 +1,1 @@
-"""Who takes e-mail over."""
+"""Providers: the services that deliver e-mail."""

@@ -38,10 +38,10 @@ _STATUSES = {"forbidden": HTTPStatus.FORBIDDEN.value}  # as some rules end
 def judge_answer(
     text: str, *, provider: str = "", stage: Stage | None = None, mx: str = ""
 ) -> Failure:
-    """Judge what somebody was told, or found in a log; without a provider by what it looks like.
+    """Judge an answer as in a log; without a provider, by its form.
 
-    That may be a reply of SMTP, a name and a message, the body or the status of an answer over HTTP,
-    or what a library says when there was no answer.
+    It may be a reply of SMTP, a name and a message, the body or the status of an answer over HTTP,
+    or the text of a library when there was no answer.
     """
     plain = _unpacked(text)
     found = _decided(plain, provider, stage, mx)
@@ -52,12 +52,12 @@ def judge_answer(
 
 
 def is_success(text: str) -> bool:
-    """Whether it says that all went well, or that one may go on: then there is nothing to judge."""
+    """True if it reports success or progress: there is no failure to judge."""
     return _SUCCESS.match(text) is not None
 
 
 def relay() -> str:
-    """Whose an answer is that names nobody: mail speaks SMTP."""
+    """The provider of an answer without a name: an SMTP provider."""
     return next(name for name in answers() if answers()[name].is_smtp and is_remote(name))
 
 
@@ -93,14 +93,14 @@ def _of_text(text: str, stage: Stage | None = None, mx: str = "") -> Failure:
 
 
 def _owner_of(name: str) -> Answers | None:
-    """Whose name of an error it is."""
+    """The provider that uses this error name."""
     return next(
         (each for each in answers().values() if classify.bare_name(name) in each.names), None
     )
 
 
 def _of_silence(text: str, provider: str) -> Failure | None:
-    """What libraries say when nobody answered, or nobody whom we trust."""
+    """Texts of libraries without an answer, or without a trusted server."""
     match silence.WORDS.first(Said(text)):
         case silence.Silence.TIMEOUT:
             return replace(classify.timeout(provider), reason=classify.one_line(text))
@@ -198,7 +198,7 @@ def judged_again(failure: Failure, *, mx: str = "") -> Failure | None:
 
 
 def provider_of(failure: Failure) -> str:
-    """Whose answer a stored failure was."""
+    """The provider of a stored failure."""
     signs = ((name, f"{name.upper()}_", f"{name}.") for name in answers())
     found = (
         name

@@ -18,7 +18,7 @@ _EVERY = timedelta(seconds=1)
 
 
 def is_chosen(settings: Settings) -> bool:
-    """Whether somebody set the provider, be it to the sandbox."""
+    """True if the provider was set explicitly, even to the sandbox."""
     return settings.origin("provider") != "default"
 
 

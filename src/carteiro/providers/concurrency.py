@@ -2,14 +2,14 @@
 
 from math import inf
 
-_WANTED_FOR_S = 1.0  # whoever did not ask for so long has nothing to call for
+_WANTED_FOR_S = 1.0  # without a request for this time, a process needs no place
 
 
 class Places:
-    """What the store said last, what of it is in use, and whether anybody asks for more.
+    """This process's share of a concurrency limit: granted by the store, in use, and wanted.
 
-    What was said holds until the store may give it to others. Without its word there are none: a call cannot be
-    declared without the store either, and a place that two processes believe to have is one too many.
+    A grant is valid until the store may give it to other processes. Without a grant there are no places: a call cannot
+    be declared without the store either, and two processes must not use the same place.
     """
 
     def __init__(self, concurrency: int) -> None:
@@ -24,21 +24,21 @@ class Places:
         self._wanted_at = now
 
     def free(self, now: float) -> float:
-        """How many calls there are places for; infinite: any number."""
+        """The number of free places; infinite: no limit."""
         if not self.concurrency:
             return inf
         return max(0, self._given - self.taken) if now < self._given_until else 0
 
     def are_taken(self, now: float) -> bool:
-        """Whether the store has said how many there are, and none of them is free."""
+        """True if the store granted places, and none of them is free."""
         return now < self._given_until and self._given <= self.taken
 
     def are_needed(self, now: float) -> bool:
-        """Whether they are in use or asked for, also by somebody who has none yet: else they are for others."""
+        """True if places are in use or wanted; otherwise other processes get them."""
         return self.taken > 0 or now < self._wanted_at + _WANTED_FOR_S
 
     def held(self, now: float) -> int:
-        """How many may be in use until the store has answered."""
+        """The number that may be in use until the store has answered."""
         if not self.concurrency:
             return 0
         return max(self._given if now < self._given_until else 0, self.taken)

@@ -82,7 +82,7 @@ async def _look_at(name: str, settings: Settings) -> Looked:
         return Looked(name, provider.features.is_remote)
     try:
         return Looked(name, is_remote=True, faults=tuple(await provider.check()))
-    except Exception as error:  # noqa: BLE001 - whoever is there may answer anything
+    except Exception as error:  # noqa: BLE001 - a server may answer anything
         told = f"it answered something that nobody understands ({type(error).__name__})"
         fault = Fault(told, f"is that {provider.name}? Look at its address", is_deadly=True)
         return Looked(name, is_remote=True, faults=(fault,))
@@ -127,7 +127,7 @@ def _learn(backend: Backend) -> Learn:
 
 
 def _overrule(name: str, settings: Settings) -> Overrule | None:
-    """What the operator's rules make of an outcome; None: there are no rules."""
+    """The outcome after the operator's rules; None: there are no rules."""
     rules = settings.own_rules
     if not rules:
         return None

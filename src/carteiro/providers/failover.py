@@ -1,7 +1,7 @@
-"""The providers of mail, each with a breaker: an attempt goes to one of them, the next one perhaps to another.
+"""Failover between the providers of mail, each with a circuit breaker.
 
-An attempt is declared with the provider that it goes to, so that whoever finds it open knows who may have the
-message. So a message fails over by its next attempt, which comes at once if another provider can take it.
+An attempt is declared with its provider, so that after a crash it is known which one may have the message. A message
+fails over with its next attempt, which comes at once if another provider can take it.
 """
 
 import random
@@ -49,7 +49,7 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is left alone, or tried with one call at a time."""
+        """True if the circuit is open, or half open: one trial call at a time."""
         return self._breaker.is_open
 
     def health(self) -> Health:
@@ -60,13 +60,13 @@ class Link:
         return Health(self.name, wait, self._breaker.is_suspect)
 
     def room(self) -> int | None:
-        """How many calls can be begun now: one trial if it is open; None: any number."""
+        """The number of calls that can begin now: one trial if it is open; None: no limit."""
         if self.is_open:
             return 1
         return None if self._pacer is None else self._pacer.room()
 
     def standing(self) -> model.ProviderStanding:
-        """What is known of it, for people."""
+        """Its state, for people."""
         rate, held_back = (
             (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
         )
@@ -150,10 +150,10 @@ class Chain:
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
     def elsewhere(self, job: model.LeasedJob, outcome: model.Outcome, by: str) -> timedelta | None:
-        """How long until another provider can have the message, after this came of an attempt; None: it stays.
+        """The wait until another provider can take the message after this outcome; None: it stays.
 
-        Each is tried once before the message waits as its policy says. What a provider refuses for good, by a
-        fault of its own, waits for another however long that takes; everything else goes on at once or not.
+        Each is tried once before the message waits by its retry policy. After a permanent refusal by the provider's own
+        fault it waits for another provider, whatever that takes; otherwise it fails over at once or not at all.
         """
         tried = (*self._tried.pop(job.lease.job, ()), by)
         if not _leaves_it_to_others(outcome) or _is_in_doubt(job):
@@ -170,7 +170,7 @@ class Chain:
             self._tried.pop(next(iter(self._tried)))
 
     def held_for(self) -> timedelta:
-        """How long nobody at all can be called."""
+        """The wait until any provider can be called."""
         waits = []
         for link in self._links.values():
             waits.append(link.health().wait)
@@ -180,13 +180,13 @@ class Chain:
 
     @property
     def most_at_once(self) -> int | None:
-        """How many calls can be begun now, at least one; None: no matter how many."""
+        """The number of calls that can begin now, at least one; None: no limit."""
         rooms = [link.room() for link in self._links.values()]
         known = [room for room in rooms if room is not None]
         return max(1, sum(known)) if len(known) == len(rooms) else None
 
     def standings(self) -> list[model.ProviderStanding]:
-        """What is known of each provider, for people."""
+        """The state of each provider, for people."""
         return [link.standing() for link in self._links.values()]
 
     def _route(self, job: model.LeasedJob) -> Iterator[Health]:
@@ -198,12 +198,12 @@ class Chain:
 
 
 def _is_in_doubt(job: model.LeasedJob) -> bool:
-    """Whether somebody may have it: then it goes to nobody else, whatever that one says later."""
+    """True if a provider may have it: then it goes to no other one, whatever that one answers later."""
     return bool(job.in_doubt or job.open_attempt)
 
 
 def _leaves_it_to_others(outcome: model.Outcome) -> bool:
-    """Whether it is proven that nothing was handed over, and it was not the message's fault."""
+    """True if nothing was handed over for certain, and the message is not the cause."""
     if isinstance(outcome, model.NotMade):
         return True
     if not isinstance(outcome, model.Rejected | model.Deferred) or not is_providers_own(
@@ -214,7 +214,7 @@ def _leaves_it_to_others(outcome: model.Outcome) -> bool:
 
 
 def _says_nothing(failure: model.Failure) -> bool:
-    """Told to be slower: that says no more of its health than that it is there."""
+    """Throttling: the provider is reachable, and its health is otherwise unknown."""
     return throttles(failure) and not may_open_breaker(failure)
 
 

@@ -1,8 +1,8 @@
-"""How fast this process calls one provider: its part of what all processes may, drawn from the store a second ahead.
+"""Rate limiter of one provider: this process's share of the limit, drawn from the store a second ahead.
 
-While there are calls left, choosing the provider costs nothing. When they run low, more are drawn beside the
-work, never one by one; when there are none, the provider is called later. If the store cannot be asked, this
-process goes on at its part of the rate that it knew, in the places that it has until then.
+While calls are left, choosing the provider costs nothing. When they run low, more are drawn in the background, never
+one by one; without any, the provider is called later. If the store is unreachable, this process continues at its
+share of the last known rate, with the concurrency that it has until then.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from carteiro.providers.concurrency import Places
 
 AskQuota: TypeAlias = Callable[[], Awaitable[Quota | None]]
 
-STAY = timedelta(seconds=5)  # so long a process counts that says nothing more
+STAY = timedelta(seconds=5)  # a silent process counts for this time
 _PLACES_FOR_S = 3.0  # of a stay: what is begun then mostly ends before another has the place
 _ANNOUNCED_FOR_S = 1.0  # then it says again that it is there
 _FEWEST = 5  # calls drawn at once by a process that made none lately
@@ -35,14 +35,16 @@ _A_MOMENT_S = 0.005  # as long as an answer of the store is waited for
 _FULL_S = 0.25  # while all places are taken: one that others give up is looked for so often
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
-_QUOTA_AGAIN_S = 60.0  # when it was not told: whoever asks too often is not answered
-_QUOTA_PATIENCE_S = 1.0  # the first call waits so long for the first answer
+_QUOTA_AGAIN_S = (
+    60.0  # pause after an unanswered request of the quota: SES limits how often it may be asked
+)
+_QUOTA_PATIENCE_S = 1.0  # the first call waits at most this time for the first answer
 _CUT_EVERY_S = rates.CUT_EVERY_US / 1_000_000
 
 
 @value
 class Limits:
-    """What a provider allows, all processes together; 0 is no limit. ``quota`` is asked where no rate is set."""
+    """Limits of a provider over all processes; 0: no limit. ``quota`` is asked if no rate is set."""
 
     per_second: float = 0.0
     concurrency: int = 0
@@ -75,14 +77,14 @@ class Pacer:
         self._is_announced = False
 
         self._tokens = 0.0  # calls that may be made; infinite: any number
-        self._drawn = 0.0  # at most so many were there
+        self._drawn = 0.0  # size of the last draw
         self._good_until = -inf
         self._draw_from = -inf
         self._announce_from = -inf
         self._rate: float | None = limits.per_second or None  # of all processes, as last heard
         self._processes = 1
         self._gives_places_back = False
-        self._alone = rates.fresh(provider)  # what is drawn from while the store is away
+        self._alone = rates.fresh(provider)  # used while the store is unreachable
         self._is_away = False
 
         self._spent = 0  # since the last draw
@@ -130,7 +132,7 @@ class Pacer:
         return max(_A_MOMENT_S, self._draw_from - now)
 
     def room(self) -> int | None:
-        """How many calls can be begun now; None: any number."""
+        """The number of calls that can begin now; None: no limit."""
         if not self._is_limited:
             return None
         free = self._free(self._clock())
@@ -171,7 +173,7 @@ class Pacer:
         self._refresh(now)
 
     def report(self, why: str | None, wait: timedelta = ZERO) -> None:
-        """Tell all who look that the provider is left alone for so long, and why; None: it answers again."""
+        """Report to all processes that the circuit is open for this time, and why; None: it is closed again."""
         task = self._begun(self._reported(why, wait), self._reports.discard)
         self._reports.add(task)
 
@@ -181,7 +183,7 @@ class Pacer:
                 await self._shared.report(self._provider, why=why, wait=wait)
 
     async def close(self) -> None:
-        """End what is under way; others need not wait for our stay to end."""
+        """End running tasks; other processes get our share at once."""
         if self._timer is not None:
             self._timer.cancel()
         self._complaint = None
@@ -194,7 +196,7 @@ class Pacer:
             await self._leave()
 
     def _free(self, now: float) -> float:
-        """How many calls there are: as many as were drawn and are still good, and places for them."""
+        """The number of calls left: drawn, not expired, and within the concurrency limit."""
         if now >= self._good_until:
             return 0.0
         return max(0.0, min(self._tokens, self._places.free(now)))
@@ -213,13 +215,13 @@ class Pacer:
     # --- what is shared
 
     def _refresh(self, now: float) -> None:
-        """Draw more beside the work, unless that is under way or too soon."""
+        """Draw more in the background, unless a draw is running or it is too soon."""
         if self._refreshing is None and now >= self._draw_from:
             self._refreshing = self._begun(self._draw(), self._refreshed)
 
     def _refreshed(self, _: "asyncio.Task[None]") -> None:
         self._refreshing = None
-        if self._gives_places_back:  # whoever waits for them must not wait for our next call
+        if self._gives_places_back:  # waiting processes must not depend on our next call
             self._gives_places_back, self._draw_from = False, -inf
             self._refresh(self._clock())
         elif self._complaint is not None:
@@ -241,7 +243,7 @@ class Pacer:
             self._heard_from_store(drawn, asked_at)
         if self._complaint is None:  # what was drawn before one is not used
             self._apply(drawn, self._clock())
-            self._complaint = going  # that was not told: it is with the next draw
+            self._complaint = going  # it was not reported: the next draw reports it
 
     def _wanted(self) -> int:
         """As many as were used lately, and again: up to our part of a second's worth, with what is left."""
@@ -305,9 +307,9 @@ class Pacer:
             self._timer = loop.call_later(_ANNOUNCED_FOR_S, self._announce)
 
     def _announce(self) -> None:
-        """Others must know of us while we call, however long that takes, or want to; else they have our places.
+        """Announce this process while it calls or wants to; otherwise other processes get its places.
 
-        Whoever left while it waits for a place would come back as the last in line, and never have one.
+        A process that left while it waits for a place would be the last in line again, and never get one.
         """
         now = self._clock()
         self._timer = None
@@ -340,7 +342,7 @@ class Pacer:
             self._ceiling = quota.per_second
 
     def _heard_quota(self, asking: "asyncio.Task[None]") -> None:
-        """Where it was not told, others may have heard it: they tell with the next draw."""
+        """If the report failed, other processes report it with their next draw."""
         self._asking = None
         self._answer_by = -inf
         if not asking.cancelled() and (error := asking.exception()) is not None:
@@ -351,9 +353,7 @@ class Pacer:
             self._is_limited, self._good_until = True, -inf
 
     def _begun(
-        self,
-        work: Coroutine[Any, Any, None],
-        done: Callable[["asyncio.Task[None]"], None],
+        self, work: Coroutine[Any, Any, None], done: Callable[["asyncio.Task[None]"], None]
     ) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(done)

@@ -31,7 +31,7 @@ def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
 
 
 def limits_of(provider: Provider, settings: Settings) -> Limits | None:
-    """How fast a provider may be called; None: there is nothing that could be too fast."""
+    """The rate limiter of a provider; None if it needs none."""
     asked = _pace_of(provider.name, settings)
     if asked is None:
         return None
@@ -40,7 +40,7 @@ def limits_of(provider: Provider, settings: Settings) -> Limits | None:
 
 
 def is_paced(name: str, settings: Settings) -> bool:
-    """Whether the provider of a name could be called too fast."""
+    """True if the provider of this name has a rate limit."""
     return _pace_of(name.partition(":")[0], settings) is not None
 
 

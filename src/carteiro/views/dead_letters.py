@@ -1,7 +1,7 @@
-"""Dead letters as JSON: how they are shown, kept in files and read back.
+"""Dead letters as JSON: shown, exported to files and imported.
 
-A file has one entry a line (JSON lines, UTF-8). The same message may stand in it, or in two files,
-twice: whoever reads it back puts each entry back once.
+A file has one entry a line (JSON lines, UTF-8). A message may occur several times, in one or more
+files: an import restores its entry once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,15 +10,8 @@ from functools import lru_cache
 from typing import IO, Annotated, Any
 
 import orjson
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+import pydantic
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from carteiro import model
@@ -28,7 +21,7 @@ from carteiro.errors import FieldError, InvalidMessage
 _MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
-_MOST_FAULTS = 20  # told at once: a file that is something else altogether has one on each line
+_MOST_FAULTS = 20  # reported at once: a file of another kind has one on each line
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -37,7 +30,7 @@ _MOST_FAULTS = 20  # told at once: a file that is something else altogether has 
 def to_json(
     letter: model.DeadLetter, events: Sequence[model.TimelineEvent] | None = None
 ) -> dict[str, Any]:
-    """The entry as people and programs read it; with ``events`` also the history of its attempts."""
+    """The entry as JSON; with ``events`` also the history of its attempts."""
     failure = letter.failure
     entry: dict[str, Any] = {
         "jobId": letter.id,
@@ -82,38 +75,41 @@ def _event(event: model.TimelineEvent) -> dict[str, Any]:
 
 
 def _original_data(content: str) -> Any:  # noqa: ANN401 - whatever the message was made of
-    """The content as data; None once it is past its retention."""
+    """The content as data; None once it was pruned."""
     if not content:
         return None
     try:
         data = orjson.loads(content)
-        _json([[[[data]]]])  # what is nested deeper could not be written inside an entry
+        _json([[[[data]]]])  # deeper nesting could not be written inside an entry
     except (ValueError, InvalidMessage):
         return content
     return data
 
 
-@lru_cache(maxsize=256)  # what is committed together has one moment, and a list says it often
+@lru_cache(maxsize=256)  # rows of one commit share a time, which a list repeats
 def in_iso(moment: datetime) -> str:
-    """The moment as it is written at every edge."""
+    """The time in ISO 8601, with milliseconds and Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 _Name = Annotated[  # without U+0000, which not every store can hold
-    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$")
+    str,
+    pydantic.StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$"),
 ]
-_Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+_Said = Annotated[str, pydantic.StringConstraints(strict=True, pattern=r"\S")]
 _Time = Annotated[
-    AwareDatetime, Field(ge=_EARLIEST, le=model.LATEST), BeforeValidator(only_time_as_text)
+    pydantic.AwareDatetime,
+    Field(ge=_EARLIEST, le=model.LATEST),
+    pydantic.BeforeValidator(only_time_as_text),
 ]
 
 
-class _Entry(BaseModel):
-    """What an entry must have to be put back; what it says beyond that is left alone."""
+class _Entry(pydantic.BaseModel):
+    """The fields that an import needs; others are ignored."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
     job_id: _Name
     outbox_id: _Name | None = None
@@ -137,10 +133,10 @@ class _Entry(BaseModel):
 
 
 def from_json(entry: object) -> model.DeadLetter:
-    """The dead letter that the entry tells of; `InvalidMessage` says what is wrong with it."""
+    """The dead letter of the entry; `InvalidMessage` if it is not valid."""
     try:
         given = _Entry.model_validate(entry)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise InvalidMessage([_in_plain_words(each) for each in plainly(error).fields]) from None
     if given.outbox_id not in {None, given.job_id}:
         raise InvalidMessage([FieldError("outboxId", "must be the jobId")])
@@ -161,7 +157,7 @@ def from_json(entry: object) -> model.DeadLetter:
 
 
 def import_(file: Iterable[bytes]) -> list[model.DeadLetter]:
-    """The entries of a file; `InvalidMessage` names the lines that are none, and then nothing is given."""
+    """The entries of a file; `InvalidMessage` names the wrong lines."""
     letters: list[model.DeadLetter] = []
     faults: list[FieldError] = []
     for number, line in enumerate(file, 1):
@@ -221,5 +217,5 @@ def _json(data: object) -> bytes:
 
 
 def _whole(moment: datetime) -> datetime:
-    """To the millisecond, as every store counts."""
+    """The time in whole milliseconds, the precision of stores."""
     return moment.astimezone(UTC).replace(microsecond=moment.microsecond // 1000 * 1000)

@@ -512,7 +512,7 @@ def test_skipped_tickets_are_reported_with_advice(with_kafka: Dlq) -> None:
 
     ran = dlq("republish", "--all", "--yes")
 
-    assert "On their way again" in ran.out
+    assert "Republished (run" in ran.out
     assert "1 went round too often" in ran.err
     assert "--force" in ran.err
     assert "1 no ticket: such are quarantined" in ran.err

@@ -1,1 +1,1 @@
-"""What ``/admin/v1`` offers; opened by an administrator's token alone, never by a tenant's key."""
+"""Endpoints of ``/admin/v1``; they need an admin token, a tenant's key is refused."""

@@ -1,4 +1,4 @@
-"""Dead letters as the API shows them, and what may be asked of them."""
+"""Dead letters as the API shows them, and the requests about them."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ _LONGEST = 255
 _LONGEST_AGE = timedelta(days=3650)
 
 
-# --- what is asked ------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------
 
 
 class DeadQuestion(Question):
-    """Which dead letters; what is not given does not matter."""
+    """A selection of dead letters; a field that is not given does not restrict it."""
 
     company_id: str | None = Field(default=None, max_length=_LONGEST)
     kind: str | None = Field(default=None, max_length=_LONGEST)
@@ -39,34 +39,25 @@ class DeadQuestion(Question):
     is_redriven: bool | None = None
 
     def as_filter(self) -> model.DeadFilter:
-        """The same, as the index is asked."""
-        return model.DeadFilter(
-            tenant=None if self.company_id is None else model.TenantId(self.company_id),
-            kind=None if self.kind is None else model.KindName(self.kind),
-            reason=self.reason,
-            code=self.code,
-            category=self.category,
-            text=self.text,
-            moved_after=self.moved_after,
-            moved_before=self.moved_before,
-            is_redriven=self.is_redriven,
-        )
+        """The same, for stores."""
+        asked = self.model_dump(include=set(DeadQuestion.model_fields))
+        return model.DeadFilter(tenant=asked.pop("company_id"), **asked)
 
 
 class DeadPageQuestion(DeadQuestion, PageQuestion):
-    """Which dead letters, and which part of their list."""
+    """A selection of dead letters, and a page of its list."""
 
 
 class GroupQuestion(DeadQuestion):
-    """Which dead letters, and what they are to have in common."""
+    """A selection of dead letters, and the field to group by."""
 
     by: GroupBy = "code"
 
 
 class RedriveQuestion(Question):
-    """Which dead letters to send round again: those with these ids, or those that match.
+    """The dead letters to redrive: those with these ids, or those that match.
 
-    With a rate a request takes as many as fit into some seconds; ask again for the others.
+    With a rate, one request redrives at most the messages of 10 seconds; repeat it for the others.
     """
 
     ids: list[UUID] | None = Field(
@@ -78,23 +69,23 @@ class RedriveQuestion(Question):
 
 
 class Changes(RootModel[dict[str, Any]]):
-    """Fields that are to be different, by their names in an Email (or a task's arguments); null takes one away."""
+    """Changed fields, by their names in an Email (or a task's arguments); null removes a field."""
 
 
 class PurgeQuestion(Question):
-    """Which dead letters to drop: those that match and are older."""
+    """The dead letters to delete: those that match and are older."""
 
     older_than_ms: int = Field(ge=0, le=_LONGEST_AGE // _MILLISECOND, strict=True)
     matching: DeadQuestion = DeadQuestion()
 
     def as_filter(self, now: datetime) -> model.DeadFilter:
-        """The same, as the index is asked; what is on its way again is left alone."""
+        """The same, for stores; redriven ones are excluded."""
         end = now - self.older_than_ms * _MILLISECOND
         wanted = self.matching.as_filter()
         return replace(wanted, moved_before=min(end, wanted.moved_before or end), is_redriven=False)
 
 
-# --- what is answered ---------------------------------------------------------------------------
+# --- answers ------------------------------------------------------------------------------------
 
 
 class DeadLetterView(Document):
@@ -121,20 +112,20 @@ class DeadLetterView(Document):
 
 
 class DeadLetterDetail(DeadLetterView):
-    """A dead letter with what it says (null past its retention), and its history, oldest first."""
+    """A dead letter with its content (null once pruned) and its history, oldest first."""
 
     original_data: Any
     events: list[EventView]
 
 
 class DeadLetterPage(PageDocument):
-    """Dead letters that match, newest first, without what they say."""
+    """Matching dead letters, newest first, without their content."""
 
     items: list[DeadLetterView]
 
 
 class GroupView(Document):
-    """Dead letters that have something in common."""
+    """Dead letters with the same value of a field."""
 
     key: str
     count: int
@@ -143,34 +134,34 @@ class GroupView(Document):
 
 
 class Groups(Document):
-    """The largest group first."""
+    """Groups, the largest first."""
 
     items: list[GroupView]
 
 
 class Redriven(Document):
-    """What a redrive did with one dead letter."""
+    """The result of a redrive of one dead letter."""
 
     outbox_id: str
     answer: model.RedriveAnswer
 
 
 class RedriveResults(Document):
-    """What a redrive did; ``hasMore``: some were left for the next request."""
+    """The results of a redrive; ``hasMore``: repeat the request for the others."""
 
     results: list[Redriven]
     has_more: bool
 
 
 class Purged(Document):
-    """How many were dropped; ``hasMore``: ask again."""
+    """The number of deleted entries; ``hasMore``: repeat the request."""
 
     dropped: int
     has_more: bool
 
 
 class Restored(Document):
-    """How many entries were read, and how many of them were put back."""
+    """The number of entries that were read, and of those that were restored."""
 
     given: int
     restored: int
@@ -186,8 +177,3 @@ def letter_view(letter: model.DeadLetter) -> DeadLetterView:
 def letter_detail(letter: model.DeadLetter, events: list[model.TimelineEvent]) -> DeadLetterDetail:
     """All that is shown of one."""
     return DeadLetterDetail.model_validate(to_json(letter, events))
-
-
-def group_view(group: model.DeadGroup) -> GroupView:
-    """One group."""
-    return GroupView(key=group.key, count=group.count, oldest=group.oldest, newest=group.newest)

@@ -1,4 +1,4 @@
-"""The endpoints of dead letters: find them, look at them, send them round again, keep or drop them."""
+"""Endpoints of dead letters: find, show, redrive, edit, export, import and purge them."""
 
 import asyncio
 import time
@@ -10,48 +10,21 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from carteiro.api.admin.dead_letter_documents import (
-    MOST_AT_ONCE,
-    Changes,
-    DeadLetterDetail,
-    DeadLetterPage,
-    DeadPageQuestion,
-    DeadQuestion,
-    GroupQuestion,
-    Groups,
-    Purged,
-    PurgeQuestion,
-    Redriven,
-    RedriveQuestion,
-    RedriveResults,
-    Restored,
-    group_view,
-    letter_detail,
-    letter_view,
-)
+from carteiro.api.admin import dead_letter_documents as dead
 from carteiro.api.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.api.emails import message_id
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import read_query, read_question
-from carteiro.api.refusal import Refusal, bad_value, not_found
+from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import (
-    DeadFilter,
-    DeadLetter,
-    Key,
-    MessageId,
-    Page,
-    RedriveAnswer,
-)
+from carteiro.model import DeadFilter, DeadLetter, Key, MessageId, Page, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
 from carteiro.views.dead_letters import import_, to_json
 
-_PATH = "/admin/v1/dead-letters"
-_ONE = _PATH + "/{id}"
 _PAGE = 100
-_PATIENCE_S = 10.0  # so long a client is kept waiting by one request
+_PATIENCE_S = 10.0  # the longest time of one request
 _WHAT = "dead letter"
 
 
@@ -61,8 +34,10 @@ class JsonLines(StreamingResponse):
     media_type = JSON_LINES
 
 
-class DeadLetterEndpoints:
-    """What administrators can do with dead letters."""
+class DeadLetterEndpoints(Endpoints):
+    """Endpoints of administrators for dead letters."""
+
+    prefix = "/admin/v1/dead-letters"
 
     def __init__(self, backend: Backend, keys: KeyRing, rules: SendingRules) -> None:
         self._rules = rules
@@ -71,176 +46,123 @@ class DeadLetterEndpoints:
         self._backend = backend
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them; fixed addresses before the one with an id in it."""
-        yield Endpoint(
-            "GET", _PATH, self.list, "List dead letters", DeadLetterPage, query=DeadPageQuestion
-        )
-        yield Endpoint(
-            "GET", f"{_PATH}/groups", self.group, "Group dead letters", Groups, query=GroupQuestion
-        )
-        yield Endpoint(
-            "GET",
-            f"{_PATH}/export",
-            self.export,
-            "Export dead letters",
-            None,
-            query=DeadQuestion,
-            answers_with=JsonLines,
-        )
-        yield Endpoint(
-            "POST",
-            f"{_PATH}/import",
-            self.import_,
-            "Import dead letters",
-            Restored,
-            reads_lines=True,
-        )
-        yield Endpoint(
-            "POST",
-            f"{_PATH}/redrive",
-            self.redrive_many,
-            "Redrive dead letters",
-            RedriveResults,
-            reads=RedriveQuestion,
-        )
-        yield Endpoint(
-            "POST",
-            f"{_PATH}/purge",
-            self.purge,
-            "Purge dead letters",
-            Purged,
-            reads=PurgeQuestion,
-        )
-        yield Endpoint(
-            "GET", _ONE, self.show, "Look at a dead letter", DeadLetterDetail, refuses=(404,)
-        )
-        yield Endpoint(
-            "POST",
-            f"{_ONE}/redrive",
-            self.redrive,
-            "Redrive a dead letter",
-            Redriven,
-            refuses=(404, 409),
-        )
-        yield Endpoint(
-            "POST",
-            f"{_ONE}/edit",
-            self.edit,
-            "Edit and redrive a dead letter",
-            Redriven,
-            reads=Changes,
-            refuses=(404, 409),
-        )
+    # --- reading
 
-    # --- looking
-
+    @Endpoint("GET", "", "List dead letters", dead.DeadLetterPage, query=dead.DeadPageQuestion)
     async def list(self, request: Request) -> Response:
-        """Dead letters that match, newest first, without what they say."""
-        await self._keys.administrator_of(request)
-        asked = read_query(request, DeadPageQuestion)
+        """Matching dead letters, newest first, without their content."""
+        asked = read_query(request, dead.DeadPageQuestion)
         page = await self._letters.find(asked.as_filter(), cursor=asked.after, limit=asked.limit)
-        items = [letter_view(each) for each in page.rows]
-        return DeadLetterPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return dead.DeadLetterPage.response(page, dead.letter_view)
 
+    @Endpoint("GET", "/groups", "Group dead letters", dead.Groups, query=dead.GroupQuestion)
     async def group(self, request: Request) -> Response:
-        """How many match, by what they have in common; the largest group first."""
-        await self._keys.administrator_of(request)
-        asked = read_query(request, GroupQuestion)
+        """The number of matching dead letters by a field, the largest group first."""
+        asked = read_query(request, dead.GroupQuestion)
         groups = await self._letters.group(asked.by, asked.as_filter())
-        return Groups(items=[group_view(each) for each in groups]).as_response()
+        return dead.Groups(items=[dead.GroupView.of(each) for each in groups]).as_response()
 
+    @Endpoint(
+        "GET", "/export", "Export dead letters", query=dead.DeadQuestion, answers_with=JsonLines
+    )
+    async def export(self, request: Request) -> Response:
+        """Matching dead letters with their history, one JSON document a line, newest first."""
+        wanted = read_query(request, dead.DeadQuestion).as_filter()
+        # Read before the answer begins, so that an error can still be reported.
+        first = await self._letters.find(wanted, limit=_PAGE)
+        return JsonLines(self._lines(wanted, first))
+
+    @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail, refuses=(404,))
     async def show(self, request: Request) -> Response:
-        """One dead letter with what it says and its history, oldest first."""
-        await self._keys.administrator_of(request)
+        """One dead letter with its content and its history, oldest first."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        return letter_detail(letter, events).as_response(nulls=True)
+        return dead.letter_detail(letter, events).as_response(nulls=True)
 
-    # --- sending round again
+    # --- redriving
 
+    @Endpoint("POST", "/{id}/redrive", "Redrive a dead letter", dead.Redriven, refuses=(404, 409))
     async def redrive(self, request: Request) -> Response:
-        """A new round of attempts and a new ttl; 409 while it is on its way already."""
+        """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         key = await self._keys.administrator_of(request)
         identity = message_id(request.path_params["id"], _WHAT)
         [answer] = await self._letters.redrive([identity], by=_name_of(key))
         return _redriven(identity, answer)
 
+    @Endpoint(
+        "POST",
+        "/{id}/edit",
+        "Edit and redrive a dead letter",
+        dead.Redriven,
+        reads=dead.Changes,
+        refuses=(404, 409),
+    )
     async def edit(self, request: Request) -> Response:
-        """Send it round again with some fields changed (null takes one away), under a new revision.
+        """Redrive it with some fields changed, as a new revision; null removes a field.
 
-        What it becomes is judged as if it were new; of a task only its arguments can be changed.
+        The result is validated like a new message. Of a task, only the arguments can be changed.
         """
         key = await self._keys.administrator_of(request)
         letter = await self._found(request)
-        asked = await read_question(request, Changes)
-        message = await self._reading.message(letter.id)
-        if message is None:
-            raise not_found(_WHAT)
+        asked = await read_question(request, dead.Changes)
+        message = found(await self._reading.message(letter.id), _WHAT)
         if not message.content:
             raise _past_retention()
         revision = await revise(message, asked.root, backend=self._backend, rules=self._rules)
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 
+    @Endpoint(
+        "POST", "/redrive", "Redrive dead letters", dead.RedriveResults, reads=dead.RedriveQuestion
+    )
     async def redrive_many(self, request: Request) -> Response:
-        """Those with the ids, or those that match and are not on their way; a result for each."""
+        """Redrive those with the ids, or those that match and were not redriven; a result for each."""
         key = await self._keys.administrator_of(request)
-        asked = await read_question(request, RedriveQuestion)
+        asked = await read_question(request, dead.RedriveQuestion)
         ids, has_more = await self._asked_for(asked)
-        results: list[Redriven] = []
+        results: list[dead.Redriven] = []
         for some in _paced(ids, asked.rate_per_second):
             if results and asked.rate_per_second is not None:
                 await asyncio.sleep(len(some) / asked.rate_per_second)
             answers = await self._letters.redrive(some, by=_name_of(key))
             results += [
-                Redriven(outbox_id=identity, answer=answer)
+                dead.Redriven(outbox_id=identity, answer=answer)
                 for identity, answer in zip(some, answers, strict=True)
             ]
-        return RedriveResults(results=results, has_more=has_more).as_response()
+        return dead.RedriveResults(results=results, has_more=has_more).as_response()
 
-    # --- keeping and dropping
+    # --- restoring and deleting
 
-    async def export(self, request: Request) -> Response:
-        """Dead letters that match with their history, one JSON document a line, newest first."""
-        await self._keys.administrator_of(request)
-        wanted = read_query(request, DeadQuestion).as_filter()
-        # Asked for before the answer begins: what goes wrong can still be told.
-        first = await self._letters.find(wanted, limit=_PAGE)
-        return JsonLines(self._lines(wanted, first))
-
+    @Endpoint("POST", "/import", "Import dead letters", dead.Restored, reads_lines=True)
     async def import_(self, request: Request) -> Response:
-        """Put exported entries back whose messages are still dead and have none."""
-        await self._keys.administrator_of(request)
+        """Restore exported entries whose messages are still dead and have no entry."""
         body = await read_body(request, JSON_LINES, most=MAX_BATCH_BYTES)
         letters = import_(body.splitlines())
         restored = 0
-        for first in range(0, len(letters), MOST_AT_ONCE):
-            restored += await self._letters.restore(letters[first : first + MOST_AT_ONCE])
-        return Restored(given=len(letters), restored=restored).as_response()
+        for first in range(0, len(letters), dead.MOST_AT_ONCE):
+            restored += await self._letters.restore(letters[first : first + dead.MOST_AT_ONCE])
+        return dead.Restored(given=len(letters), restored=restored).as_response()
 
+    @Endpoint("POST", "/purge", "Purge dead letters", dead.Purged, reads=dead.PurgeQuestion)
     async def purge(self, request: Request) -> Response:
-        """Drop entries that match and are older; what is on its way stays, and so do the messages."""
-        await self._keys.administrator_of(request)
-        asked = await read_question(request, PurgeQuestion)
+        """Delete entries that match and are older, except redriven ones; the messages stay."""
+        asked = await read_question(request, dead.PurgeQuestion)
         wanted = asked.as_filter(datetime.now(UTC))
         dropped, cursor = 0, None
         until = time.monotonic() + _PATIENCE_S
         while True:
-            page = await self._letters.find(wanted, cursor=cursor, limit=MOST_AT_ONCE)
+            page = await self._letters.find(wanted, cursor=cursor, limit=dead.MOST_AT_ONCE)
             dropped += await self._letters.drop([each.id for each in page.rows])
             cursor = page.next
             if cursor is None or time.monotonic() > until:
-                return Purged(dropped=dropped, has_more=cursor is not None).as_response()
+                return dead.Purged(dropped=dropped, has_more=cursor is not None).as_response()
 
     async def _found(self, request: Request) -> DeadLetter:
-        letter = await self._letters.show(message_id(request.path_params["id"], _WHAT))
-        if letter is None:
-            raise not_found(_WHAT)
-        return letter
+        identity = message_id(request.path_params["id"], _WHAT)
+        return found(await self._letters.show(identity), _WHAT)
 
-    async def _asked_for(self, asked: RedriveQuestion) -> tuple[Sequence[MessageId], bool]:
-        """The ids to redrive now, and whether others are left for later."""
+    async def _asked_for(self, asked: dead.RedriveQuestion) -> tuple[Sequence[MessageId], bool]:
+        """The ids to redrive now; True if others are left for later."""
         limit = asked.limit
         if asked.rate_per_second is not None:
             limit = min(limit, max(1, int(asked.rate_per_second * _PATIENCE_S)))
@@ -267,8 +189,8 @@ def _name_of(key: Key) -> str:
 
 
 def _paced(ids: Sequence[MessageId], rate: float | None) -> Iterable[Sequence[MessageId]]:
-    """The ids in lists of about a second's worth."""
-    size = MOST_AT_ONCE if rate is None else max(1, int(rate))
+    """The ids in lists, each for about one second."""
+    size = dead.MOST_AT_ONCE if rate is None else max(1, int(rate))
     return [ids[first : first + size] for first in range(0, len(ids), size)]
 
 
@@ -277,13 +199,13 @@ def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
         case RedriveAnswer.NOT_FOUND:
             raise not_found(_WHAT)
         case RedriveAnswer.ALREADY:
-            raise Refusal(409, "It is on its way again already")
+            raise Refusal(409, "It was redriven already")
         case RedriveAnswer.NO_CONTENT:
             raise _past_retention()
         case RedriveAnswer.CHANGED:
             raise Refusal(409, "It was edited in the meantime: check it, and edit it again")
         case RedriveAnswer.REDRIVEN:
-            return Redriven(outbox_id=identity, answer=answer).as_response()
+            return dead.Redriven(outbox_id=identity, answer=answer).as_response()
 
 
 def _past_retention() -> Refusal:

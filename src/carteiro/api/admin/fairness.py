@@ -1,24 +1,21 @@
-"""The endpoints of fairness: how tenants fare, and how they take turns."""
-
-from collections.abc import Iterable
-from dataclasses import asdict
+"""Endpoints of fairness: the standing of tenants, and the rules of their turns."""
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import Question, read_query, read_question
-from carteiro.model import EMAIL, Fairness, KindName, Standing
+from carteiro.model import EMAIL, Fairness, KindName
 from carteiro.ports import Tenants
 
+_PATH = "/admin/v1/fairness"
 _LARGEST = 1_000_000
 
 
 class StandingView(Document):
-    """How a tenant fares among the others, for one kind of job."""
+    """The standing of a tenant among the others, for one kind of job."""
 
     company_id: str
     kind: str
@@ -32,20 +29,20 @@ class StandingView(Document):
 
 
 class Standings(Document):
-    """How tenants fare, least served first."""
+    """The standing of tenants, least served first."""
 
     items: list[StandingView]
 
 
 class StandingsQuestion(Question):
-    """Of which kind of job, and of how many tenants."""
+    """Kind of job, and maximum number of tenants."""
 
     kind: str = Field(default=EMAIL, min_length=1, max_length=255)
     limit: int = Field(default=1000, ge=1, le=100_000)
 
 
 class FairnessDocument(Question):
-    """How tenants take turns; what is not given is as in the default settings."""
+    """The rules of turns; a field that is not given has the default of the settings."""
 
     enable_round_robin: bool = True
     max_jobs_per_tenant_batch: int = Field(default=3, ge=1, le=_LARGEST)
@@ -55,9 +52,9 @@ class FairnessDocument(Question):
 
 
 class FairnessView(Document):
-    """How tenants take turns; ``isOverride``: it was changed at run time, for all workers.
+    """The rules of turns; ``isOverride``: they were changed at run time, for all workers.
 
-    Otherwise it is what the settings of the process that answers say.
+    Otherwise they are the settings of the process that answers.
     """
 
     enable_round_robin: bool
@@ -68,81 +65,41 @@ class FairnessView(Document):
     is_override: bool
 
 
-class FairnessEndpoints:
-    """What administrators can see and change of fairness."""
+class FairnessEndpoints(Endpoints):
+    """Endpoints of administrators for fairness."""
 
-    def __init__(self, tenants: Tenants, keys: KeyRing) -> None:
+    def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint(
-            "GET",
-            "/admin/v1/standings",
-            self.standings,
-            "See how tenants fare",
-            Standings,
-            query=StandingsQuestion,
-        )
-        yield Endpoint(
-            "GET", "/admin/v1/fairness", self.show, "See how tenants take turns", FairnessView
-        )
-        yield Endpoint(
-            "PUT",
-            "/admin/v1/fairness",
-            self.tune,
-            "Change how tenants take turns",
-            None,
-            status=204,
-            reads=FairnessDocument,
-        )
-        yield Endpoint(
-            "DELETE",
-            "/admin/v1/fairness",
-            self.untune,
-            "Take turns as configured again",
-            None,
-            status=204,
-        )
-
+    @Endpoint(
+        "GET",
+        "/admin/v1/standings",
+        "Show the standing of tenants",
+        Standings,
+        query=StandingsQuestion,
+    )
     async def standings(self, request: Request) -> Response:
         """Tenants with work or history, least served first."""
-        await self._keys.administrator_of(request)
         asked = read_query(request, StandingsQuestion)
         found = await self._tenants.standings(KindName(asked.kind))
-        items = [_view(each) for each in found[: asked.limit]]
+        items = [StandingView.of(each, company_id=each.tenant) for each in found[: asked.limit]]
         return Standings(items=items).as_response(nulls=True)
 
-    async def show(self, request: Request) -> Response:
-        """What is in force, and whether it was changed at run time."""
-        await self._keys.administrator_of(request)
+    @Endpoint("GET", _PATH, "Show how tenants take turns", FairnessView)
+    async def show(self, _: Request) -> Response:
+        """The rules in force; ``isOverride`` if they were changed at run time."""
         fairness, is_override = await self._tenants.fairness()
-        return FairnessView(**asdict(fairness), is_override=is_override).as_response()
+        return FairnessView.of(fairness, is_override=is_override).as_response()
 
+    @Endpoint("PUT", _PATH, "Change how tenants take turns", status=204, reads=FairnessDocument)
     async def tune(self, request: Request) -> Response:
-        """For all workers, from now on, until it is changed again."""
-        await self._keys.administrator_of(request)
+        """Change the rules for all workers, from now on, until they are changed again."""
         asked = await read_question(request, FairnessDocument)
         await self._tenants.tune(Fairness(**asked.model_dump()))
         return Response(status_code=204)
 
-    async def untune(self, request: Request) -> Response:
-        """Back to what each worker's settings say."""
-        await self._keys.administrator_of(request)
+    @Endpoint("DELETE", _PATH, "Take turns as configured again", status=204)
+    async def untune(self, _: Request) -> Response:
+        """Return to the settings of each worker."""
         await self._tenants.tune(None)
         return Response(status_code=204)
-
-
-def _view(standing: Standing) -> StandingView:
-    return StandingView(
-        company_id=standing.tenant,
-        kind=standing.kind,
-        last_processed_at=standing.last_processed_at,
-        rounds_without_processing=standing.rounds_without_processing,
-        current_priority=standing.current_priority,
-        total_processed=standing.total_processed,
-        consecutive_batch_count=standing.consecutive_batch_count,
-        waiting=standing.waiting,
-        in_flight=standing.in_flight,
-    )

@@ -1,6 +1,5 @@
-"""The endpoints of keys: those of a tenant, and the tokens of administrators."""
+"""Endpoints of keys: those of a tenant, and the tokens of administrators."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from pydantic import Field
@@ -9,12 +8,12 @@ from starlette.responses import Response
 
 from carteiro.api.access_keys import hash_key, hint_of, make_key, make_token
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
-from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import MOST_LIVE_KEYS, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.ports import Keys, Tenants
 
 _LONGEST_LIFE = timedelta(days=3650)
@@ -24,7 +23,7 @@ _OF_ADMINISTRATORS = "/admin/v1/keys"
 
 
 class NewKey(Question):
-    """A key to be made; without a time it is good until it is revoked."""
+    """A key to create; without a time it is valid until it is revoked."""
 
     expires_in_ms: int | None = Field(
         default=None, ge=1, le=_LONGEST_LIFE // _MILLISECOND, strict=True
@@ -32,7 +31,7 @@ class NewKey(Question):
 
 
 class KeyView(Document):
-    """What is known of a key; ``companyId`` null: an administrator's token."""
+    """A key without its secret; ``companyId`` null: an admin token."""
 
     id: str
     company_id: str | None
@@ -44,59 +43,53 @@ class KeyView(Document):
 
 
 class MadeKey(KeyView):
-    """A key that was just made, shown this once."""
+    """A new key, shown only once."""
 
     key: str
 
 
 class KeyList(Document):
-    """Keys, newest first, those that ended included."""
+    """Keys, newest first, expired and revoked ones too."""
 
     items: list[KeyView]
 
 
-class KeyEndpoints:
-    """What administrators can do with keys."""
+class KeyEndpoints(Endpoints):
+    """Endpoints of administrators for keys."""
 
     def __init__(self, keys: Keys, tenants: Tenants, ring: KeyRing) -> None:
         self._keys = keys
         self._tenants = tenants
         self._ring = ring
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them, twice: of a tenant, and of administrators."""
-        for path, what in ((_OF_TENANT, "key of a tenant"), (_OF_ADMINISTRATORS, "admin token")):
-            missing = (404,) if path == _OF_TENANT else ()
-            yield Endpoint("GET", path, self.list, f"List each {what}", KeyList, refuses=missing)
-            yield Endpoint(
-                "POST",
-                path,
-                self.make,
-                f"Make another {what}",
-                MadeKey,
-                status=201,
-                reads=NewKey,
-                refuses=(*missing, 409),
-            )
-            yield Endpoint(
-                "DELETE",
-                path + "/{key}",
-                self.revoke,
-                f"Revoke one {what}",
-                None,
-                status=204,
-                refuses=(404, 409),
-            )
-
+    @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList, refuses=(404,))
+    @Endpoint("GET", _OF_ADMINISTRATORS, "List each admin token", KeyList)
     async def list(self, request: Request) -> Response:
-        """Newest first, those that ended included; never the keys themselves."""
-        await self._ring.administrator_of(request)
+        """Keys, newest first, expired and revoked ones too; never the keys themselves."""
         keys = await self._keys.list(await self._owner(request))
-        return KeyList(items=[KeyView(**_fields(each)) for each in keys]).as_response(nulls=True)
+        items = [KeyView.of(each, company_id=each.tenant) for each in keys]
+        return KeyList(items=items).as_response(nulls=True)
 
+    @Endpoint(
+        "POST",
+        _OF_TENANT,
+        "Make another key of a tenant",
+        MadeKey,
+        status=201,
+        reads=NewKey,
+        refuses=(404, 409),
+    )
+    @Endpoint(
+        "POST",
+        _OF_ADMINISTRATORS,
+        "Make another admin token",
+        MadeKey,
+        status=201,
+        reads=NewKey,
+        refuses=(409,),
+    )
     async def make(self, request: Request) -> Response:
-        """The key stands in this answer and nowhere else: only its hash is kept."""
-        await self._ring.administrator_of(request)
+        """Create a key; this answer alone contains it, only its hash is stored."""
         owner = await self._owner(request)
         asked = await read_question(request, NewKey)
         expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
@@ -110,18 +103,33 @@ class KeyEndpoints:
             case TooManyKeys():
                 text = f"There are {MOST_LIVE_KEYS} live keys already: revoke one first"
                 raise Refusal(409, text)
-        return MadeKey(**_fields(made), key=key).as_response(201, nulls=True)
+        document = MadeKey.of(made, company_id=owner, key=key)
+        return document.as_response(201, nulls=True)
 
+    @Endpoint(
+        "DELETE",
+        _OF_TENANT + "/{key}",
+        "Revoke one key of a tenant",
+        status=204,
+        refuses=(404, 409),
+    )
+    @Endpoint(
+        "DELETE",
+        _OF_ADMINISTRATORS + "/{key}",
+        "Revoke one admin token",
+        status=204,
+        refuses=(404, 409),
+    )
     async def revoke(self, request: Request) -> Response:
-        """It opens nothing from now on; other processes see it within a few seconds.
+        """Revoke it from now on; other processes notice within a few seconds.
 
-        The token that asks cannot end itself (409): make another one and ask with that.
+        A token cannot revoke itself (409): create another one and use that.
         """
         own = await self._ring.administrator_of(request)
         owner = await self._owner(request)
         key = KeyId(request.path_params["key"])
         if key == own.id:
-            raise Refusal(409, "A token cannot revoke itself: ask with another one")
+            raise Refusal(409, "A token cannot revoke itself: use another one")
         [was_live] = await self._keys.revoke([key], tenant=owner)
         if not was_live:
             raise not_found("live key")
@@ -132,15 +140,3 @@ class KeyEndpoints:
         if "tenant" not in request.path_params:
             return None
         return (await found_tenant(self._tenants, request)).id
-
-
-def _fields(key: Key) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "company_id": key.tenant,
-        "hint": key.hint,
-        "created_at": key.created_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-        "last_used_at": key.last_used_at,
-    }

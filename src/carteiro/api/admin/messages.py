@@ -1,6 +1,4 @@
-"""The endpoints of messages of any tenant and kind: list, look, ask why one waits, cancel."""
-
-from collections.abc import Iterable
+"""Endpoints of messages of any tenant and kind: list, show, explain, cancel."""
 
 from pydantic import Field
 from starlette.requests import Request
@@ -10,28 +8,24 @@ from carteiro.api.cancelling import cancel
 from carteiro.api.documents import Document, Moment
 from carteiro.api.email_documents import Cancelled, EmailPage, EmailView, summary, view
 from carteiro.api.emails import EmailQuestion, message_id
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import read_query
-from carteiro.api.refusal import not_found
+from carteiro.api.refusal import found
 from carteiro.model import KindName, State, StoredMessage, TenantId
 from carteiro.policy.waiting import Why
 from carteiro.ports import Backend
 from carteiro.runtime.messages import explain_message
 
-_PATH = "/admin/v1/messages"
-_ONE = _PATH + "/{id}"
-
 
 class MessageQuestion(EmailQuestion):
-    """Which messages; what is not given does not matter."""
+    """A selection of messages; a field that is not given does not restrict it."""
 
     company_id: str | None = Field(default=None, max_length=255)
     kind: str | None = Field(default=None, max_length=255)
 
 
 class WaitingView(Document):
-    """Why a message is not sent yet, in a word and in a sentence; ``until`` null: nobody can say."""
+    """The reason why a message waits, as a code and a sentence; ``until`` null: unknown."""
 
     outbox_id: str
     status: State
@@ -41,76 +35,54 @@ class WaitingView(Document):
     expires_at: Moment
 
 
-class MessageEndpoints:
-    """What administrators can ask of messages."""
+class MessageEndpoints(Endpoints):
+    """Endpoints of administrators for messages."""
 
-    def __init__(self, backend: Backend, keys: KeyRing) -> None:
+    prefix = "/admin/v1/messages"
+
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._reading = backend.reading
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint("GET", _PATH, self.list, "List messages", EmailPage, query=MessageQuestion)
-        yield Endpoint(
-            "GET", _ONE, self.show, "Look at a message and its events", EmailView, refuses=(404,)
-        )
-        yield Endpoint(
-            "GET",
-            f"{_ONE}/explain",
-            self.explain,
-            "Ask why a message waits",
-            WaitingView,
-            refuses=(404,),
-        )
-        yield Endpoint(
-            "POST",
-            f"{_ONE}/cancel",
-            self.cancel,
-            "Cancel a message",
-            Cancelled,
-            also={202: Cancelled},
-            refuses=(404, 409),
-        )
-
+    @Endpoint("GET", "", "List messages", EmailPage, query=MessageQuestion)
     async def list(self, request: Request) -> Response:
-        """Messages that match, of all tenants or one, newest first, without their contents."""
-        await self._keys.administrator_of(request)
+        """Matching messages of all tenants or one, newest first, without their contents."""
         asked = read_query(request, MessageQuestion)
         wanted = asked.as_filter(
             tenant=None if asked.company_id is None else TenantId(asked.company_id),
             kind=None if asked.kind is None else KindName(asked.kind),
         )
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
-        items = [summary(each) for each in page.rows]
-        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return EmailPage.response(page, summary)
 
+    @Endpoint("GET", "/{id}", "Look at a message and its events", EmailView, refuses=(404,))
     async def show(self, request: Request) -> Response:
         """One message of any tenant, its events oldest first, without its content."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
         return view(message, events).as_response(nulls=True)
 
+    @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView, refuses=(404,))
     async def explain(self, request: Request) -> Response:
-        """The first thing that stands in its way, as things stand, and until when."""
+        """The first reason why it waits now, and until when."""
         message = await self._found(request)
         told = await explain_message(self._backend, message)
-        return WaitingView(
-            outbox_id=message.id,
-            status=message.state,
-            why=told.why,
-            until=told.until,
-            text=told.text,
-            expires_at=message.expires_at,
+        return WaitingView.of(
+            told, outbox_id=message.id, status=message.state, expires_at=message.expires_at
         ).as_response(nulls=True)
 
+    @Endpoint(
+        "POST",
+        "/{id}/cancel",
+        "Cancel a message",
+        Cancelled,
+        also={202: Cancelled},
+        refuses=(404, 409),
+    )
     async def cancel(self, request: Request) -> Response:
-        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        """Cancel a waiting message (200), or prevent a second attempt of one in flight (202); else 409."""
         return await cancel(self._backend.store, await self._found(request), "message")
 
     async def _found(self, request: Request) -> StoredMessage:
-        await self._keys.administrator_of(request)
-        message = await self._reading.message(message_id(request.path_params["id"], "message"))
-        if message is None:
-            raise not_found("message")
-        return message
+        identity = message_id(request.path_params["id"], "message")
+        return found(await self._reading.message(identity), "message")

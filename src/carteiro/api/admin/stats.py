@@ -1,22 +1,19 @@
-"""The endpoint of figures: states, depths, dead letters, providers."""
-
-from collections.abc import Iterable
+"""Endpoint of figures: states, depths, dead letters, providers."""
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment
-from carteiro.api.endpoint import Endpoint
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.reading import Question, read_query
 from carteiro.errors import QueueAway
-from carteiro.model import DeadFilter, Depth, ProviderRate, State
+from carteiro.model import DeadFilter, State
 from carteiro.ports import Backend
 
 
 class DepthView(Document):
-    """How much of one kind is in the queue."""
+    """The number of jobs of one kind in the queue."""
 
     kind: str
     unfinished: int
@@ -25,14 +22,14 @@ class DepthView(Document):
 
 
 class TenantCount(Document):
-    """How many dead letters a tenant has."""
+    """The number of dead letters of a tenant."""
 
     company_id: str
     count: int
 
 
 class DeadLetterSizes(Document):
-    """How many dead letters there are, why, and whose most of them are."""
+    """The number of dead letters, by reason, and for the tenants that have the most."""
 
     total: int
     by_reason: dict[str, int]
@@ -40,9 +37,9 @@ class DeadLetterSizes(Document):
 
 
 class RateView(Document):
-    """How many calls a second all processes may make of a provider, now and at most; null: any number.
+    """The rate limit of a provider over all processes, in calls a second: now, and at most; null: no limit.
 
-    ``isOpen``: the process that spoke last leaves it alone; ``trouble``: why it was left alone last, null: never.
+    ``isOpen``: its circuit is open in the process that reported last; ``trouble``: why it opened last, null: never.
     """
 
     provider: str
@@ -55,7 +52,7 @@ class RateView(Document):
 
 
 class Stats(Document):
-    """Figures of the whole store; ``depths`` null: the queue is away, and only it knows them."""
+    """Figures of the whole store; ``depths`` null: the queue, which counts them, is unreachable."""
 
     states: dict[State, int]
     depths: list[DepthView] | None
@@ -64,29 +61,22 @@ class Stats(Document):
 
 
 class StatsQuestion(Question):
-    """How many tenants to name."""
+    """The number of tenants to name."""
 
     top: int = Field(default=10, ge=1, le=100)
 
 
-class StatsEndpoints:
-    """What administrators can see of the whole."""
+class StatsEndpoints(Endpoints):
+    """Endpoint of administrators for figures."""
 
-    def __init__(self, ports: Backend, keys: KeyRing) -> None:
+    def __init__(self, ports: Backend) -> None:
         self._reading = ports.reading
         self._dead_letters = ports.dead_letters
         self._rates = ports.rates
-        self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """The one there is."""
-        yield Endpoint(
-            "GET", "/admin/v1/stats", self.stats, "See the figures", Stats, query=StatsQuestion
-        )
-
+    @Endpoint("GET", "/admin/v1/stats", "See the figures", Stats, query=StatsQuestion)
     async def stats(self, request: Request) -> Response:
-        """States count the whole ledger: not to be asked every second."""
-        await self._keys.administrator_of(request)
+        """Counts the whole ledger: do not ask for it every second."""
         asked = read_query(request, StatsQuestion)
         total, largest = await self._dead_letters.sizes(top=asked.top)
         by_company = [TenantCount(company_id=tenant, count=count) for tenant, count in largest]
@@ -96,33 +86,12 @@ class StatsEndpoints:
             states=dict(await self._reading.states()),
             depths=await self._depths(),
             dead_letters=DeadLetterSizes(total=total, by_reason=by_reason, by_company=by_company),
-            providers=[_rate(each) for each in await self._rates.show()],
+            providers=[RateView.of(each) for each in await self._rates.show()],
         )
         return stats.as_response(nulls=True)
 
     async def _depths(self) -> list[DepthView] | None:
         try:
-            return [_depth(each) for each in await self._reading.depths()]
+            return [DepthView.of(each) for each in await self._reading.depths()]
         except QueueAway:
             return None
-
-
-def _rate(rate: ProviderRate) -> RateView:
-    return RateView(
-        provider=rate.provider,
-        rate=rate.rate,
-        ceiling=rate.ceiling,
-        processes=rate.processes,
-        is_open=rate.is_open,
-        trouble=rate.trouble,
-        trouble_at=rate.trouble_at,
-    )
-
-
-def _depth(depth: Depth) -> DepthView:
-    return DepthView(
-        kind=depth.kind,
-        unfinished=depth.unfinished,
-        in_flight=depth.in_flight,
-        oldest_due_at=depth.oldest_due_at,
-    )

@@ -1,6 +1,6 @@
-"""The endpoints of tenants: who may send, how much of the machine they have, and how they fare."""
+"""Endpoints of tenants: create, change, disable, pause and erase them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.documents import Document, PageDocument
-from carteiro.api.endpoint import Endpoint
+from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.erasing import ErasedDocument, erased_in_pages
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Question, read_query, read_question
-from carteiro.api.refusal import Refusal, bad_value, not_found
+from carteiro.api.refusal import Refusal, bad_value, found
 from carteiro.api.whose import found_tenant
 from carteiro.errors import DomainClaimed, FieldError, InvalidMessage, TierUnknown
 from carteiro.model import HEAVIEST, LARGEST_CAP, LIGHTEST, ApiLimits, Tenant, TenantId
@@ -23,13 +23,11 @@ from carteiro.policy.tenancy import judge_tenant
 from carteiro.ports import Tenants
 from carteiro.runtime.domain_cache import refuse_others_sender
 
-_PATH = "/admin/v1/tenants"
-_ONE = _PATH + "/{tenant}"
 _LARGEST = 1_000_000_000  # more than anyone sends, less than any store counts to
 
 
 class LimitsDocument(Document):
-    """How many messages may be handed in over HTTP; null: any number."""
+    """Rate limits of messages that are submitted over HTTP; null: no limit."""
 
     model_config = ConfigDict(strict=True)
 
@@ -39,7 +37,7 @@ class LimitsDocument(Document):
 
 
 class TenantChange(Question):
-    """What is to be different; what is not given stays as it is."""
+    """The changes of a tenant; a field that is not given keeps its value."""
 
     name: str = Field(default="", max_length=LONGEST_NAME)
     tier: str | None = Field(default=None, max_length=LONGEST_NAME)
@@ -56,7 +54,7 @@ class TenantChange(Question):
     external_id_is_key: bool = False
 
     def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
-        """The tenant with what was given changed; `InvalidMessage` if that makes no sense."""
+        """The tenant with these changes; `InvalidMessage` if it is not valid."""
         changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if (limits := changes.get("limits")) is not None:
             changes["limits"] = ApiLimits(**limits.model_dump())
@@ -69,11 +67,11 @@ class TenantChange(Question):
 
 
 class NewTenantDocument(TenantChange):
-    """A tenant; what is not given is as if it had never been set."""
+    """A tenant; a field that is not given has its default."""
 
 
 class TenantView(Document):
-    """A tenant with all that is set for it."""
+    """A tenant with all its fields."""
 
     company_id: str
     name: str
@@ -97,8 +95,10 @@ class TenantPage(PageDocument):
     items: list[TenantView]
 
 
-class TenantEndpoints:
-    """What administrators can do with tenants."""
+class TenantEndpoints(Endpoints):
+    """Endpoints of administrators for tenants."""
+
+    prefix = "/admin/v1/tenants"
 
     def __init__(
         self, tenants: Tenants, keys: KeyRing, *, presets: Collection[str] = PRESETS
@@ -107,61 +107,28 @@ class TenantEndpoints:
         self._presets = presets
         self._keys = keys
 
-    def endpoints(self) -> Iterable[Endpoint]:
-        """All of them."""
-        yield Endpoint("GET", _PATH, self.list, "List tenants", TenantPage, query=PageQuestion)
-        yield Endpoint("GET", _ONE, self.show, "Look at a tenant", TenantView, refuses=(404,))
-        yield Endpoint(
-            "PUT",
-            _ONE,
-            self.put,
-            "Create or replace a tenant",
-            TenantView,
-            reads=NewTenantDocument,
-            refuses=(409,),
-        )
-        yield Endpoint(
-            "PATCH",
-            _ONE,
-            self.change,
-            "Change a tenant",
-            TenantView,
-            reads=TenantChange,
-            refuses=(404, 409),
-        )
-        for word, call in (
-            ("Disable", self.disable),
-            ("Enable", self.enable),
-            ("Pause", self.pause),
-            ("Resume", self.resume),
-        ):
-            path, summary = f"{_ONE}/{word.lower()}", f"{word} a tenant"
-            yield Endpoint("POST", path, call, summary, TenantView, refuses=(404,))
-        yield Endpoint(
-            "POST",
-            f"{_ONE}/erase",
-            self.erase,
-            "Erase a tenant",
-            ErasedDocument,
-            also={202: ErasedDocument},
-            refuses=(404,),
-        )
-
+    @Endpoint("GET", "", "List tenants", TenantPage, query=PageQuestion)
     async def list(self, request: Request) -> Response:
-        """Tenants by id; ``nextCursor`` leads on."""
-        await self._keys.administrator_of(request)
+        """Tenants by id; ``nextCursor`` leads to the next page."""
         asked = read_query(request, PageQuestion)
         page = await self._tenants.list(cursor=asked.after, limit=asked.limit)
-        items = [_view(each) for each in page.rows]
-        return TenantPage(items=items, next_cursor=page.next).as_response(nulls=True)
+        return TenantPage.response(page, _view)
 
+    @Endpoint("GET", "/{tenant}", "Look at a tenant", TenantView, refuses=(404,))
     async def show(self, request: Request) -> Response:
         """One tenant."""
-        return _view(await self._found(request)).as_response(nulls=True)
+        return _view(await found_tenant(self._tenants, request)).as_response(nulls=True)
 
+    @Endpoint(
+        "PUT",
+        "/{tenant}",
+        "Create or replace a tenant",
+        TenantView,
+        reads=NewTenantDocument,
+        refuses=(409,),
+    )
     async def put(self, request: Request) -> Response:
-        """Create the tenant, or make it just this; a change acts on its waiting backlog at once."""
-        await self._keys.administrator_of(request)
+        """Create or replace the tenant; a change applies to its waiting messages at once."""
         name = request.path_params["tenant"]
         if not is_name(name):
             raise InvalidMessage([FieldError("tenant", NAME_RULE)])
@@ -170,43 +137,52 @@ class TenantEndpoints:
         [before] = await self._tenants.find([new.id])
         return await self._defined(asked.made_of(new, presets=self._presets), before)
 
+    @Endpoint(
+        "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(404, 409)
+    )
     async def change(self, request: Request) -> Response:
-        """Change what is given; it acts on the waiting backlog at once."""
-        tenant = await self._found(request)
+        """Change the given fields; a change applies to its waiting messages at once."""
+        tenant = await found_tenant(self._tenants, request)
         asked = await read_question(request, TenantChange)
         return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
 
+    @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView, refuses=(404,))
     async def disable(self, request: Request) -> Response:
-        """Nothing more is accepted, its keys open nothing, what waits is held."""
+        """Accept no more messages, refuse its keys, hold waiting messages."""
         return await self._switched(request, disabled=True)
 
+    @Endpoint("POST", "/{tenant}/enable", "Enable a tenant", TenantView, refuses=(404,))
     async def enable(self, request: Request) -> Response:
-        """As it was before it was disabled."""
+        """Enable a disabled tenant."""
         return await self._switched(request, disabled=False)
 
+    @Endpoint("POST", "/{tenant}/pause", "Pause a tenant", TenantView, refuses=(404,))
     async def pause(self, request: Request) -> Response:
-        """Accept, and send nothing until it is resumed."""
+        """Accept its messages, but send none until it is resumed."""
         return await self._switched(request, paused=True)
 
+    @Endpoint("POST", "/{tenant}/resume", "Resume a tenant", TenantView, refuses=(404,))
     async def resume(self, request: Request) -> Response:
-        """Go on with what waits."""
+        """Send its waiting messages again."""
         return await self._switched(request, paused=False)
 
+    @Endpoint(
+        "POST",
+        "/{tenant}/erase",
+        "Erase a tenant",
+        ErasedDocument,
+        also={202: ErasedDocument},
+        refuses=(404,),
+    )
     async def erase(self, request: Request) -> Response:
-        """Take the tenant and everything of it away; 202 with ``hasMore``: ask again."""
-        tenant = await self._found(request)
+        """Erase the tenant and all its data; 202 with ``hasMore``: repeat the request."""
+        tenant = await found_tenant(self._tenants, request)
         erased = await erased_in_pages(lambda: self._tenants.erase(tenant.id))
         self._keys.forget()
-        if erased is None:
-            raise not_found("tenant")
-        return erased
-
-    async def _found(self, request: Request) -> Tenant:
-        await self._keys.administrator_of(request)
-        return await found_tenant(self._tenants, request)
+        return found(erased, "tenant")
 
     async def _switched(self, request: Request, **switch: Any) -> Response:  # noqa: ANN401 - a field of a tenant
-        tenant = await self._found(request)
+        tenant = await found_tenant(self._tenants, request)
         return await self._defined(replace(tenant, **switch), tenant)
 
     async def _defined(self, tenant: Tenant, before: Tenant | None) -> Response:
@@ -222,27 +198,8 @@ class TenantEndpoints:
 
 
 def _view(tenant: Tenant) -> TenantView:
-    limits = tenant.limits
-    return TenantView(
-        company_id=tenant.id,
-        name=tenant.name,
-        tier=tenant.tier,
-        weight=tenant.weight,
-        cap=tenant.cap,
-        rate_per_second=tenant.rate_per_second,
-        paused=tenant.paused,
-        disabled=tenant.disabled,
-        default_from=tenant.default_from,
-        from_domains=list(tenant.from_domains),
-        allowed_networks=list(tenant.allowed_networks),
-        limits=None
-        if limits is None
-        else LimitsDocument(
-            per_minute=limits.per_minute, per_hour=limits.per_hour, per_day=limits.per_day
-        ),
-        retry_preset=tenant.retry_preset,
-        external_id_is_key=tenant.external_id_is_key,
-    )
+    limits = None if tenant.limits is None else LimitsDocument.of(tenant.limits)
+    return TenantView.of(tenant, company_id=tenant.id, limits=limits)
 
 
 def _sentence(error: Exception) -> str:

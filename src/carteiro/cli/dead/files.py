@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -63,15 +64,13 @@ async def _pages(
     desk: Desk, wanted: DeadFilter
 ) -> AsyncIterator[list[tuple[DeadLetter, Sequence[TimelineEvent]]]]:
     letters, reading = desk.backend.dead_letters, desk.backend.reading
-    found = pages(lambda cursor, size: letters.find(wanted, cursor=cursor, limit=size), limit=0)
-    async for page, _ in found:
+    async for page, _ in pages(partial(letters.find, wanted), limit=0):
         yield [(each, await reading.events(each.id)) for each in page]
 
 
 @at_a_desk
 async def import_(
-    desk: Desk,
-    file: Annotated[str, typer.Argument(help="Exported file; - is stdin.")],
+    desk: Desk, file: Annotated[str, typer.Argument(help="Exported file; - is stdin.")]
 ) -> None:
     """Import dead letters whose messages are still dead; a file with a wrong line changes nothing."""
     letters = _read(file)

@@ -1,5 +1,6 @@
 """``carteiro dead ls | show | group``: show dead letters."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -30,13 +31,8 @@ async def ls(
 ) -> None:
     """List dead letters, newest first."""
     wanted = await choice.as_filter(desk, is_redriven=redriven)
-    await print_pages(
-        desk,
-        lambda cursor, size: desk.backend.dead_letters.find(wanted, cursor=cursor, limit=size),
-        limit=limit,
-        columns=COLUMNS,
-        document=to_json,
-    )
+    asked = partial(desk.backend.dead_letters.find, wanted)
+    await print_pages(desk, asked, COLUMNS, to_json, limit=limit)
 
 
 @at_a_desk

@@ -4,11 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-import typer
-
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk, confirm
-from carteiro.cli.options import Yes, a_duration
+from carteiro.cli.options import Yes, duration
 from carteiro.cli.progress import count_done
 from carteiro.model import DeadFilter
 
@@ -19,10 +17,7 @@ _PAGE = 500
 async def purge(
     desk: Desk,
     *,
-    older_than: Annotated[
-        timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Minimum age: 7d."),
-    ] = None,
+    older_than: Annotated[timedelta | None, duration("Minimum age: 7d.")] = None,
     choice: Choice,
     yes: Yes = False,
 ) -> None:

@@ -9,12 +9,11 @@ from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk, confirm, who
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode, WrongUse
-from carteiro.cli.messages import known_message
+from carteiro.cli.messages import known_message, print_answers
 from carteiro.cli.options import Yes, a_rate
-from carteiro.cli.printing import Column
 from carteiro.cli.progress import count_done
 from carteiro.dead_letters.redrive import redrive_matching
-from carteiro.model import DeadFilter, MessageId, RedriveAnswer, value
+from carteiro.model import DeadFilter, RedriveAnswer
 
 _CODES = {
     RedriveAnswer.REDRIVEN: ExitCode.OK,
@@ -23,18 +22,6 @@ _CODES = {
     RedriveAnswer.NO_CONTENT: ExitCode.REFUSED,
     RedriveAnswer.CHANGED: ExitCode.REFUSED,
 }
-
-
-@value
-class _Answered:
-    message: MessageId
-    answer: RedriveAnswer
-
-
-_COLUMNS: tuple[Column[_Answered], ...] = (
-    Column("id", lambda row: row.message, is_whole=True),
-    Column("answer", lambda row: row.answer),
-)
 
 
 @at_a_desk
@@ -50,9 +37,7 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
     rate: Annotated[
         float | None,
         typer.Option(
-            parser=a_rate,
-            metavar="NUMBER",
-            help="Rate limit with --all, in messages a second.",
+            parser=a_rate, metavar="NUMBER", help="Rate limit with --all, in messages a second."
         ),
     ] = None,
     choice: Choice,
@@ -76,13 +61,7 @@ async def _redrive_these(desk: Desk, messages: Sequence[str], tenant: str | None
     # By the message, not by the entry: a dead message whose entry was removed is redriven too.
     ids = [(await known_message(desk, each, tenant=tenant)).id for each in messages]
     answers = await desk.backend.dead_letters.redrive(ids, by=who())
-    answered = [_Answered(*each) for each in zip(ids, answers, strict=True)]
-    desk.out.rows(
-        answered, _COLUMNS, lambda row: {"outboxId": row.message, "answer": row.answer.value}
-    )
-    code = max(_CODES[answer] for answer in answers)
-    if code is not ExitCode.OK:
-        raise typer.Exit(code)
+    print_answers(desk, list(zip(ids, answers, strict=True)), _CODES)
 
 
 async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) -> None:
@@ -96,4 +75,4 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
         )
     left = tally.no_content
     past = f" {left} cannot be redriven: their content was pruned." if left else ""
-    desk.out.answer(document_of(tally), f"On their way again: {tally.redriven}.{past}")
+    desk.out.answer(document_of(tally), f"Redriven: {tally.redriven}.{past}")

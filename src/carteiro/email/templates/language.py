@@ -20,17 +20,7 @@ from jinja2.exceptions import TemplateRuntimeError
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
-from carteiro.email.templates.runtime import (
-    FILTERS,
-    LARGEST_OPERAND,
-    PAID_LOOP,
-    PAID_SEARCH,
-    SCOPE,
-    TESTS,
-    Environment,
-    Scope,
-    part,
-)
+from carteiro.email.templates import runtime
 from carteiro.email.templates.work import Work
 
 MAX_SOURCE_CHARS = 512 * 1024
@@ -134,12 +124,12 @@ class Program:
     def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
         """The text with its words in place; raises `TemplateFault` or `VariablesMissing` alone."""
         self._let_pay(work)
-        scope = Scope(work, size=variables.size)
-        words = {name: part(variables.words, name, name, scope) for name in self._names}
+        scope = runtime.Scope(work, size=variables.size)
+        words = {name: runtime.part(variables.words, name, name, scope) for name in self._names}
         made, fault = "", None
         try:
             work.pay(self._steps)
-            pieces = self._template.generate(words | {SCOPE: scope})
+            pieces = self._template.generate(words | {runtime.SCOPE: scope})
             made = _bounded(pieces, most_chars, work)
         except (TemplateRuntimeError, TemplateFault) as error:
             fault = str(error)
@@ -230,11 +220,11 @@ class _Counted(Extension):
             yield token
 
 
-_ESCAPING = Environment(escapes=True, reader=_Counted)
-_PLAIN = Environment(escapes=False, reader=_Counted)
+_ESCAPING = runtime.Environment(escapes=True, reader=_Counted)
+_PLAIN = runtime.Environment(escapes=False, reader=_Counted)
 
 
-def _parsed(environment: Environment, source: str) -> nodes.Template:
+def _parsed(environment: runtime.Environment, source: str) -> nodes.Template:
     if len(source) > MAX_SOURCE_CHARS:
         text = f"must have at most {MAX_SOURCE_CHARS} characters"
         raise TemplateFault(text)
@@ -249,7 +239,7 @@ def _parsed(environment: Environment, source: str) -> nodes.Template:
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
 
-def _compiled(environment: Environment, tree: nodes.Template) -> Compiled:
+def _compiled(environment: runtime.Environment, tree: nodes.Template) -> Compiled:
     try:
         return Compiled.from_code(environment, environment.compile(tree), {})
     except SyntaxError as error:  # of Python, as for an argument that is given twice
@@ -302,11 +292,11 @@ def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
     if type(node) not in _ALLOWED_NODES:
         return f"{type(node).__name__.lower()} is not allowed"
     match node:
-        case nodes.Filter(name=name) if name not in FILTERS:
+        case nodes.Filter(name=name) if name not in runtime.FILTERS:
             return f"the filter {name!r} is not allowed"
         case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
             return "'*' before what a filter or a test is given is not allowed"
-        case nodes.Test(name=name) if name not in TESTS:
+        case nodes.Test(name=name) if name not in runtime.TESTS:
             return f"the test {name!r} is not allowed"
         case nodes.Name(name=name) if name.startswith("_") or name in _TAKEN_NAMES:
             return f"the name {name!r} is not allowed"
@@ -319,7 +309,7 @@ def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
 
 def _constant_fault(value: object) -> str | None:
     """What is wrong with a constant: escapes can write what no e-mail may hold."""
-    if isinstance(value, int | float) and value > LARGEST_OPERAND:
+    if isinstance(value, int | float) and value > runtime.LARGEST_OPERAND:
         return "a number is too large"
     if isinstance(value, str) and _UNSENDABLE.search(value):
         return "a text must not contain U+0000 or half of a character"
@@ -370,15 +360,15 @@ def _set_prices(tree: nodes.Template) -> None:
     """Let each loop pay for its turns, and each search for what it looks through, before it starts."""
     for loop in list(tree.find_all(nodes.For)):
         count = 1 + sum(1 for _ in loop.find_all(nodes.Node))
-        loop.iter = _through(PAID_LOOP, loop.iter, nodes.Const(count * _STEPS_OF_NODE))
+        loop.iter = _through(runtime.PAID_LOOP, loop.iter, nodes.Const(count * _STEPS_OF_NODE))
     for operand in list(tree.find_all(nodes.Operand)):
         if operand.op in {"in", "notin"}:
-            operand.expr = _through(PAID_SEARCH, operand.expr)
+            operand.expr = _through(runtime.PAID_SEARCH, operand.expr)
     for test in list(tree.find_all(nodes.Test)):
         if test.name == "in":
-            test.args = [_through(PAID_SEARCH, each) for each in test.args]
+            test.args = [_through(runtime.PAID_SEARCH, each) for each in test.args]
             for named in test.kwargs:
-                named.value = _through(PAID_SEARCH, named.value)
+                named.value = _through(runtime.PAID_SEARCH, named.value)
 
 
 def _through(name: str, node: nodes.Node, *given: nodes.Expr) -> nodes.Filter:

@@ -10,17 +10,7 @@ from importlib import resources
 from typing import Any, TypeVar
 
 from carteiro.email.message import MAX_SUBJECT_CHARS, Email, EmailTemplate, is_blank, subject_fault
-from carteiro.email.templates.language import (
-    MAX_SOURCE_CHARS,
-    Program,
-    Readable,
-    TemplateFault,
-    VariablesMissing,
-    is_read,
-    outlines,
-    program,
-    readable,
-)
+from carteiro.email.templates import language
 from carteiro.email.templates.work import STEPS_AT_ONCE, Allowance, Work
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import NewTemplate, Template, TenantId, value
@@ -90,15 +80,15 @@ def _parts(template: NewTemplate | Template) -> Iterator[tuple[str, str, bool]]:
 
 def _source_fault(source: str, *, escapes: bool) -> str | None:
     try:
-        if "\0" in source or len(source.encode()) > MAX_SOURCE_CHARS:
-            return f"must have at most {MAX_SOURCE_CHARS} bytes, and no U+0000"
-        program(source, escapes=escapes)
-        dangers = map(find_danger, outlines(source) if escapes else ())
+        if "\0" in source or len(source.encode()) > language.MAX_SOURCE_CHARS:
+            return f"must have at most {language.MAX_SOURCE_CHARS} bytes, and no U+0000"
+        language.program(source, escapes=escapes)
+        dangers = map(find_danger, language.outlines(source) if escapes else ())
         if (danger := next(filter(None, dangers), None)) is not None:
             return f"can never be sent: {danger}"
     except UnicodeEncodeError:
         return "is not valid Unicode"
-    except TemplateFault as error:
+    except language.TemplateFault as error:
         return str(error)
     return None
 
@@ -128,8 +118,8 @@ def _render(
     if allowance is not None and allowance.is_spent:
         raise InvalidMessage([FieldError("template", _SPENT)])
     try:
-        words = readable(variables)
-    except TemplateFault as error:
+        words = language.readable(variables)
+    except language.TemplateFault as error:
         raise InvalidMessage([FieldError(_VARIABLES, str(error))]) from None
     try:
         rendered = _rendered(template, words, work)
@@ -140,32 +130,32 @@ def _render(
     return rendered
 
 
-def _rendered(template: NewTemplate | Template, words: Readable, work: Work) -> Rendered:
+def _rendered(template: NewTemplate | Template, words: language.Readable, work: Work) -> Rendered:
     made: dict[str, str] = {}
     faults: dict[str, FieldError] = {}
     for part, each in _programs(template).items():
         most = MAX_SUBJECT_CHARS * 2 if part == "subject" else MAX_BODY_BYTES
         try:
             made[part] = each.run(words, most_chars=most, work=work)
-        except VariablesMissing as error:
+        except language.VariablesMissing as error:
             for path in error.paths:
                 field = f"{_VARIABLES}.{path}"
                 faults[field] = FieldError(field, "is required")
-        except TemplateFault as error:
+        except language.TemplateFault as error:
             faults[part] = FieldError(_VARIABLES, f"{part}: {error}")
     if faults:
         raise InvalidMessage(list(faults.values()))
     return Rendered(made["subject"].strip(), made.get("html"), made.get("text"))
 
 
-def _programs(template: NewTemplate | Template) -> dict[str, Program]:
+def _programs(template: NewTemplate | Template) -> dict[str, language.Program]:
     """The parts, read; one that was written before it became forbidden is told of as a fault."""
     part = ""
-    programs: dict[str, Program] = {}
+    programs: dict[str, language.Program] = {}
     try:
         for part, source, escapes in _parts(template):
-            programs[part] = program(source, escapes=escapes)
-    except TemplateFault as error:
+            programs[part] = language.program(source, escapes=escapes)
+    except language.TemplateFault as error:
         raise InvalidMessage([FieldError("template", f"{part}: {error}")]) from None
     return programs
 
@@ -194,7 +184,9 @@ def _rendered_at_once(
     template: Template, variables: Mapping[str, Any], allowance: Allowance | None
 ) -> Rendered | None:
     """What is rendered in less time than a thread takes to start with it; none if it is not."""
-    if not all(is_read(source, escapes=escapes) for _, source, escapes in _parts(template)):
+    if not all(
+        language.is_read(source, escapes=escapes) for _, source, escapes in _parts(template)
+    ):
         return None
     work = Work(STEPS_AT_ONCE)
     try:

@@ -1,4 +1,4 @@
-"""What Resend's answers mean.
+"""The meaning of Resend's answers.
 
 A refusal (4xx) is proof that nothing was handed over. An error of the server is not: it may come
 after the mail was taken, so that it is a doubt, which a replay of the same key resolves.
@@ -20,7 +20,7 @@ from carteiro.providers.resend.rules import classify_resend
 
 NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
-_SOON = timedelta(seconds=2)  # a call of the same key is under way: it needs a moment
+_SOON = timedelta(seconds=2)  # a call with the same key is in flight
 _VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends, for a while
 _TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
@@ -29,7 +29,7 @@ NO_SENDER = classify.no_sender(NAME)
 
 
 def outcome_of(answer: httpx.Response) -> Outcome:
-    """What came of a mail."""
+    """The outcome of a mail."""
     told = _document(answer)
     if answer.is_success:
         identity = str(told.get("id") or "")
@@ -44,7 +44,7 @@ def outcome_of(answer: httpx.Response) -> Outcome:
 
 
 def unanswered(error: httpx.RequestError, handover: Handover) -> Outcome:
-    """What came of a call that broke: before the body was begun nothing was handed over."""
+    """The outcome of a broken call: before the body was begun, nothing was handed over."""
     failure = unreached(error)
     return Unknown(failure) if handover.begun else Deferred(failure)
 
@@ -61,7 +61,7 @@ def held_back(wait: timedelta) -> Failure:
 
 
 def faults(answer: httpx.Response, sender: str) -> list[Fault]:
-    """What a list of the account's domains says against using the key, or the sender's address."""
+    """Problems of the key or the sender's address, from the list of the account's domains."""
     told = _document(answer)
     if told.get("name") == _MAY_ONLY_SEND:
         return []

@@ -15,7 +15,7 @@ _IDLE_SECONDS = 15.0  # less than servers keep a connection: one that they close
 
 
 class Clients:
-    """Hands out clients, the one used last first: what is not needed falls idle. Whoever asks limits their number."""
+    """Hands out clients, the last used one first, so that surplus ones fall idle. The caller limits their number."""
 
     def __init__(self) -> None:
         self._idle: list[httpx.AsyncClient] = []

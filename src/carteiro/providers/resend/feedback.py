@@ -41,7 +41,7 @@ class Webhooks:
     """Judges the signatures of one sender; during a change of secrets there are two."""
 
     def __init__(self, secrets: str) -> None:
-        """``secrets``: one or more, parted by spaces; `ConfigError` if they are none."""
+        """``secrets``: one or more, separated by spaces; `ConfigError` if they are not valid."""
         self._secrets = [_secret(each) for each in secrets.split() or [""]]
 
     def admit(self, headers: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ class Webhooks:
             raise _refused(f"The signature is not of the last {TOLERANCE.seconds} s")
 
     async def hear(self, headers: Mapping[str, str], body: bytes) -> Feedback | None:
-        """What Resend tells, if it is signed."""
+        """Signed feedback of Resend."""
         event_id = self.verified_id(Signed.of(headers), body)
         return from_resend(read_event(body, ResendEvent).model_dump(), event_id=event_id)
 
@@ -69,7 +69,7 @@ class Webhooks:
 
 
 class Signed(NamedTuple):
-    """What the headers say of a signature."""
+    """The signature in the headers."""
 
     id: str
     sent_at: str
@@ -104,7 +104,7 @@ def _is_fresh(sent_at: str, now: float) -> bool:
 
 
 def _is_right(signatures: Sequence[str], expected: bytes) -> bool:
-    """Whether one of them is the expected one; all are looked at, however many fit."""
+    """True if one of them is the expected one; all are compared, for constant time."""
     wanted = base64.b64encode(expected)
     fits = False
     for each in signatures:
@@ -126,9 +126,9 @@ def _opened(settings: Settings, _fetch: Fetch) -> Webhooks | None:
 
 FEEDBACK = FeedbackSpec(
     reads=ResendEvent,
-    promise="""What Resend's webhook posts, signed with ``feedback.resend_secret`` within the last five minutes.
+    promise="""Feedback of Resend's webhook, signed with ``feedback.resend_secret`` within the last five minutes.
 
-Needs no key. 401, and nothing changes, if it is not Resend that says it.""",
+Needs no key. 401, and nothing changes, if the signature is not valid.""",
     setting="feedback.resend_secret",
     opens=_opened,
 )

@@ -14,7 +14,7 @@ from carteiro.ports.provider import Parcel
 
 
 def key_of(parcel: Parcel) -> str:
-    """What Resend knows the mail again by: the same for each attempt, another one once it was changed."""
+    """Idempotency key of the mail at Resend: the same for each attempt of a revision."""
     return f"{parcel.message}:{parcel.revision}"
 
 
@@ -61,9 +61,5 @@ def _tags(parcel: Parcel) -> list[dict[str, str]]:
 
 
 def _attachment(file: Attachment) -> dict[str, str]:
-    told = {
-        "filename": file.filename,
-        "content": file.content,
-        "content_type": file.content_type,
-    }
+    told = {"filename": file.filename, "content": file.content, "content_type": file.content_type}
     return told | {"content_id": file.content_id} if file.content_id else told

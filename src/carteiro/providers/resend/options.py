@@ -1,13 +1,13 @@
-"""How Resend is reached."""
+"""Options of the Resend provider."""
 
 from carteiro.model import value
 
 
 @value
 class ResendOptions:
-    """The account's key, where its API is, and how many calls are made at once.
+    """The account's key, the URL of its API, and the number of concurrent calls.
 
-    Empty ``default_from``: every e-mail names its sender itself.
+    Empty ``default_from``: every e-mail has a sender.
     """
 
     api_key: str
@@ -16,5 +16,5 @@ class ResendOptions:
     connections: int = 20
 
     def __repr__(self) -> str:
-        """Without the key, which must not get into a log by way of an error."""
+        """Without the key, which must not appear in a log."""
         return f"ResendOptions({self.url})"

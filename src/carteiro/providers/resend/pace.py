@@ -1,7 +1,7 @@
-"""How many calls Resend allows: as its answers say, and never a number of ours.
+"""The rate limit of Resend, as its answers report it.
 
-The limit is a team's, not a process's: others may use it up, so that an answer may say less than
-was counted here, and is believed.
+It is the limit of a team, not of a process: others may use it up, so an answer that reports less
+than was counted here is right.
 """
 
 import re
@@ -13,16 +13,16 @@ from http import HTTPStatus
 from carteiro.model import ZERO
 
 _NUMBER = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,6})?", re.ASCII)
-_LONGEST_S = 60.0  # whoever says longer is asked again by then
+_LONGEST_S = 60.0  # after a longer wait, it is asked again by then
 _LONGEST_ASKED = timedelta(days=1)  # of a message: a day's quota is new by then
-_WINDOW = 1.0  # seconds; limits are so many a second, and answers tell how much of it is left
+_WINDOW = 1.0  # seconds; limits are per second, and answers report how much is left
 
 
 class Pace:
-    """The calls left in the window that the last answers told of; times are seconds of the monotonic clock."""
+    """The calls left in the window of the last answers; times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:
-        self._limit: float | None = None  # None: nobody told of one
+        self._limit: float | None = None  # None: unknown
         self._left = 0.0
         self._ends_at = 0.0
 
@@ -55,7 +55,7 @@ class Pace:
 
 
 def asked_wait(headers: Mapping[str, str]) -> timedelta:
-    """How long an answer asks to wait: a number of seconds or a date, else until its limit is new."""
+    """The wait that an answer asks for: seconds or a date, else until its limit is reset."""
     given = headers.get("retry-after", "")
     seconds = _number(headers, "retry-after")
     if seconds is None and given:

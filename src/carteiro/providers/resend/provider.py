@@ -12,14 +12,7 @@ from carteiro.email.message import Email
 from carteiro.model import NotMade, Outcome, Rejected
 from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Handover, Parcel, fault_of
-from carteiro.providers.resend.answers import (
-    NO_SENDER,
-    faults,
-    held_back,
-    outcome_of,
-    unanswered,
-    unreached,
-)
+from carteiro.providers.resend import answers
 from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
 from carteiro.providers.resend.options import ResendOptions
@@ -58,7 +51,7 @@ class ResendProvider:
         email: Email = parcel.content
         sender = email.from_ or self._options.default_from
         if not sender:
-            return Rejected(NO_SENDER)
+            return Rejected(answers.NO_SENDER)
         try:
             letter = write_letter(parcel, sender=sender)
         except ValueError as error:
@@ -68,19 +61,19 @@ class ResendProvider:
             pause = await self._turn()
             handover.is_queued = False
             if pause:
-                return NotMade(held_back(pause), pause)
+                return NotMade(answers.held_back(pause), pause)
             return await self._hand_over(letter, key_of(parcel), handover)
 
     async def check(self) -> list[Fault]:
-        """What keeps Resend from being used, if anything: whether it knows the key, and the sender's domain."""
+        """Problems of the account, if any: an unknown key, or an unverified domain of the sender."""
         try:
             async with self._clients.one() as client:
                 answer = await client.get(
                     f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
                 )
         except httpx.RequestError as error:
-            return [fault_of(unreached(error), "look at resend.url, and at the way there")]
-        return faults(answer, self._options.default_from)
+            return [fault_of(answers.unreached(error), "look at resend.url, and at the way there")]
+        return answers.faults(answer, self._options.default_from)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -103,9 +96,9 @@ class ResendProvider:
             async with self._clients.one() as client:
                 answer = await client.send(request)
         except httpx.RequestError as error:
-            return unanswered(error, handover)
+            return answers.unanswered(error, handover)
         self._pace.heard(answer.headers, answer.status_code, time.monotonic())
-        return outcome_of(answer)
+        return answers.outcome_of(answer)
 
 
 class _Letter(httpx.AsyncByteStream):

@@ -4,7 +4,7 @@ from carteiro.config import Section, values
 
 
 class ResendSettings(Section):
-    """The account at Resend that takes e-mail over."""
+    """The account at Resend."""
 
     api_key: values.SecretReference
     url: values.ApiUrl
@@ -15,6 +15,6 @@ class ResendSettings(Section):
 
 
 class ResendFeedbackSettings(Section):
-    """Who may tell what became of mails at Resend; empty: nobody."""
+    """Secret of feedback from Resend; empty: feedback is refused."""
 
     resend_secret: values.SecretReference

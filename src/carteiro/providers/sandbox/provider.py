@@ -29,7 +29,7 @@ REPLIES: Mapping[str, str] = {
     "bounce-550": "550 5.1.1: no such user, permanent",
     "full-552": "552 5.2.2: mailbox full, retryable",
     "reject": "SES MessageRejected: permanent",
-    "slow-SECONDS": "taken over after so many seconds; beyond the call's limit as `timeout`",
+    "slow-SECONDS": "taken over after that number of seconds; beyond the call's limit as `timeout`",
     "lost-reply": "handed over, and the answer never comes: in doubt",
     "random-PERCENT": "421 4.3.2 for that share of its attempts, else taken over; the same seed throws the same dice",
 }
@@ -112,7 +112,7 @@ class SandboxProvider:
 
 
 def _of_ses(ruling: Ruling, name: str, reason: str) -> Failure:
-    """What SES says, and its own rules make of it."""
+    """An answer of SES, judged by its rules."""
     code = f"SES_{classify.upper_snake(name)}"
     return classify.failure_of(
         ruling, code=code, original_code=name, reason=reason, rule=f"ses.{name}"

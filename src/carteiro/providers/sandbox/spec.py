@@ -9,7 +9,7 @@ from carteiro.providers.sandbox.provider import SandboxProvider
 
 
 class SandboxSettings(Section):
-    """What is peculiar to the sandbox provider."""
+    """Settings of the sandbox provider."""
 
     seed: int
 

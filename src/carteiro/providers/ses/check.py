@@ -1,4 +1,4 @@
-"""Whether SES would take our mail, asked before any is at stake: the account, the configuration set, the sender."""
+"""Checks of SES before any mail is sent: the account, the configuration set, the sender."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -20,7 +20,7 @@ _FEWEST_LABELS = 2  # nobody verifies a domain of the top
 
 
 async def faults(client: Any, options: SesOptions) -> list[Fault]:  # noqa: ANN401 - botocore makes its clients as it runs
-    """What keeps mail from being taken, or is worth knowing; nothing is sent."""
+    """Problems and hints; nothing is sent."""
     account = await _asked("ses:GetAccount", client.get_account())
     if isinstance(account, Fault) and account.advice != _ALLOW:
         return [account]  # whatever else is asked, the answer is the same
@@ -33,7 +33,7 @@ async def faults(client: Any, options: SesOptions) -> list[Fault]:  # noqa: ANN4
 
 
 async def _asked(permission: str, call: Awaitable[dict[str, Any]]) -> dict[str, Any] | Fault | None:
-    """What SES tells, or why it does not; None: there is no such thing."""
+    """The answer of SES, or its failure; None: not found."""
     try:
         return await call
     except ClientError as error:
@@ -50,7 +50,7 @@ async def _asked(permission: str, call: Awaitable[dict[str, Any]]) -> dict[str, 
 
 
 def _of_account(account: dict[str, Any]) -> list[Fault]:
-    """What an account's owner should know before mail is sent."""
+    """Facts that an account's owner should know before mail is sent."""
     quota = account.get("SendQuota", {})
     standing = account.get("EnforcementStatus", "HEALTHY")
     found = []

@@ -5,17 +5,8 @@ from hashlib import sha256
 from typing import Any
 
 from carteiro.model import BounceKind, EventType, Feedback
+from carteiro.policy import feedback
 from carteiro.policy.classify import one_line
-from carteiro.policy.feedback import (
-    addresses,
-    bounce_kind,
-    detail,
-    mapping,
-    moment,
-    ours,
-    sequence,
-    text,
-)
 
 _ON_ACCOUNT_LIST = "onaccountsuppressionlist"
 _TYPES: Mapping[str, tuple[EventType, str]] = {
@@ -32,23 +23,23 @@ _TYPES: Mapping[str, tuple[EventType, str]] = {
 
 
 def from_ses(event: object) -> Feedback | None:
-    """What SES publishes of an event, or notifies of; None: it is not about a mail of ours."""
-    told = mapping(event)
-    name = text(told.get("eventType")) or text(told.get("notificationType"))
-    mail = mapping(told.get("mail"))
-    mine = ours(mail)
+    """The feedback in an event or a notification of SES; None: it is not about a mail of ours."""
+    told = feedback.mapping(event)
+    name = feedback.text(told.get("eventType")) or feedback.text(told.get("notificationType"))
+    mail = feedback.mapping(told.get("mail"))
+    mine = feedback.ours(mail)
     if name.lower() not in _TYPES or mine is None:
         return None
     type, part = _TYPES[name.lower()]
-    more = mapping(told.get(part))
-    at = moment(more.get("timestamp")) or moment(mail.get("timestamp"))
+    more = feedback.mapping(told.get(part))
+    at = feedback.moment(more.get("timestamp")) or feedback.moment(mail.get("timestamp"))
     if at is None:
         return None
     bounce = _bounce(type, part, more)
     recipients = _recipients(more)
-    provider_id = one_line(text(mail.get("messageId")))
+    provider_id = one_line(feedback.text(mail.get("messageId")))
     kind = "" if bounce is None else bounce.value
-    link = text(more.get("link"))
+    link = feedback.text(more.get("link"))
     known_by = (name, kind, provider_id, at.isoformat(), *sorted(recipients), link)
     return Feedback(
         message=mine.message,
@@ -67,34 +58,37 @@ def from_ses(event: object) -> Feedback | None:
 
 def _bounce(type: EventType, part: str, more: Mapping[str, Any]) -> BounceKind | None:
     if type is EventType.COMPLAINED:  # one that was never sent: the account's own list had it
-        is_listed = text(more.get("complaintSubType")).lower() == _ON_ACCOUNT_LIST
+        is_listed = feedback.text(more.get("complaintSubType")).lower() == _ON_ACCOUNT_LIST
         return BounceKind.SOFT if is_listed else None
     if type is not EventType.BOUNCED:
         return None
     if part != "bounce":
         return BounceKind.REJECTED
-    return bounce_kind(more.get("bounceType"), more.get("bounceSubType"))
+    return feedback.bounce_kind(more.get("bounceType"), more.get("bounceSubType"))
 
 
 def _recipients(more: Mapping[str, Any]) -> tuple[str, ...]:
     named = [
-        mapping(each).get("emailAddress")
+        feedback.mapping(each).get("emailAddress")
         for name in ("bouncedRecipients", "complainedRecipients", "delayedRecipients")
-        for each in sequence(more.get(name))
+        for each in feedback.sequence(more.get(name))
     ]
-    return addresses([*named, *sequence(more.get("recipients"))])
+    return feedback.addresses([*named, *feedback.sequence(more.get("recipients"))])
 
 
 def _detail(more: Mapping[str, Any]) -> str | None:
-    first = mapping(next(iter(sequence(more.get("bouncedRecipients"))), None))
+    first = feedback.mapping(next(iter(feedback.sequence(more.get("bouncedRecipients"))), None))
     kinds = (more.get("bounceType"), more.get("bounceSubType"))
     words = (
-        "/".join(filter(None, map(text, kinds))),
-        text(first.get("diagnosticCode")),
+        "/".join(filter(None, map(feedback.text, kinds))),
+        feedback.text(first.get("diagnosticCode")),
         *(
-            text(more.get(name))
+            feedback.text(more.get(name))
             for name in ("complaintFeedbackType", "complaintSubType", "delayType")
         ),
-        *(text(more.get(name)) for name in ("reason", "errorMessage", "smtpResponse", "link")),
+        *(
+            feedback.text(more.get(name))
+            for name in ("reason", "errorMessage", "smtpResponse", "link")
+        ),
     )
-    return detail(words)
+    return feedback.detail(words)

@@ -1,8 +1,7 @@
-"""What goes wrong on the way to SES, and what it proves.
+"""Failures of calls to SES, and what they prove.
 
-A mail is handed over with the last bytes of its request, and not before. An answer that refuses it
-proves that it was not taken; an answer that only says that something broke inside does not, and no
-answer does not either.
+A mail is handed over with the last bytes of its request, and not before. A refusal proves that it was
+not accepted; an internal error of SES, or no answer, proves nothing.
 """
 
 from collections.abc import Mapping
@@ -10,27 +9,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ReadTimeoutError,
-    SSLError,
-    TokenRetrievalError,
-)
+from botocore import exceptions
 
-from carteiro.model import (
-    ZERO,
-    Deferred,
-    Failure,
-    Outcome,
-    Rejected,
-    Unknown,
-)
+from carteiro import model
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
 from carteiro.providers.ses.rules import classify_ses
@@ -49,21 +30,21 @@ _REFUSALS = frozenset(
 _LONGEST_WAIT = timedelta(days=1)  # a header that asks for more is not believed
 
 
-def said(error: ClientError, *, begun: bool) -> Outcome:
-    """What an answer of SES means for a message whose hand-over has begun, or has not."""
+def said(error: exceptions.ClientError, *, begun: bool) -> model.Outcome:
+    """The outcome of an answer of SES, before or after the hand-over has begun."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
     failure = classify_ses(name, answer.get("Error", {}).get("Message") or name)
     told = answer.get("ResponseMetadata", {})
     if begun and not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
-        return Unknown(failure)
+        return model.Unknown(failure)
     if not failure.retryable:
-        return Rejected(failure)
-    return Deferred(failure, _retry_after(told.get("HTTPHeaders", {})))
+        return model.Rejected(failure)
+    return model.Deferred(failure, _retry_after(told.get("HTTPHeaders", {})))
 
 
-def name_of(error: ClientError) -> str:
-    """What SES calls the error; whoever answered without a name has its status."""
+def name_of(error: exceptions.ClientError) -> str:
+    """The error name of SES; the status of an answer without a name."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -73,30 +54,30 @@ def _is_refusal(status: int, name: str) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta:
-    """How long SES asks us to wait, in whole seconds; anything else is nothing."""
+    """The wait that SES asks for, in whole seconds; other values are ignored."""
     asked = headers.get("retry-after", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= len("86400")):
-        return ZERO
+        return model.ZERO
     return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
 
 
-def broke(error: BotoCoreError) -> Failure:
-    """What is wrong when there is no answer."""
+def broke(error: exceptions.BotoCoreError) -> model.Failure:
+    """The failure of a call without an answer."""
     said = masked_text(str(error))  # may name a proxy
     match error:
-        case ConnectTimeoutError() | ReadTimeoutError():
+        case exceptions.ConnectTimeoutError() | exceptions.ReadTimeoutError():
             failure = classify.timeout(NAME)
             return replace(failure, reason=f"{failure.reason}: {classify.one_line(said)}")
-        case SSLError():
+        case exceptions.SSLError():
             return classify.unfit(NAME, "TLS_ERROR", said)
         case (
-            NoCredentialsError()
-            | PartialCredentialsError()
-            | CredentialRetrievalError()
-            | TokenRetrievalError()
+            exceptions.NoCredentialsError()
+            | exceptions.PartialCredentialsError()
+            | exceptions.CredentialRetrievalError()
+            | exceptions.TokenRetrievalError()
         ):
             return classify.unfit(NAME, "CREDENTIALS_MISSING", said)
-        case NoRegionError():
+        case exceptions.NoRegionError():
             return classify.unfit(NAME, "REGION_MISSING", said)
     return classify.network(said)
 

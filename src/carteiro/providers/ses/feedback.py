@@ -43,7 +43,7 @@ def _opened(settings: Settings, fetch: Fetch) -> Hears | None:
 
 
 def look_at_events(settings: Settings) -> Iterator[Finding]:
-    """Whether SES publishes what could be heard."""
+    """Findings about the feedback settings: events need a configuration set."""
     is_heard = settings.section(SesFeedbackSettings).ses_topics
     if is_heard and not settings.section(SesSettings).configuration_set:
         told = (
@@ -54,9 +54,9 @@ def look_at_events(settings: Settings) -> Iterator[Finding]:
 
 FEEDBACK = FeedbackSpec(
     reads=SnsMessage,
-    promise="""What SNS posts for a topic of ``feedback.ses_topics``, signed in version 2; a subscription is confirmed.
+    promise="""Feedback from SNS for a topic of ``feedback.ses_topics``, in signature version 2; confirms subscriptions.
 
-Needs no key. 401 or 403, and nothing changes, if it is not SNS that says it, or of another topic.""",
+Needs no key. 401 or 403, and nothing changes, if the signature is not valid or the topic is another one.""",
     setting="feedback.ses_topics",
     opens=_opened,
 )

@@ -64,6 +64,6 @@ class _HandedOver(Payload):
 
 
 def _is_closed(writer: AbstractStreamWriter) -> bool:
-    """Whether what is written now would go nowhere."""
+    """True if the connection is closing, and writes are lost."""
     transport: asyncio.Transport | None = getattr(writer, "transport", None)
     return transport is None or transport.is_closing()

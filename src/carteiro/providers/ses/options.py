@@ -1,4 +1,4 @@
-"""How SES is reached."""
+"""Options of the SES provider."""
 
 from datetime import timedelta
 
@@ -7,10 +7,10 @@ from carteiro.model import value
 
 @value
 class SesOptions:
-    """One region of one account, who we are to it, and how long it may take.
+    """One region of one account, its credentials and its time limits.
 
     Empty: ``region`` and the keys as AWS' own tools find them, ``endpoint_url`` the region's own,
-    ``configuration_set`` none, ``default_from`` every e-mail names its sender itself.
+    ``configuration_set`` none, ``default_from`` every e-mail has a sender.
     """
 
     region: str = ""
@@ -24,5 +24,5 @@ class SesOptions:
     call_limit: timedelta = timedelta(seconds=30)
 
     def __repr__(self) -> str:
-        """Without the key, which must not get into a log by way of an error."""
+        """Without the key, which must not appear in a log."""
         return f"SesOptions({self.region or 'the usual region'})"

@@ -19,14 +19,8 @@ from carteiro.errors import DeadlinePassed
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify, tags
 from carteiro.ports.provider import Fault, Handover, Parcel, Quota, fault_of
+from carteiro.providers.ses import failures
 from carteiro.providers.ses.check import faults
-from carteiro.providers.ses.failures import (
-    NO_MESSAGE_ID,
-    NO_SENDER,
-    NOT_INTERNATIONAL,
-    broke,
-    said,
-)
 from carteiro.providers.ses.handing import HandingSession, handing_over
 from carteiro.providers.ses.options import SesOptions
 from carteiro.providers.ses.spec import SPEC
@@ -57,28 +51,28 @@ class SesProvider:
         email: Email = parcel.content
         sender = email.from_ or self._options.default_from
         if not sender:
-            return Rejected(NO_SENDER)
+            return Rejected(failures.NO_SENDER)
         try:
             request = self._request(parcel, email, sender)
         except ValueError as error:
             return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
         if request is None:
-            return Rejected(NOT_INTERNATIONAL)
+            return Rejected(failures.NOT_INTERNATIONAL)
         handover.is_queued = True
         async with self._free:
             handover.is_queued = False
             return await self._hand_over(request, handover)
 
     async def check(self) -> list[Fault]:
-        """What keeps mail from being taken, if anything; nothing is sent."""
+        """Problems of the account, if any; nothing is sent."""
         try:
             async with self._open() as client:
                 return await faults(client, self._options)
         except BotoCoreError as error:  # no region
-            return [fault_of(broke(error), "set ses.region")]
+            return [fault_of(failures.broke(error), "set ses.region")]
 
     async def quota(self) -> Quota | None:
-        """What the account may send; None if it cannot be asked, or does not say."""
+        """The sending quota of the account; None if it is unknown."""
         try:
             account = await (await self._connected()).get_account()
         except (BotoCoreError, ClientError):
@@ -96,16 +90,16 @@ class SesProvider:
             client = await self._connected()
             answer = await client.send_email(**request)
         except ClientError as error:
-            return said(error, begun=handover.begun)
+            return failures.said(error, begun=handover.begun)
         except BotoCoreError as error:
             if not handover.begun and time.monotonic() >= handover.deadline:
                 raise DeadlinePassed from error
-            failure = broke(error)
+            failure = failures.broke(error)
             return Unknown(failure) if handover.begun else Deferred(failure)
         finally:
             handing_over.reset(token)
         taken = answer.get("MessageId")
-        return Taken(str(taken)) if taken else Unknown(NO_MESSAGE_ID)
+        return Taken(str(taken)) if taken else Unknown(failures.NO_MESSAGE_ID)
 
     def _request(self, parcel: Parcel, email: Email, sender: str) -> dict[str, Any] | None:
         """The send call's arguments, each recipient once; None: an address is not one for SES."""
@@ -175,7 +169,7 @@ def _loader() -> Loader:
 
 
 def _tags_of(parcel: Parcel) -> list[dict[str, str]]:
-    """What a mail is called by, as the send call takes it."""
+    """The tags of a mail, for the send call."""
     told = {
         tags.MESSAGE: parcel.message,
         tags.TENANT: parcel.tenant,

@@ -101,10 +101,7 @@ STATUSES: dict[str, Ruling] = {
 STATUS_CLASSES: dict[str, Ruling] = {"5": UNAVAILABLE}
 
 # Every other code is SES_ and the name in upper snake case.
-CODES: Mapping[str, str] = {
-    "RequestTimeout": "SES_TIMEOUT",
-    "NetworkingError": "NETWORK_ERROR",
-}
+CODES: Mapping[str, str] = {"RequestTimeout": "SES_TIMEOUT", "NetworkingError": "NETWORK_ERROR"}
 
 # What the message adds to a name. The category of an error that the tables of codes name stays what it is there,
 # as programs go by it; whose fault it is, the words tell.
@@ -147,7 +144,7 @@ def classify_ses(name: str, message: str) -> Failure:
 
 
 def _rule(name: str) -> tuple[str, Ruling]:
-    """By the name; whoever answered without one, as a proxy, has the status for it."""
+    """By the name; by the status if an answer, such as that of a proxy, has none."""
     if ruling := _ALL_NAMES.get(name):
         return f"ses.{name}", ruling
     if name.isdecimal() and (ruling := STATUSES.get(name) or STATUS_CLASSES.get(name[0])):

@@ -13,12 +13,12 @@ _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1
 
 def _topics(raw: str) -> str:
     if not all(_TOPIC.fullmatch(each) for each in raw.split()):
-        raise ValueError("should be ARNs of SNS topics, parted by spaces")
+        raise ValueError("should be ARNs of SNS topics, separated by spaces")
     return raw
 
 
 class SesSettings(Section):
-    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+    """The account and region of SES; empty texts mean none, or the default of AWS' tools."""
 
     region: Annotated[str, values.shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
     configuration_set: Annotated[
@@ -41,14 +41,14 @@ class SesSettings(Section):
 
 
 class SesFeedbackSettings(Section):
-    """Who may tell what became of mails at SES; empty: nobody."""
+    """Topics of feedback from SES; empty: feedback is refused."""
 
     ses_topics: Annotated[str, AfterValidator(_topics)]
     sns_url: values.UrlOrNone
 
 
 def refuse_one_region_twice(settings: Settings) -> None:
-    """A region under two names would have two rates and two breakers, and be its own second chance."""
+    """Reject a region under two names: it would have two rate limits and two breakers, and fail over to itself."""
     usual = settings.section(SesSettings).region
     is_named = any("ses" in provider_names(route) for route in settings.routes.values())
     for key, route in settings.routes.items() if is_named else ():
@@ -57,5 +57,5 @@ def refuse_one_region_twice(settings: Settings) -> None:
                 means = (
                     f"means {region}" if usual else "may mean any region, as ses.region is not set"
                 )
-                advice = f"{region} beside ses, which {means}: write ses:REGION for each, and each region once"
+                advice = f"{region} alongside ses, which {means}: write ses:REGION for each, and each region once"
                 raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")

@@ -51,7 +51,7 @@ class Sns:
         self._refuse_others(headers.get("x-amz-sns-topic-arn", ""))
 
     async def hear(self, _headers: Mapping[str, str], body: bytes) -> Feedback | str | None:
-        """What SES tells, if SNS says so; a subscription to one of our topics is confirmed."""
+        """Feedback of SES, signed by SNS; a subscription to one of our topics is confirmed."""
         message = read_event(body, SnsMessage)
         await self.verify(message)
         if message.type == "SubscriptionConfirmation":
@@ -117,7 +117,7 @@ def _region(topic: str) -> str:
 def _is_of_sns(url: str, region: str) -> bool:
     try:
         parts = urlsplit(url)
-        host = _HOST.fullmatch(parts.netloc)  # with a port or a user it is no host alone
+        host = _HOST.fullmatch(parts.netloc)  # without a port or a user
     except ValueError:
         return False
     is_there = host is not None and host[1] == region

@@ -1,9 +1,8 @@
 """The certificates that SNS signs with: each fetched once, however many messages name it at the same time.
 
-Anybody can post a message that names a certificate, so names that are none must cost little and hold up nobody: one
-fetch a name, few names at once and nobody in a queue behind them, and what is not there is not asked for again.
-Whoever is turned away is to come again: SNS does so with the same name, forgers need new ones, so that what was asked
-for most comes next.
+Anybody can post a message that names a certificate, so forged names must cost little and delay nobody: one fetch a
+name, few names at once, no queue behind them, and a missing certificate is not fetched again. Refused messages are
+repeated: SNS repeats the same name, forgers need new ones, so the name with the most requests is fetched next.
 """
 
 import asyncio
@@ -65,7 +64,9 @@ class Certificates:
         task = task or self._start(url)
         self._waiters[url] = self._waiters.get(url, 0) + 1
         try:
-            return await asyncio.shield(task)  # whoever goes away leaves it to the others
+            return await asyncio.shield(
+                task
+            )  # a caller that leaves does not cancel it for the others
         except NotThere:
             raise FeedbackRefused(401, _NONE) from None
         except OSError:
@@ -90,7 +91,7 @@ class Certificates:
         try:
             return x509.load_pem_x509_certificate(await self._fetch(url))
         except ValueError:
-            raise NotThere("it is no certificate") from None
+            raise NotThere("it is not a certificate") from None
         except HTTPException as error:
             raise OSError(str(error)) from None
 

@@ -1,8 +1,8 @@
 """The client's half of SMTP: a session with a relay, and one mail through it.
 
 Its life: `open` connects, encrypts and authenticates as asked; `send` any number of mails, one at a
-time; `quit` or `abort`. It may carry another mail only while `is_usable`: whatever breaks, stalls or
-is cancelled in the midst of one leaves it unusable, as replies could no longer be told apart.
+time; `quit` or `abort`. It may carry another mail only while `is_usable`: a failure, timeout or
+cancellation within one makes it unusable, because replies could no longer be assigned.
 """
 
 import asyncio
@@ -14,20 +14,8 @@ from typing import NamedTuple
 
 from carteiro.model import Failure, Taken
 from carteiro.ports.provider import Handover
-from carteiro.providers.smtp.failures import (
-    NOT_INTERNATIONAL,
-    ConnectionGone,
-    Reply,
-    SmtpError,
-    Stage,
-    gone,
-    nonsense,
-    refusal_of,
-    said,
-    timed_out,
-    too_big,
-    unfit,
-)
+from carteiro.providers.smtp import failures
+from carteiro.providers.smtp.failures import Reply, Stage
 from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.queue_id import queue_id
 from carteiro.providers.smtp.wire import Wire
@@ -71,7 +59,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can carry another mail, as far as can be told without asking."""
+        """True if it can carry another mail, as far as known."""
         return self._is_between_mails and self._wire.is_quiet
 
     # --- before the first mail
@@ -98,25 +86,22 @@ class Connection:
 
     async def _start_tls(self, context: ssl.SSLContext) -> None:
         if "STARTTLS" not in self._extensions:
-            raise unfit(Stage.STARTTLS, "TLS_ERROR", "The relay does not offer STARTTLS")
+            raise failures.unfit(Stage.STARTTLS, "TLS_ERROR", "The relay does not offer STARTTLS")
         reply = await self._ask(Stage.STARTTLS, "STARTTLS")
         if reply.code != _READY:
             raise self._said(Stage.STARTTLS, reply)
         if not self._wire.is_quiet:  # or it would count as said under encryption
-            raise nonsense(Stage.STARTTLS, "more came than the reply")
+            raise failures.nonsense(Stage.STARTTLS, "more came than the reply")
         limit = self._options.connect_limit.total_seconds()
         try:
             async with asyncio.timeout(limit):
                 transport = await asyncio.get_running_loop().start_tls(
-                    self._wire.transport,
-                    self._wire,
-                    context,
-                    server_hostname=self._options.host,
+                    self._wire.transport, self._wire, context, server_hostname=self._options.host
                 )
         except (OSError, TimeoutError) as error:
             raise _not_connected(error, Stage.STARTTLS) from error
         if transport is None:
-            raise gone(Stage.STARTTLS, "the relay closed the connection")
+            raise failures.gone(Stage.STARTTLS, "the relay closed the connection")
         self._wire.upgrade(transport)
 
     async def _authenticate(self) -> None:
@@ -128,7 +113,7 @@ class Connection:
             lines = ["AUTH LOGIN", _base64(user), _base64(password)]
         else:
             reason = "The relay offers neither AUTH PLAIN nor AUTH LOGIN"
-            raise unfit(Stage.AUTH, "AUTH_ERROR", reason)
+            raise failures.unfit(Stage.AUTH, "AUTH_ERROR", reason)
         *first, last = lines
         for line in first:
             await self._authenticate_by(line, _CHALLENGE)
@@ -139,8 +124,8 @@ class Connection:
         if reply.code != expected:
             raise self._said(Stage.AUTH, reply)
 
-    def _said(self, stage: Stage, reply: Reply) -> SmtpError:
-        return said(stage, reply, self._options.host)
+    def _said(self, stage: Stage, reply: Reply) -> failures.SmtpError:
+        return failures.said(stage, reply, self._options.host)
 
     async def _ask(self, stage: Stage, line: str) -> Reply:
         self._wire.write(f"{line}\r\n".encode())
@@ -160,19 +145,19 @@ class Connection:
         handover.await_reply(self._options.reply_limit)
         reply = await self._wire.reply(Stage.REPLY, self._options.reply_limit)
         if not reply.is_positive and not reply.is_refusal:
-            raise nonsense(Stage.REPLY, reply.text)
+            raise failures.nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
         if reply.is_refusal:
             raise self._said(Stage.REPLY, reply)
         return Taken(queue_id(reply.text), refused)
 
     def _refuse_unfit(self, letter: Letter) -> None:
-        """What the relay said it cannot take is not sent."""
+        """Refuse a mail that the relay cannot take, by its EHLO answer."""
         if letter.is_international and "SMTPUTF8" not in self._extensions:
-            raise SmtpError(Stage.MAIL, NOT_INTERNATIONAL)
+            raise failures.SmtpError(Stage.MAIL, failures.NOT_INTERNATIONAL)
         limit = self._extensions.get("SIZE", "")
         if limit.isdigit() and 0 < int(limit) < len(letter.content):
-            raise SmtpError(Stage.MAIL, too_big(len(letter.content), int(limit)))
+            raise failures.SmtpError(Stage.MAIL, failures.too_big(len(letter.content), int(limit)))
 
     async def _open_envelope(self, letter: Letter) -> tuple[tuple[str, Failure], ...]:
         """Have sender and recipients accepted; the copies that were refused, and why.
@@ -194,7 +179,7 @@ class Connection:
             self._leave([data])
             raise self._said(Stage.DATA, data)
         return tuple(
-            (given, refusal_of(reply, self._options.host))
+            (given, failures.refusal_of(reply, self._options.host))
             for (given, _), reply in copies
             if not reply.is_positive
         )
@@ -221,7 +206,7 @@ class Connection:
                 self._wire.write(command)
             try:
                 reply = await self._wire.reply(stage, self._options.command_limit)
-            except ConnectionGone:
+            except failures.ConnectionGone:
                 if replies and replies[-1].is_refusal:  # that is why it closed, and says more
                     break
                 raise
@@ -285,12 +270,12 @@ async def _connected(options: SmtpOptions, context: ssl.SSLContext | None) -> Wi
     return wire
 
 
-def _not_connected(error: BaseException, stage: Stage) -> SmtpError:
+def _not_connected(error: BaseException, stage: Stage) -> failures.SmtpError:
     if isinstance(error, TimeoutError):
-        return timed_out(stage)
+        return failures.timed_out(stage)
     if isinstance(error, ssl.SSLError):
-        return unfit(stage, "TLS_ERROR", f"No encrypted connection to the relay: {error}")
-    return gone(stage, str(error))
+        return failures.unfit(stage, "TLS_ERROR", f"No encrypted connection to the relay: {error}")
+    return failures.gone(stage, str(error))
 
 
 def _own_name(wire: Wire) -> str:

@@ -1,7 +1,6 @@
-"""What goes wrong on the way to a relay: at which stage, and what it means.
+"""Failures of SMTP sessions: their stage and their meaning.
 
-Before the end of the mail is sent nothing was handed over, whatever breaks. After it, a reply is an
-answer and its absence is not.
+Before the end of the mail is sent, nothing was handed over. After it, a missing reply leaves a doubt.
 """
 
 import re
@@ -51,19 +50,19 @@ _CLOSING = 421
 
 
 class Reply(NamedTuple):
-    """What a relay said: its code, and all its lines as they came."""
+    """A reply: its code, and all its lines."""
 
     code: int
     text: str
 
     @property
     def is_positive(self) -> bool:
-        """Whether it did what it was asked."""
+        """True if the command succeeded."""
         return self.code // 100 == 2  # noqa: PLR2004 - the class of completion
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it said no, for now or for good."""
+        """True if it was refused, temporarily or permanently."""
         return self.code // 100 in {4, 5}
 
 
@@ -78,7 +77,7 @@ class SmtpError(Exception):
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether everything was handed over and nobody knows what came of it."""
+        """True if all was handed over, and the outcome is unknown."""
         return self.stage is Stage.REPLY and self.reply is None
 
 
@@ -95,7 +94,7 @@ def said(stage: Stage, reply: Reply, host: str = "") -> SmtpError:
 
 
 def _codes(text: str) -> str:
-    """The codes of a reply without its words: some relays repeat the password that they refuse."""
+    """The codes of a reply without its text: some relays repeat the password that they refuse."""
     found = _CODES.match(text)
     return found[0] if found else ""
 
@@ -111,7 +110,7 @@ def gone(stage: Stage, why: str) -> ConnectionGone:
 
 
 def nonsense(stage: Stage, what: str) -> SmtpError:
-    """The relay said something that is no reply."""
+    """The relay sent something that is not a reply."""
     return SmtpError(stage, classify.network(f"{stage}: not an SMTP reply: {what}"))
 
 
@@ -131,6 +130,6 @@ NOT_INTERNATIONAL = classify.not_international(NAME, "the relay does not offer S
 
 
 def too_big(size: int, limit: int) -> Failure:
-    """What a relay would say that offers SIZE; told without sending the mail."""
+    """The failure of a mail above the SIZE limit of the relay, without sending it."""
     reply = f"552 5.3.4 The mail has {size} bytes, the relay takes {limit}"
     return classify.classify_smtp(reply)

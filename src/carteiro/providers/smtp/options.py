@@ -1,4 +1,4 @@
-"""How a relay is reached."""
+"""Options of the SMTP provider."""
 
 import ssl
 from datetime import timedelta
@@ -8,7 +8,7 @@ from carteiro.model import value
 
 
 class Tls(StrEnum):
-    """When the connection is encrypted; what is asked for is required, never merely tried."""
+    """Encryption of the connection; it is required, never optional."""
 
     NONE = "none"
     STARTTLS = "starttls"
@@ -17,10 +17,10 @@ class Tls(StrEnum):
 
 @value
 class SmtpOptions:
-    """One relay, who we are to it, and how long it may take.
+    """One relay, its credentials and its time limits.
 
     Empty: ``ca_file`` the system's authorities, ``username`` no AUTH, ``hello_name`` this host's own,
-    ``default_from`` every e-mail names its sender itself.
+    ``default_from`` every e-mail has a sender.
     """
 
     host: str
@@ -39,11 +39,11 @@ class SmtpOptions:
     reply_limit: timedelta = timedelta(minutes=10)
 
     def __repr__(self) -> str:
-        """Without the password, which must not get into a log by way of an error."""
+        """Without the password, which must not appear in a log."""
         return f"SmtpOptions({self.host}:{self.port}, {self.tls})"
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """What certificates are checked against; None without encryption. Raises OSError on a bad file."""
+        """The TLS context of the relay; None without encryption. Raises OSError on a bad file."""
         if self.tls is Tls.NONE:
             return None
         return ssl.create_default_context(cafile=self.ca_file or None)

@@ -1,4 +1,4 @@
-"""Connections that are kept for the next mail: no more than so many, and none for longer than it is good."""
+"""Pool of connections: limited in number, in mails for each, and in idle time."""
 
 import asyncio
 import time

@@ -33,7 +33,7 @@ class SmtpProvider:
         )
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
-        """Send the mail to all its recipients; the copies that were refused are told, not repeated."""
+        """Send the mail to all its recipients; refused copies are reported, not repeated."""
         email: Email = parcel.content
         sender = email.from_ or self._options.default_from
         if not sender:
@@ -50,7 +50,7 @@ class SmtpProvider:
             return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
 
     async def check(self) -> list[Fault]:
-        """What keeps the relay from being used, if anything: greeted, secured and logged in, nothing sent."""
+        """Problems of the relay, if any: it connects, encrypts and logs in, and sends nothing."""
         try:
             connection = await self._open()
         except SmtpError as error:
@@ -80,7 +80,7 @@ class SmtpProvider:
 
 
 def _letter(parcel: Parcel, email: Email, sender: str) -> Letter:
-    """The mail in its envelope: each recipient once, whoever it is copied to by."""
+    """The mail in its envelope: each recipient once."""
     to = mail_address(email.to)
     copies = {
         carried: given

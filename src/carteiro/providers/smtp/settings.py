@@ -8,7 +8,7 @@ from carteiro.config import Section, values
 
 
 class SmtpSettings(Section):
-    """The relay that takes e-mail over, and how it is spoken to; empty texts mean: none, or as usual."""
+    """The relay and its connections; empty texts mean none, or the default."""
 
     host: values.Text
     port: Annotated[int, Field(ge=1, le=65535)]

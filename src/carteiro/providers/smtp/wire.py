@@ -6,18 +6,11 @@ from collections import deque
 from datetime import timedelta
 from typing import cast
 
-from carteiro.providers.smtp.failures import (
-    Reply,
-    SmtpError,
-    Stage,
-    gone,
-    nonsense,
-    said,
-    timed_out,
-)
+from carteiro.providers.smtp import failures
+from carteiro.providers.smtp.failures import Reply, Stage
 
 _REPLY_LINE = re.compile(r"[1-5][0-9]{2}(?:[ -].*)?", re.DOTALL)
-_LONGEST_REPLY = 64 * 1024  # bytes, all lines together; what is longer is no reply
+_LONGEST_REPLY = 64 * 1024  # bytes, all lines together; longer input is not a reply
 _HIGH_WATER = 64 * 1024
 
 
@@ -96,7 +89,7 @@ class Wire(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is open, and nothing came that was not asked for."""
+        """True if it is open, and no unexpected input came."""
         came = self._rest or self._lines or self._replies or self._nonsense
         return self._ended is None and not came
 
@@ -126,7 +119,7 @@ class Wire(asyncio.Protocol):
         try:
             await self._waiter
         except TimeoutError:
-            raise timed_out(stage) from None
+            raise failures.timed_out(stage) from None
         finally:
             timer.cancel()
             self._waiter = None
@@ -136,13 +129,15 @@ class Wire(asyncio.Protocol):
         if not waiter.done():
             waiter.set_exception(TimeoutError())
 
-    def _unasked(self, stage: Stage) -> SmtpError:
-        return said(stage, self._replies.popleft()) if self._replies else self._broken(stage)
+    def _unasked(self, stage: Stage) -> failures.SmtpError:
+        return (
+            failures.said(stage, self._replies.popleft()) if self._replies else self._broken(stage)
+        )
 
-    def _broken(self, stage: Stage) -> SmtpError:
+    def _broken(self, stage: Stage) -> failures.SmtpError:
         if self._nonsense is not None:
-            return nonsense(stage, self._nonsense)
-        return gone(stage, self._ended or "an unfinished reply came unasked")
+            return failures.nonsense(stage, self._nonsense)
+        return failures.gone(stage, self._ended or "an unfinished reply came unasked")
 
     # --- the end
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -58,13 +59,8 @@ async def ls(
 ) -> None:
     """List archived dead tickets, newest first."""
     wanted = choice.wanted(states=None if state is None else (state,))
-    await print_pages(
-        session,
-        lambda cursor, size: session.archive.find(wanted, cursor=cursor, limit=size),
-        limit=limit,
-        columns=COLUMNS,
-        document=summary,
-    )
+    asked = partial(session.archive.find, wanted)
+    await print_pages(session, asked, COLUMNS, summary, limit=limit)
 
 
 @at_the_archive

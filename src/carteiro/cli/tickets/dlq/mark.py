@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -113,9 +114,7 @@ async def _mark(  # noqa: PLR0913 - as the flags of the command say
 async def _marked(session: ArchiveSession, wanted: Wanted, move: Move, step: Step) -> int:
     count = 0
     with count_done(step.what) as tell:
-        found = pages(
-            lambda cursor, size: session.archive.find(wanted, cursor=cursor, limit=size), limit=0
-        )
+        found = pages(partial(session.archive.find, wanted), limit=0)
         async for page, _ in found:
             fit = [each for each in page if each.state in move.before]
             count += len(await session.archive.mark(fit, move.after, step))

@@ -157,7 +157,7 @@ def _sum_up(
     sent, counts = _sent(answers), dict(sorted(answers.items()))
     if not (is_listed and session.out.is_for_programs):
         document = {"run": run, "dryRun": is_dry, "sent": sent, "answers": counts}
-        said = "Would be on their way again" if is_dry else f"On their way again (run {run})"
+        said = "Would be republished" if is_dry else f"Republished (run {run})"
         session.out.answer(document, f"{said}: {sent}.")
     for answer, count in counts.items():
         if answer in _TOLD:
