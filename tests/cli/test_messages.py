@@ -251,15 +251,9 @@ def test_finished_message_cannot_be_cancelled(line: CommandLine) -> None:
     assert [each["answer"] for each in ran.documents] == ["cancelled", "finished"]
 
 
-<<<<<<< HEAD
-def test_how_many_doubts_a_message_has_is_shown(line: CommandLine) -> None:
-    """For programs always, for people where there are any."""
-    lost = line.sent("lost-reply@sandbox.test")
-=======
 def test_doubts_of_a_message_are_counted(line: CommandLine) -> None:
     """In JSON always, in tables where there are any."""
-    lost, well = line.sent("lost-reply@sandbox.test"), line.sent()
->>>>>>> part/wordst
+    lost = line.sent("lost-reply@sandbox.test")
     line.worked_off(CARTEIRO_DELIVERY_CALL_LIMIT_MS="50")
     well = line.sent()
     line.worked_off()
