@@ -16,7 +16,14 @@ from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 
 from carteiro.api.body import read_json
-from carteiro.email import message
+from carteiro.email.message import (
+    MOST_VALUES,
+    has_more_values,
+    only_time_as_text,
+    plainly,
+    refuse_crowds,
+    refuse_many_parts,
+)
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import Cursor
 
@@ -25,7 +32,7 @@ Asked = TypeVar("Asked", bound=BaseModel)
 MOST_IN_A_PAGE = 200
 
 # Not strict inside: the check returns a text, which a strict field would refuse as a time.
-Time = Annotated[AwareDatetime, BeforeValidator(message.only_time_as_text), Field(strict=False)]
+Time = Annotated[AwareDatetime, BeforeValidator(only_time_as_text), Field(strict=False)]
 
 _MOST_FIELDS = 100  # of an object with known fields: more than any has
 _MOST_PARTS = 50_000
@@ -54,22 +61,20 @@ class PageQuestion(Question):
 async def read_question(request: Request, shape: type[Asked]) -> Asked:
     """The JSON body as this document; `InvalidMessage` if it is not one."""
     body = await read_json(request)
-    message.refuse_many_parts(body, _MOST_PARTS)
-    if message.has_more_values(message.refuse_crowds(body, *_bounds(shape)), message.MOST_VALUES):
-        raise InvalidMessage(
-            [FieldError("body", f"must have at most {message.MOST_VALUES} values")]
-        )
+    refuse_many_parts(body, _MOST_PARTS)
+    if has_more_values(refuse_crowds(body, *_bounds(shape)), MOST_VALUES):
+        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
-        raise message.plainly(error) from None
+        raise plainly(error) from None
 
 
 @cache
 def _bounds(shape: type[BaseModel]) -> tuple[int, dict[str, int]]:
     """The most fields that a document may have, and those of its fields that are documents, by their JSON names."""
     if issubclass(shape, RootModel):
-        return message.MOST_VALUES, {}
+        return MOST_VALUES, {}
     return _MOST_FIELDS, {
         field.alias or name: _MOST_FIELDS
         for name, field in shape.model_fields.items()
@@ -84,4 +89,4 @@ def read_query(request: Request, shape: type[Asked]) -> Asked:
     try:
         return shape.model_validate(given, strict=False)  # all values of a query are text
     except ValidationError as error:
-        raise message.plainly(error) from None
+        raise plainly(error) from None
