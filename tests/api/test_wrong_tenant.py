@@ -49,7 +49,7 @@ BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its doc
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
 async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
     """A post office on each store."""
     with ExitStack() as stack:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
@@ -197,6 +198,7 @@ async def test_scrapes_that_follow_each_other_ask_the_store_once() -> None:
     assert reading.asked == 1
 
 
+@pytest.mark.servers
 async def test_the_memory_of_a_queue_in_redis_is_shown(tmp_path: Path) -> None:
     """As the server itself reports it, whatever else stands in it; while it is away it is left out."""
     most = 64 * 1024 * 1024

@@ -29,6 +29,8 @@ from support.steps import accepted, claimed_and_declared, settled
 from support.table_queue import TEMPLATE, Application, an_application, an_office
 from support.working import TOO_LONG
 
+pytestmark = pytest.mark.servers
+
 MINE, THEIRS = TenantId("acme"), TenantId("brasa")
 VIEWS = ("email_queue", "email_outbox", "email_logs", "email_events", "recipients", "dlq")
 

@@ -8,7 +8,11 @@ import pytest
 from ours.tickets import id_of, new_topic_name
 from support.pages import REPOSITORY
 
-_BEGIN = "import asyncio, threading, time\nfrom watched import watched\n"
+# Whoever is run in the background of a shell is deaf to Ctrl-C, and so is what it starts.
+_BEGIN = """import asyncio, signal, threading, time
+from watched import watched
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 _ASYNC = """
 async def wait():
     with watched("what never comes", lambda: 7, patience_s=0.2):
