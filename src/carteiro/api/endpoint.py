@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum
+from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
@@ -161,6 +162,7 @@ def _in_query(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def _inlined(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of a flat model, its few references (enumerations) put in their places."""
     shape = model.model_json_schema(by_alias=True)
