@@ -44,6 +44,12 @@ ACCOUNT: Mapping[str, Any] = {
     "SendingEnabled": True,
 }
 
+
+def secret_file(folder: Path) -> Path:
+    """The secret of the account, where settings find it."""
+    return folder / "secret"
+
+
 # --- what it may do instead of what is right --------------------------------------------------
 
 Stage: TypeAlias = Literal["head", "body"]  # its head has come, or the whole request
