@@ -40,13 +40,14 @@ run: .venv/run ## start Carteiro on SQLite with the sandbox provider (ARGS=... a
 demo: .venv/run ## play a few minutes of mixed traffic, alongside make run (ARGS="--seconds 20")
 	$(BIN)/python demo/play.py $(ARGS)
 
-# Servers are downloaded and built while files are looked at: neither waits for the other.
-test: .venv/ready ## everything that must pass: lint, imports, types, all tests
+# Servers are downloaded and built while packages are installed and files are looked at: neither waits for the other.
+test: ## everything that must pass: lint, imports, types, all tests
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target services formatted lint imports types
 	@$(MAKE) --no-print-directory fast-tests
 	@$(MAKE) --no-print-directory slow-tests
 
-check: formatted lint imports types quick-tests ## what to run before each commit: as test, on SQLite alone
+check: ## what to run before each commit: as test, on SQLite alone
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target quick-tests types lint imports formatted
 
 format: .venv/ready ## write all files as the formatter wants them
 	$(BIN)/ruff check --fix-only --quiet .
@@ -67,10 +68,12 @@ types: .venv/ready
 	$(BIN)/mypy
 
 fast-tests: .venv/ready
-	$(BIN)/pytest -n 3 --ignore tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadgroup --ignore tests/end_to_end $(ARGS)
 
+# What packages and many processes do is left to `make test`, and so are most of the random lives of messages.
 quick-tests: .venv/ready
-	WITHOUT_SERVERS=1 $(BIN)/pytest -n 3 --ignore tests/end_to_end --ignore tests/docs --ignore tests/support_checks $(ARGS)
+	WITHOUT_SERVERS=1 CARTEIRO_MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist loadgroup -m 'not servers' \
+		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py) $(ARGS)
 
 # These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.
 slow-tests: .venv/ready

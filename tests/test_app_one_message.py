@@ -17,7 +17,7 @@ UNKNOWN = "01a1e1af-1fda-7488-8b8b-a5539457513a"
 NO_TIME = timedelta(0)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
 async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
     """An app on each store."""
     if request.param == "sqlite":

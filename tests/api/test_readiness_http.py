@@ -18,6 +18,8 @@ from support.redis_server import RedisServer, a_redis
 from support.set_ups import postgres_url
 from support.shared_servers import shared_postgres
 
+pytestmark = pytest.mark.servers
+
 PATIENCE_S = 30
 SECRET = "swordfish"
 

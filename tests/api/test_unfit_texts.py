@@ -16,6 +16,8 @@ from support.library import work
 from support.redis_server import RedisServer, a_redis
 from support.set_ups import drop_postgres, postgres_url
 
+pytestmark = pytest.mark.servers
+
 UNFIT = "x\0"
 EXPORT = "/admin/v1/dead-letters/export"
 

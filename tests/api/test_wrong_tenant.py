@@ -49,7 +49,7 @@ BODIES: dict[str, Any] = {  # a valid one, by the name of its document
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
 async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
     """An app on each store."""
     with ExitStack() as stack:

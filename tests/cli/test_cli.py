@@ -1,6 +1,5 @@
 """The command line: its output, and its errors."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.command_line import CommandLine
 from support.commands import environment_of_a_command
 
 
@@ -24,43 +24,40 @@ def carteiro(*arguments: str, folder: Path, **settings: str) -> subprocess.Compl
     )
 
 
-def test_version_is_printed(tmp_path: Path) -> None:
+def test_version_is_printed(tmp_path: Path, line: CommandLine) -> None:
     """One line, for people and scripts."""
     ran = carteiro("version", folder=tmp_path)
-    flag = carteiro("--version", folder=tmp_path)
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("carteiro ")
-    assert flag.stdout == ran.stdout
+    assert line.done("--version") == ran.stdout
 
 
-def test_commands_are_listed_without_a_command(tmp_path: Path) -> None:
-    ran = carteiro(folder=tmp_path)
+def test_commands_are_listed_without_a_command(line: CommandLine) -> None:
+    ran = line()
 
     for command in ("up", "api", "worker", "process", "send", "dead", "tenant", "doctor", "config"):
-        assert command in ran.stdout + ran.stderr
+        assert command in ran.out + ran.err
 
 
-def test_each_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
+def test_each_setting_is_shown_with_its_origin(tmp_path: Path, line: CommandLine) -> None:
     """Default, file and environment differ."""
     file = tmp_path / "mine.toml"
     file.write_text('provider = "noop"\n')
 
-    ran = carteiro(
-        "config", "show", "--config", "mine.toml", folder=tmp_path, CARTEIRO_API_PORT="9000"
-    )
+    shown = line.done("config", "show", "--config", str(file), CARTEIRO_API_PORT="9000")
 
-    lines = ran.stdout.splitlines()
-    assert 'provider = "noop"  # mine.toml' in lines
+    lines = shown.splitlines()
+    assert f'provider = "noop"  # {file}' in lines
     assert "api.port = 9000  # environment variable CARTEIRO_API_PORT" in lines
     assert 'api.host = "127.0.0.1"  # default' in lines
 
 
-def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
-    ran = carteiro("config", "show", "--json", folder=tmp_path, CARTEIRO_STORE="memory://")
+def test_settings_are_shown_as_json_for_programs(line: CommandLine) -> None:
+    """The same, to be read by a machine."""
+    listed = line.listed("config", "show", CARTEIRO_STORE="memory://")
 
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    shown = {each["key"]: (each["value"], each["origin"]) for each in lines}
+    shown = {each["key"]: (each["value"], each["origin"]) for each in listed}
     assert shown["store"] == ("memory://", "environment variable CARTEIRO_STORE")
     assert shown["api.port"] == (8025, "default")
 
@@ -82,14 +79,14 @@ def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_setting_is_one_line_and_exit_code_2(
-    tmp_path: Path, arguments: tuple[str, ...], says: str
+    line: CommandLine, arguments: tuple[str, ...], says: str
 ) -> None:
     """The setting and its origin; no traceback, and no start message."""
-    ran = carteiro(*arguments, folder=tmp_path)
+    ran = line(*arguments)
 
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"carteiro: {says}")
-    assert len(ran.stderr.splitlines()) == 1
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"carteiro: {says}")
+    assert len(ran.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

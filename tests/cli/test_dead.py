@@ -232,6 +232,7 @@ def test_export_to_stdout_is_json_lines(line: CommandLine) -> None:
     assert entry["events"]
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", ["jobId", "companyId", "lastFailureCode"])
 def test_entry_with_a_text_that_no_store_can_hold_is_refused(
     line: CommandLine, tmp_path: Path, name: str

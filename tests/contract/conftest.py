@@ -8,14 +8,64 @@ import pytest
 from carteiro.ports import Backend, Store
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.set_ups import SET_UPS, Place, SetUp
+from support.set_ups import MODEL, SET_UPS, Place, SetUp
+
+# Ports that a pair has of its ledger, and modules that try only calls which it hands on to its ledger: nothing in
+# `carteiro.stores.paired_ports` could break them. A folder, or a folder and a promise.
+_OF_THE_LEDGER = {
+    "dead_letters/listed",
+    "inbox",
+    "keys",
+    "marks",
+    "rates",
+    "reading/faithful_labels",
+    "reading/isolated",
+    "reading/isolated_cursors",
+    "reading/listed",
+    "recipients/listed",
+    "suppressions/counted",
+    "suppressions/faithful",
+    "suppressions/few",
+    "suppressions/listed",
+    "templates",
+    "tenants/claimed",
+    "tenants/listed",
+    "tenants/tiered",
+    "tracking/matched",
+    "tracking/suppresses",
+    "upkeep/led",
+}
 
 
-def _name(set_up: SetUp) -> str:
-    return set_up.name
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test runs on every store that has something of its own to show by it."""
+    for fixture in ("set_up", "place", "file_place"):
+        if fixture in metafunc.fixturenames:
+            file = Path(str(metafunc.module.__file__))
+            chosen = _set_ups(file.parent.name, file.stem.removeprefix("test_"), fixture)
+            parameters = [_parameter(each) for each in chosen]
+            metafunc.parametrize(fixture, parameters, indirect=True)
 
 
-@pytest.fixture(scope="session", params=SET_UPS, ids=_name)
+def _set_ups(folder: str, promise: str, fixture: str) -> list[SetUp]:
+    alone = bool({folder, f"{folder}/{promise}"} & _OF_THE_LEDGER)
+    # The model keeps the promises of the path, too: stores are compared with it.
+    every = [MODEL, *SET_UPS] if (folder, fixture) == ("store", "set_up") else SET_UPS
+    return [
+        each
+        for each in every
+        if (each.in_files or fixture != "file_place")
+        and (each.by_sql or folder != "table_queue")
+        and not (each.is_pair and alone)
+    ]
+
+
+def _parameter(set_up: SetUp) -> object:
+    marks = [pytest.mark.servers] if set_up.on_servers else []
+    return pytest.param(set_up, id=set_up.name, marks=marks)
+
+
+@pytest.fixture(scope="session")
 def set_up(request: pytest.FixtureRequest) -> SetUp:
     """Each store set-up in turn, for tests that open stores of their own."""
     chosen: SetUp = request.param
@@ -42,13 +92,13 @@ def store(backend: Backend) -> Store:
     return backend.store
 
 
-@pytest.fixture(params=SET_UPS, ids=_name)
+@pytest.fixture
 async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
     """Where a store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
     return await _kept(request.param, tmp_path, clock)
 
 
-@pytest.fixture(params=[each for each in SET_UPS if each.in_files], ids=_name)
+@pytest.fixture
 async def file_place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
     """The same, of stores that are files of ours: a server's are its own business."""
     return await _kept(request.param, tmp_path, clock)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redis import Redis
@@ -196,8 +197,9 @@ async def test_consecutive_scrapes_query_the_store_once() -> None:
     assert reading.asked == 1
 
 
+@pytest.mark.servers
 async def test_memory_of_a_redis_queue_is_shown(tmp_path: Path) -> None:
-    """As the server itself reports it; while it is down it is left out."""
+    """As the server itself reports it, whatever else stands in it; while it is away it is left out."""
     most = 64 * 1024 * 1024
     with a_redis(settings={"maxmemory": str(most)}) as server:
         with Redis.from_url(server.url) as client:

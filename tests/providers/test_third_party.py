@@ -27,6 +27,18 @@ retryable = true
 scope = "provider"
 """
 
+# What is wrong with each of the files, a line each.
+TELL = """
+import sys
+from carteiro.config import load
+from carteiro.errors import ConfigError
+for file in sys.argv[1:]:
+    try:
+        load(file=file, environ={})
+    except ConfigError as error:
+        print(str(error).replace("\\n", " "))
+"""
+
 
 class Installed:
     """Carteiro with the package, in child processes that work in a separate folder."""
@@ -105,32 +117,25 @@ def test_settings_doctor_and_rules_know_it(installed: Installed) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ('provider = "folder, smtp"', "should not have sandbox or noop or folder in a chain"),
-        (
-            '[folder]\npth = "out"',
-            "folder.pth (from carteiro.toml): no such setting; did you mean folder.path?",
-        ),
-        (
-            '[folder]\npath = ""',
-            "folder.path = '' (from carteiro.toml): should be a text that is not empty",
-        ),
-        (A_RULE.replace("FOLDER_MISSING", "FOLDER_MISING"), "did you mean FOLDER_MISSING?"),
-        (f'{A_RULE}stage = "rcpt"\n', "answers of folder have none"),
-    ],
-)
-def test_wrong_settings_are_reported_as_for_any_other(
-    installed: Installed, settings: str, says: str
-) -> None:
+def test_wrong_settings_are_reported_as_for_any_other(installed: Installed) -> None:
     """Its section is checked by its own shape, its codes are those of its rules."""
-    (installed.folder / "carteiro.toml").write_text(settings)
+    wrong = {
+        'provider = "folder, smtp"': "should not have sandbox or noop or folder in a chain",
+        '[folder]\npth = "out"': "no such setting; did you mean folder.path?",
+        '[folder]\npath = ""': "should be a text that is not empty",
+        A_RULE.replace("FOLDER_MISSING", "FOLDER_MISING"): "did you mean FOLDER_MISSING?",
+        f'{A_RULE}stage = "rcpt"\n': "answers of folder have none",
+    }
+    for number, settings in enumerate(wrong):
+        (installed.folder / f"{number}.toml").write_text(settings)
+    (installed.folder / "site" / "tell.py").write_text(TELL)
 
-    ran = installed.run("carteiro.cli", "config", "show")
+    ran = installed.run("tell", *(f"{number}.toml" for number in range(len(wrong))))
 
-    assert ran.returncode != 0
-    assert says in ran.stderr
+    told = ran.stdout.splitlines()
+    for number, (says, line) in enumerate(zip(wrong.values(), told, strict=True)):
+        assert f"{number}.toml" in line
+        assert says in line
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from carteiro.model import Accepted, MessageId, Replayed
 from support.shared_servers import shared_postgres
 from support.table_queue import a_shared_database, an_office
 
+pytestmark = pytest.mark.servers
+
 EMAIL: dict[str, Any] = {"to": "ana@example.com", "subject": "Order 17", "text": "Thank you!"}
 
 

@@ -47,7 +47,7 @@ def clock() -> StoreClock:
     return StoreClock()
 
 
-@pytest.fixture(params=[_in_a_file, _in_a_database])
+@pytest.fixture(params=[_in_a_file, pytest.param(_in_a_database, marks=pytest.mark.servers)])
 def ways(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Ways:
     """Each store that can be a ledger alone."""
     opened: Ways = request.param(tmp_path, clock)

@@ -98,7 +98,10 @@ STEPS = int(os.environ.get("CARTEIRO_MODEL_STEPS", "50"))
 
 
 @pytest.mark.timeout(400 + 4 * EXAMPLES)  # a failure is made small for up to 300 s
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=[] if each == "sqlite" else pytest.mark.servers) for each in STORES],
+)
 def test_a_store_answers_as_the_model(name: str) -> None:
     """Random lives of messages leave the same answers, readings and standings in every store."""
     opens_store, share = STORES[name]

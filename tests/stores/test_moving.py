@@ -27,6 +27,8 @@ from support.pgbouncer import a_pgbouncer
 from support.shared_servers import shared_postgres
 from support.steps import accepted, claim, claimed_alone, settled
 
+pytestmark = pytest.mark.servers
+
 _ONCE = timedelta(seconds=30)
 
 

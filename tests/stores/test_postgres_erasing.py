@@ -41,6 +41,8 @@ from support.clock import StoreClock
 from support.shared_servers import shared_postgres
 from support.steps import accepted, accepted_recipient, added_key, attempted, claimed
 
+pytestmark = pytest.mark.servers
+
 GONE = TenantId("tenant-to-forget")
 ADDRESS = "person.to.forget@example.com"
 NAME = "Fulana de Tal"

@@ -17,6 +17,8 @@ from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import accepted, attempted, claimed, settled
 
+pytestmark = pytest.mark.servers
+
 _DAY = timedelta(days=1)
 _MESSAGES = 5
 

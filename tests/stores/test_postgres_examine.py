@@ -15,6 +15,8 @@ from support.postgres_server import a_postgres
 from support.services import HOST
 from support.shared_servers import shared_postgres
 
+pytestmark = pytest.mark.servers
+
 
 async def _found(url: str, **options: Any) -> dict[str, Finding]:
     findings: AsyncIterator[Finding] = examine(url, **options)

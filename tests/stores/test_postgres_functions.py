@@ -22,6 +22,8 @@ from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.table_queue import TEMPLATE, an_office
 
+pytestmark = pytest.mark.servers
+
 _OBJECTS = """
 SELECT c.oid, c.oid::regclass::text, concat(
     coalesce(c.relacl, acldefault('r', c.relowner)),

@@ -15,6 +15,8 @@ from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent
 from support.clock import StoreClock
 from support.steps import HOLD, accepted, claimed, declare, settled
 
+pytestmark = pytest.mark.servers
+
 NEAR = Reach(walk=3, queue=3)
 
 

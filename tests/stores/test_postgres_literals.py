@@ -9,6 +9,8 @@ from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from support.set_ups import PROPERTY
 from support.shared_servers import shared_postgres
 
+pytestmark = pytest.mark.servers
+
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 
 

@@ -13,6 +13,8 @@ from carteiro.stores.statements import numbered, statements_of
 from support.postgres_server import OWNERS, PostgresServer
 from support.shared_servers import shared_postgres
 
+pytestmark = pytest.mark.servers
+
 FOLDER = resources.files("carteiro.stores.postgres")
 TEXTS = {
     **{

@@ -22,6 +22,8 @@ from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import TASK, a_message, a_task, dead, retry, sent, tenants_named
 from support.steps import LEASE, accepted, claim, claimed, declare
 
+pytestmark = pytest.mark.servers
+
 _TENANTS = [f"tenant-{number:02}" for number in range(20)]
 _LOADED = 100_000
 _PASSING = 50_000

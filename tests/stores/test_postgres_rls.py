@@ -15,6 +15,8 @@ from support.postgres_server import SqlRefused
 from support.shared_servers import shared_postgres
 from support.table_queue import TEMPLATE, Application, an_application, an_office
 
+pytestmark = pytest.mark.servers
+
 MINE, THEIRS = "acme", "brasa"
 
 

@@ -50,6 +50,8 @@ from support.table_queue import (
 )
 from support.working import TOO_LONG
 
+pytestmark = pytest.mark.servers
+
 SNIPPETS = {
     path.stem: path.read_text("utf-8")
     for path in sorted((Path(__file__).parent / "table_queue").glob("*.sql"))

@@ -35,6 +35,8 @@ from support.steps import (
     settled,
 )
 
+pytestmark = pytest.mark.servers
+
 PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
 _BEGIN = """

@@ -17,6 +17,8 @@ from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import accepted
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:

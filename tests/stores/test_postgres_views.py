@@ -21,6 +21,8 @@ from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import accepted_recipient, attempted
 
+pytestmark = pytest.mark.servers
+
 PAGE = "docs/reference/sql.md"
 VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 

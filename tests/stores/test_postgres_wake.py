@@ -11,6 +11,8 @@ from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import ACME, a_message, tenants_named
 from support.steps import accepted
 
+pytestmark = pytest.mark.servers
+
 _PATIENCE = timedelta(seconds=30)
 
 

@@ -10,6 +10,8 @@ from carteiro.stores.redis.server import Server
 from support.redis_server import a_redis
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 FIT = {"maxmemory": "512mb"}
 
 

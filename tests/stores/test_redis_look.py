@@ -16,6 +16,8 @@ from support.builders import ACME, a_message, tenants_named
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST
 
+pytestmark = pytest.mark.servers
+
 PATIENT = RedisOptions(patience=timedelta(seconds=20))
 MOST = 64 * 1024 * 1024
 

@@ -32,6 +32,8 @@ from support.set_ups import postgres_url
 from support.steps import accepted, attempted, claimed, declare, settled
 from support.working import always
 
+pytestmark = pytest.mark.servers
+
 PATIENCE_S = 60
 ROUNDS, PER_ROUND = 12, 10
 SHORT = timedelta(milliseconds=500)

@@ -25,6 +25,8 @@ from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 P = "{email:send:dlq}"
 LEASE = timedelta(seconds=30)
 PATIENT = timedelta(seconds=20)

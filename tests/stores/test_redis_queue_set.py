@@ -18,6 +18,8 @@ from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 from support.shared_servers import shared_postgres
 
+pytestmark = pytest.mark.servers
+
 HELLO = {"to": "ok@sandbox.test", "subject": "Hello", "html": "<p>Hello</p>"}
 PATIENCE_S = 30
 

@@ -16,6 +16,8 @@ from carteiro.stores.redis import RedisOptions, open_redis
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, Service, a_folder, program
 
+pytestmark = pytest.mark.servers
+
 SERVICE = "letters"
 PATIENCE_S = 60
 

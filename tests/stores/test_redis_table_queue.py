@@ -15,6 +15,8 @@ from support.shared_servers import redis_databases, shared_postgres, shared_redi
 from support.steps import claimed_alone, declare
 from support.table_queue import Application, a_template, an_application
 
+pytestmark = pytest.mark.servers
+
 DEFAULT = TenantId("default")
 
 

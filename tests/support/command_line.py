@@ -3,15 +3,21 @@
 import asyncio
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from typer import testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from carteiro.app import Carteiro
 from carteiro.cli import app
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
+
+# As in a real process: the commands are made once. To make all of them takes longer than to run most.
+testing._get_command = cache(get_command)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

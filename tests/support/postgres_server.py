@@ -37,6 +37,8 @@ _SETTINGS = {
     # On, as it should be, but it never runs: while it reads a template, no process can copy
     # it.
     "autovacuum_naptime": "1d",
+    # A plan that a test forces is a dear one by its figures, and would be compiled: a tenth of a second each.
+    "jit": "off",
 }
 
 
@@ -105,11 +107,10 @@ class PostgresServer(Service):
     def create_database(
         self, name: str, *, template: str = "template1", owner: str = SUPERUSER
     ) -> None:
-        """Create a database, as a copy of another.
-
-        Through the log, as is usual: a copy of files takes as long in memory, twice as long on disk.
-        """
-        self._execute("CREATE DATABASE {} TEMPLATE {} OWNER {}", name, template, owner)
+        """Make a database, as a copy of another: of its files, which takes less than by way of the log."""
+        self._execute(
+            "CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY file_copy", name, template, owner
+        )
 
     def drop_database(self, name: str) -> None:
         """Drop a database, with clients connected; a missing one is ignored."""

@@ -20,7 +20,9 @@ HOST = "127.0.0.1"
 PATIENCE = 30.0  # seconds; a server that was killed reads its log first
 
 _MADE = Path(__file__).parents[2] / ".services"
-_WITHOUT_SERVERS = bool(os.environ.get("WITHOUT_SERVERS"))  # make check
+_WITHOUT_SERVERS = bool(
+    os.environ.get("WITHOUT_SERVERS")
+)  # make check, which runs no test that is marked
 _NOBODY = "nobody"  # PostgreSQL and PgBouncer refuse to be root
 _MEMORY = Path("/dev/shm")
 _ROOM = 1 << 30  # bytes that must be free in memory before a server is kept there
@@ -69,6 +71,7 @@ class Service(ABC):
     def start(self) -> None:
         """Start it, and wait until it answers."""
         assert self._process is None, "it is running"
+        assert not _WITHOUT_SERVERS, "mark this test: pytest.mark.servers"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 self.command(),
@@ -122,13 +125,13 @@ class Service(ABC):
 def program(name: str) -> str:
     """The path of a program; if it is missing the test is skipped, in CI it fails."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    return missing(name) if _WITHOUT_SERVERS or not found else found
+    return found or missing(name)
 
 
 def missing(what: str) -> NoReturn:
     """A laptop may lack a server, and its tests are skipped; in CI they fail."""
     text = f"{what} is missing: run make services"
-    if os.environ.get("CI") and not _WITHOUT_SERVERS:
+    if os.environ.get("CI"):
         pytest.fail(text)
     pytest.skip(text)
 
@@ -136,7 +139,7 @@ def missing(what: str) -> NoReturn:
 def made(path: str) -> Path:
     """The path of something that ``tools/services`` made; if it is missing, as for a program."""
     found = _MADE / path
-    return missing(path) if _WITHOUT_SERVERS or not found.exists() else found
+    return found if found.exists() else missing(path)
 
 
 @contextmanager

@@ -25,11 +25,6 @@ def taken_by_ses(folder: Path) -> list[tuple[str, int]]:
     return [(each["tags"]["carteiro-message"], each["at"]) for each in taken]
 
 
-def secret_file(folder: Path) -> Path:
-    """The secret of the account, where settings find it."""
-    return folder / "secret"
-
-
 class _HttpService(Service):
     @property
     def url(self) -> str:
@@ -78,7 +73,7 @@ def a_moto_server(folder: Path) -> Iterator[MotoServer]:
 
 def _made(folder: Path) -> Path:
     folder.mkdir()
-    secret_file(folder).write_text(ses_twin.SECRET, "utf-8")
+    ses_twin.secret_file(folder).write_text(ses_twin.SECRET, "utf-8")
     return folder
 
 

@@ -44,6 +44,12 @@ ACCOUNT: Mapping[str, Any] = {
     "SendingEnabled": True,
 }
 
+
+def secret_file(folder: Path) -> Path:
+    """The secret of the account, where settings find it."""
+    return folder / "secret"
+
+
 # --- failures ---------------------------------------------------------------------------------
 
 Stage: TypeAlias = Literal["head", "body"]  # its head has come, or the whole request

@@ -49,6 +49,9 @@ class SetUp:
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
     in_files: bool = False  # True if all of it is in the folder: it can be copied, and shrinks
+    by_sql: bool = False  # applications reach its table queue by SQL
+    is_pair: bool = False  # of a ledger and a queue
+    on_servers: bool = False
     drops: Callable[[Path], None] = lambda _: None  # removes what is not in the folder
 
     @asynccontextmanager
@@ -184,11 +187,25 @@ def _database(folder: Path) -> str:
     return f"test_{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
 
 
-# The stores that the contract suite runs on: one line each.
+# The stores that the contract suite runs on.
 SET_UPS = (
     SetUp("sqlite", on_sqlite, in_files=True),
-    SetUp("postgres", on_postgres, drops=drop_postgres),
-    SetUp("redis+sqlite", on_redis_and_sqlite, in_files=True, drops=drop_redis),
-    SetUp("redis+postgres", on_redis_and_postgres, drops=drop_redis_and_postgres),
+    SetUp("postgres", on_postgres, by_sql=True, on_servers=True, drops=drop_postgres),
+    SetUp(
+        "redis+sqlite",
+        on_redis_and_sqlite,
+        in_files=True,
+        is_pair=True,
+        on_servers=True,
+        drops=drop_redis,
+    ),
+    SetUp(
+        "redis+postgres",
+        on_redis_and_postgres,
+        by_sql=True,
+        is_pair=True,
+        on_servers=True,
+        drops=drop_redis_and_postgres,
+    ),
 )
 MODEL = SetUp("model", on_model)

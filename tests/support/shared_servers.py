@@ -22,8 +22,8 @@ atexit.register(_running.close)
 
 @cache
 def shared_postgres() -> PostgresServer:
-    """The server in which each test has its own database."""
-    return _running.enter_context(a_postgres())
+    """The server that tests make databases of their own in."""
+    return _running.enter_context(a_postgres(settings={"fsync": "off"}))
 
 
 @cache

@@ -8,10 +8,10 @@ import pytest
 from ours.tickets import id_of, new_topic_name
 from support.pages import REPOSITORY
 
-_BEGIN = """
-import asyncio, signal, threading, time
+# A shell starts background processes with Ctrl-C ignored, and their children inherit that.
+_BEGIN = """import asyncio, signal, threading, time
 from watched import watched
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)
 """
 _ASYNC = """
 async def wait():

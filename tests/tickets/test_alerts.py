@@ -26,6 +26,8 @@ from support.archiving import until
 from support.services import HOST, free_port
 from support.shared_servers import shared_alertmanager
 
+pytestmark = pytest.mark.servers
+
 SOON = timedelta(milliseconds=20)
 
 

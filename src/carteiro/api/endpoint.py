@@ -4,6 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
+from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 
@@ -183,6 +184,7 @@ def _in_query(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def _inlined(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of a flat model, with its few references (enumerations) inlined."""
     shape = model.model_json_schema(by_alias=True)

@@ -28,6 +28,8 @@ from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 DAY = timedelta(days=1)
 
 

@@ -17,6 +17,8 @@ from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 DAY_MS = 86_400_000
 Asked = Callable[..., dict[str, dict[str, Any]]]
 

@@ -75,11 +75,11 @@ async def test_new_death_moves_no_page(backend: Backend, clock: StoreClock) -> N
     assert [letter.id for letter in rest.rows] == [first]
 
 
-@pytest.mark.parametrize("cursor", ["", "no cursor", "bm8", "WzFd", "WyJhIiwgMV0"])
-async def test_a_made_up_cursor_is_refused(backend: Backend, cursor: str) -> None:
+async def test_a_made_up_cursor_is_refused(backend: Backend) -> None:
     """Better an error than a page from anywhere."""
-    with pytest.raises(BadCursor):
-        await backend.dead_letters.find(cursor=Cursor(cursor))
+    for cursor in ("", "no cursor", "bm8", "WzFd", "WyJhIiwgMV0"):
+        with pytest.raises(BadCursor):
+            await backend.dead_letters.find(cursor=Cursor(cursor))
 
 
 async def test_every_part_of_a_filter_counts(backend: Backend, clock: StoreClock) -> None:
@@ -116,24 +116,23 @@ async def test_parts_of_a_filter_narrow_together(backend: Backend) -> None:
     assert await found(backend, tenant=ACME, reason=DeadReason.IN_DOUBT) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["451", "greyLISTED", "back", "RUI@", "@example.com", "ção", "", "rui@example.com"]
-)
-async def test_text_is_looked_for_in_code_reason_and_address(backend: Backend, text: str) -> None:
+async def test_text_is_looked_for_in_code_reason_and_address(backend: Backend) -> None:
     """Part of a word is enough, and the case of its letters does not matter."""
     wanted = await buried(
         backend, to="Rui@example.com", failure=GREY | {"reason": "Greylisted: atenção, come BACK"}
     )
 
-    assert await found(backend, text=text) == [wanted]
+    texts = ("451", "greyLISTED", "back", "RUI@", "@example.com", "ção", "", "rui@example.com")
+    for text in texts:
+        assert await found(backend, text=text) == [wanted], text
 
 
-@pytest.mark.parametrize("text", ["452", "grey listed", "ana@", "%", "_", "permanent"])
-async def test_text_that_is_nowhere_finds_nothing(backend: Backend, text: str) -> None:
+async def test_text_that_is_nowhere_finds_nothing(backend: Backend) -> None:
     """No sign is a wildcard, and no other field is looked at."""
     await buried(backend, to="rui@example.com", failure=GREY)
 
-    assert await found(backend, text=text) == []
+    for text in ("452", "grey listed", "ana@", "%", "_", "permanent"):
+        assert await found(backend, text=text) == [], text
 
 
 async def test_time_is_a_half_open_range(backend: Backend, clock: StoreClock) -> None:

@@ -101,7 +101,7 @@ async def test_cursors_do_not_depend_on_other_tenants(
 
 
 @pytest.mark.parametrize(
-    ("ask", "time", "place"),
+    ("ask", "time", "id_of"),
     [
         *((_messages(**wanted), "created_at", lambda row: row.id) for wanted in FILTERS),
         (
@@ -125,7 +125,7 @@ async def test_cursors_do_not_depend_on_other_tenants(
     ids=[*map(str, FILTERS), "dead letters", "recipients", "suppressions"],
 )
 async def test_a_cursor_is_the_time_and_the_id_of_the_last_row(
-    backend: Backend, clock: StoreClock, ask: _Ask, time: str, place: Callable[[Any], str]
+    backend: Backend, clock: StoreClock, ask: _Ask, time: str, id_of: Callable[[Any], str]
 ) -> None:
     """And nothing else: no number that counts the rows of everybody."""
     await _live(backend, clock, others=2)
@@ -136,7 +136,7 @@ async def test_a_cursor_is_the_time_and_the_id_of_the_last_row(
     for page in pages[:-1]:
         [row] = page.rows
         at = (getattr(row, time) - clock.at()) // MILLISECOND + clock.now_ms
-        assert _decoded(page.next or "") == [at, place(row)]
+        assert _decoded(page.next or "") == [at, id_of(row)]
 
 
 async def test_cursor_with_the_message_of_another_tenant_reveals_nothing(

@@ -119,14 +119,11 @@ async def test_cursor_fits_into_a_url(backend: Backend) -> None:
     assert page.next.replace("-", "").replace("_", "").isalnum()
 
 
-@pytest.mark.parametrize(
-    "cursor",
-    ["", "?", "é", "WzFd", "bnVsbA", "WyJhIiwxXQ", "WzEsMl0", "WzEsIlx1MDAwMCJd"],
-)
-async def test_a_cursor_that_no_list_gave_out_is_refused(backend: Backend, cursor: str) -> None:
+async def test_a_cursor_that_no_list_gave_out_is_refused(backend: Backend) -> None:
     """Nothing, noise, and well-formed texts that stand for no row."""
-    with pytest.raises(BadCursor):
-        await backend.reading.messages(ANYTHING, cursor=Cursor(cursor))
+    for cursor in ("", "?", "é", "WzFd", "bnVsbA", "WyJhIiwxXQ", "WzEsMl0", "WzEsIlx1MDAwMCJd"):
+        with pytest.raises(BadCursor):
+            await backend.reading.messages(ANYTHING, cursor=Cursor(cursor))
 
 
 # --- filters ----------------------------------------------------------------------------------

@@ -36,17 +36,14 @@ async def _people(backend: Backend, clock: StoreClock, count: int) -> list[Recip
     return known
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
-async def test_pages_of_any_size_give_them_all(
-    backend: Backend, clock: StoreClock, limit: int
-) -> None:
+async def test_pages_of_any_size_give_them_all(backend: Backend, clock: StoreClock) -> None:
     """Newest first, and of the same moment in a fixed order."""
     known = await _people(backend, clock, 5)
 
-    ids = await _ids(backend, limit=limit)
+    ids = await _ids(backend)
 
+    assert [await _ids(backend, limit=each) for each in (1, 2, 3, 5, 100)] == [ids] * 5
     assert sorted(ids) == sorted(known)
-    assert ids == await _ids(backend)
     assert ids[0] == known[4]
     assert set(ids[3:]) == set(known[:2])
 
@@ -87,8 +84,8 @@ async def test_deleted_recipients_are_listed(backend: Backend, clock: StoreClock
     assert await _ids(backend, external_id="ana") == [second, first]
 
 
-@pytest.mark.parametrize("cursor", ["", "WzEsMl0", "WzEsIlx1MDAwMCJd"])
-async def test_a_made_up_cursor_is_refused(backend: Backend, cursor: str) -> None:
+async def test_a_made_up_cursor_is_refused(backend: Backend) -> None:
     """Nothing, a number in place of an id, and an id that no store can hold."""
-    with pytest.raises(BadCursor):
-        await backend.recipients.list(ACME, cursor=Cursor(cursor))
+    for cursor in ("", "WzEsMl0", "WzEsIlx1MDAwMCJd"):
+        with pytest.raises(BadCursor):
+            await backend.recipients.list(ACME, cursor=Cursor(cursor))

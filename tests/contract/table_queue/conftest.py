@@ -10,21 +10,8 @@ import pytest
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.set_ups import (
-    Place,
-    SetUp,
-    drop_postgres,
-    drop_redis_and_postgres,
-    on_postgres,
-    on_redis_and_postgres,
-    postgres_url,
-)
+from support.set_ups import Place, postgres_url
 from support.table_queue import Application, an_application
-
-SET_UPS = (
-    SetUp("postgres", on_postgres, drops=drop_postgres),
-    SetUp("redis+postgres", on_redis_and_postgres, drops=drop_redis_and_postgres),
-)
 
 
 @pytest.fixture
@@ -33,7 +20,7 @@ def clock() -> StoreClock:
     return StoreClock(int(time.time() * 1000) + 60_000)
 
 
-@pytest.fixture(params=SET_UPS, ids=lambda each: each.name)
+@pytest.fixture
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock
 ) -> AsyncIterator[Place]:

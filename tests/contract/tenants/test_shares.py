@@ -1,10 +1,9 @@
 """Tenants, shares: a change of weight, tier, cap, rate or pause acts on the waiting backlog at once."""
 
 from collections import Counter
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from carteiro.model import EMAIL, ApiLimits, Fairness, SendLimit, TenantId
 from carteiro.ports import Backend
@@ -160,9 +159,17 @@ async def test_fairness_in_force_says_if_it_was_tuned(backend: Backend) -> None:
     assert await backend.tenants.fairness() == configured
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
+async def _is_refused(asked: Awaitable[object]) -> bool:
+    try:
+        await asked
+    except ValueError:
+        return True
+    return False
+
+
+async def test_a_tenant_that_makes_no_sense_is_refused(backend: Backend) -> None:
+    """Nothing of the whole definition is written."""
+    nonsense: list[dict[str, Any]] = [
         {"weight": 0.0},
         {"weight": -1.0},
         {"cap": 0},
@@ -176,24 +183,19 @@ async def test_fairness_in_force_says_if_it_was_tuned(backend: Backend) -> None:
         {"from_domains": ("",)},
         {"allowed_networks": ("10.0.0.0/8", "10.0.0.0/33")},
         {"allowed_networks": ("here",)},
-    ],
-    ids=str,
-)
-async def test_a_tenant_that_makes_no_sense_is_refused(
-    backend: Backend, bad: dict[str, Any]
-) -> None:
-    """Nothing of the whole definition is written."""
-    with pytest.raises(ValueError):
-        await backend.tenants.define([a_tenant("newcomer"), a_tenant(**bad)])
+    ]
+    for bad in nonsense:
+        tenants = [a_tenant("newcomer"), a_tenant(**bad)]
 
-    assert await backend.tenants.find([TenantId("newcomer"), ACME]) == [None, a_tenant()]
+        assert await _is_refused(backend.tenants.define(tenants)), bad
+        found = await backend.tenants.find([TenantId("newcomer"), ACME])
+        assert found == [None, a_tenant()], bad
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0])
-async def test_a_tier_that_makes_no_sense_is_refused(backend: Backend, weight: float) -> None:
+async def test_a_tier_that_makes_no_sense_is_refused(backend: Backend) -> None:
     """A tier's weight is above zero."""
-    with pytest.raises(ValueError):
-        await backend.tenants.weigh_tier("gold", weight)
+    for weight in (0.0, -1.0):
+        assert await _is_refused(backend.tenants.weigh_tier("gold", weight)), weight
 
 
 async def test_extreme_weights_starve_no_tenant(backend: Backend) -> None:
@@ -206,37 +208,29 @@ async def test_extreme_weights_starve_no_tenant(backend: Backend) -> None:
     assert served == {ACME: 20, BRASA: 20}
 
 
-@pytest.mark.parametrize(
-    "fairness",
-    [
+async def test_fairness_that_makes_no_sense_is_refused(backend: Backend) -> None:
+    """It would be kept, and stop every worker that reads it."""
+    for fairness in (
         Fairness(max_jobs_per_tenant_batch=0),
         Fairness(round_robin_base_priority=0),
         Fairness(max_round_robin_priority=0),
         Fairness(priority_increment_per_round=-1),
-    ],
-)
-async def test_fairness_that_makes_no_sense_is_refused(
-    backend: Backend, fairness: Fairness
-) -> None:
-    """It would be kept, and stop every worker that reads it."""
-    with pytest.raises(ValueError):
-        await backend.tenants.tune(fairness)
+    ):
+        assert await _is_refused(backend.tenants.tune(fairness)), fairness
 
 
-@pytest.mark.parametrize("rate", [0, -1, 1e-14, 5e-324, 1e9, float("nan"), float("inf")])
-async def test_a_rate_that_no_clock_can_count_is_refused(backend: Backend, rate: float) -> None:
+async def test_a_rate_that_no_clock_can_count_is_refused(backend: Backend) -> None:
     """Neither one job in an age nor a million in a moment."""
-    with pytest.raises(ValueError):
-        await backend.tenants.define([a_tenant(rate_per_second=rate)])
+    for rate in (0, -1, 1e-14, 5e-324, 1e9, float("nan"), float("inf")):
+        tenant = a_tenant(rate_per_second=rate)
+        assert await _is_refused(backend.tenants.define([tenant])), rate
 
 
-@pytest.mark.parametrize(
-    "limit",
-    [SendLimit(0, timedelta(1)), SendLimit(1, timedelta(0)), SendLimit(1, timedelta.max)],
-)
-async def test_a_send_limit_that_makes_no_sense_is_refused(
-    backend: Backend, limit: SendLimit
-) -> None:
+async def test_a_send_limit_that_makes_no_sense_is_refused(backend: Backend) -> None:
     """At least one job, in a time that ends."""
-    with pytest.raises(ValueError):
-        await backend.tenants.limit(EMAIL, limit)
+    for limit in (
+        SendLimit(0, timedelta(1)),
+        SendLimit(1, timedelta(0)),
+        SendLimit(1, timedelta.max),
+    ):
+        assert await _is_refused(backend.tenants.limit(EMAIL, limit)), limit

@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-
 from carteiro.model import FINISHED, MessageId
 
 if TYPE_CHECKING:
@@ -179,4 +177,6 @@ class Place:
     def _connection(self) -> Any:
         if self.words is SQLITE:
             return sqlite3.connect(self.store.removeprefix("sqlite:///"))
+        import psycopg  # noqa: PLC0415 - who keeps a file need not wait for it
+
         return psycopg.connect(self.store, options="-c search_path=carteiro")

@@ -23,8 +23,7 @@ from carteiro.stores import open as opening
 from carteiro.stores.open import open_backend
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Points, watched_backend, watched_chain, watched_kind
-from support.ses_servers import secret_file
-from support.ses_twin import KEY_ID, REGION
+from support.ses_twin import KEY_ID, REGION, secret_file
 
 MILLISECOND = timedelta(milliseconds=1)
 CALL_LIMIT = timedelta(milliseconds=300)

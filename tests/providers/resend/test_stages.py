@@ -10,6 +10,7 @@ import pytest
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Deferred, NotMade, Taken, Unknown
 from carteiro.ports import Handover
+from carteiro.providers.resend import clients
 from support.resend_sending import a_provider, again, an_account, key_of
 from support.resend_twin import HOST, Act, Drop, DropUnread, ResendTwin, Say, SayRaw, Stall
 from support.sending import SOON, a_mail, sent
@@ -27,8 +28,9 @@ async def test_unreachable_server_got_nothing() -> None:
     assert outcome.failure.code == "NETWORK_ERROR"
 
 
-async def test_server_without_tls_got_nothing() -> None:
-    """The connection was open, and nothing went over it."""
+async def test_server_without_tls_got_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection was there, and nothing went over it."""
+    monkeypatch.setattr(clients, "_CONNECT_SECONDS", 0.2)
     async with an_account() as (twin, _):
         url = twin.url.replace("http://", "https://")
         async with a_provider(twin, url=url) as provider:

@@ -16,6 +16,8 @@ from support.ses_sending import a_provider
 from support.ses_servers import MotoServer, a_moto_server
 from support.ses_twin import KEY_ID, REGION, SECRET
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoServer]:

@@ -16,6 +16,8 @@ from support.sending import SENDER, a_mail, failure_of, id_of, sent
 from support.smtp_mta import Mta, an_mta
 from support.smtp_server import HOST, PASSWORD, USER
 
+pytestmark = pytest.mark.servers
+
 PDF = {"filename": "relatório.pdf", "contentType": "application/pdf", "content": "JVBERi0xLjc="}
 LOGO = {"filename": "l.png", "contentType": "image/png", "content": "iVBOR0A=", "contentId": "logo"}
 NO_USER = "nobody-here@example.com"

@@ -20,7 +20,7 @@ from support.shared_servers import shared_postgres
 NOW = 1_000
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
 async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     """A database of each dialect, without a tenant."""
     if request.param == "postgres":

@@ -41,6 +41,8 @@ from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 PARTITIONS = 3
 
 

@@ -21,6 +21,8 @@ from support.dead_tickets import a_dead_ticket, a_ticket
 from support.mongo_server import MongoServer
 from support.services import free_port
 
+pytestmark = pytest.mark.servers
+
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 

@@ -39,6 +39,8 @@ from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
+pytestmark = pytest.mark.servers
+
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 TERMS = RedriveTerms(by="ana", why="the host is back")
 RESTING = Wanted(states=("dead", "redriving"))

@@ -19,6 +19,8 @@ from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 from support.stopping import stopped
 
+pytestmark = pytest.mark.servers
+
 FOR_EVER = 3600.0  # seconds; the time limit of the tests ends such a wait
 PLACE = "execution.tickets|0|41"
 

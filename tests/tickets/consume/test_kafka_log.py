@@ -19,6 +19,8 @@ from support.kafka_server import Broker, KafkaServer, a_kafka
 from support.shared_servers import shared_kafka
 from support.ticket_topic import TicketTopic, until
 
+pytestmark = pytest.mark.servers
+
 NOTHING_COMMITTED = -1001
 
 

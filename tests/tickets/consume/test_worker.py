@@ -22,6 +22,8 @@ from support.services import HOST, free_port
 from support.shared_servers import shared_alertmanager, shared_kafka, shared_redis
 from support.ticket_topic import QUICK, TicketTopic, until
 
+pytestmark = pytest.mark.servers
+
 SOON = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20), jitter=0)
 NEVER_AGAIN = RetryPolicy(max_attempts=3, base=timedelta(hours=1), jitter=0)
 NOTHING_COMMITTED = -1001

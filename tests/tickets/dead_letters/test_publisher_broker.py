@@ -26,6 +26,8 @@ from support.shared_servers import shared_kafka
 from support.stopping import stopped
 from support.topics import records_of
 
+pytestmark = pytest.mark.servers
+
 AS_OURS = {"max.message.bytes": str(TOPIC_LIMIT), "compression.type": "snappy"}
 
 

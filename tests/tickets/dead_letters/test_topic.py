@@ -16,6 +16,8 @@ from support.kafka_server import Broker
 from support.services import HOST, free_port
 from support.shared_servers import shared_kafka
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture
 def broker() -> Broker:
