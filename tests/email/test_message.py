@@ -208,7 +208,7 @@ def test_a_display_name_is_told_from_nonsense(field: str) -> None:
     [named] = faults_of(**{field: "Shop <shop@acme.example>"})
     [nonsense] = faults_of(**{field: "Shop"})
 
-    assert named == FieldError(field, "must be an address alone, without a display name")
+    assert named == FieldError(field, "must be an address without a display name")
     assert nonsense == FieldError(field, "is not an e-mail address")
 
 
