@@ -75,7 +75,7 @@ async def test_a_claimed_domain_is_nobody_elses(
     """Named in the e-mail, or the default From of before the claim; with any provider."""
     await post.backend.tenants.define([tenant])
 
-    assert {*await answers(post, sender)} == {"is of a domain that another tenant has claimed"}
+    assert {*await answers(post, sender)} == {"is in a domain that another tenant has claimed"}
 
 
 async def test_what_nobody_has_claimed_is_allowed_where_the_installation_says_so(

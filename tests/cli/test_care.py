@@ -177,7 +177,7 @@ def test_without_its_queue_the_ledger_still_tells_what_it_knows(line: CommandLin
     figures = line.asked("stats", **away)
 
     assert explained.code == stats.code == ExitCode.OK
-    assert "The queue is away" in explained.out
+    assert "The queue is down" in explained.out
     assert line.asked("explain", waits, **away)["why"] == "queue_away"
     assert ended["why"] == "finished"
     assert "The queue is unreachable" in stats.err
