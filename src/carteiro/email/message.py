@@ -158,8 +158,8 @@ def _without_default(schema: dict[str, Any]) -> None:
 def _subject_unless_template(given: object, info: ValidationInfo) -> object:
     if given is not None:
         return given
-    is_told_of = "template" not in info.data  # an invalid template is reported already
-    if not is_told_of and info.data["template"] is None:
+    is_reported = "template" not in info.data  # an invalid template is reported already
+    if not is_reported and info.data["template"] is None:
         raise PydanticCustomError("missing", "")
     return ""
 

@@ -97,8 +97,8 @@ class Accepting:
         await self._tenants.ensure({message.tenant for message in messages})
         answers: list[SendAnswer] = []
         try:
-            for some in _bearable(messages):
-                answers += [self._told(answer) for answer in await self._store.accept(some)]
+            for some in _in_batches(messages):
+                answers += [self._send_answer(answer) for answer in await self._store.accept(some)]
         except StoreError as error:
             if not answers:
                 raise
@@ -114,8 +114,8 @@ class Accepting:
             raise CannotJoin(text)
         await self._tenants.ensure({message.tenant for message in messages})
         return [
-            self._told(answer)
-            for some in _bearable(messages)
+            self._send_answer(answer)
+            for some in _in_batches(messages)
             for answer in await self._joining.accept(connection, some)
         ]
 
@@ -180,7 +180,7 @@ class Accepting:
                 raise
             return first
 
-    def _told(self, answer: model.AcceptAnswer) -> SendAnswer:
+    def _send_answer(self, answer: model.AcceptAnswer) -> SendAnswer:
         """The answer to one of many: an error of one tenant must not hide the answers of the others."""
         match answer:
             case model.TenantDisabled():
@@ -191,7 +191,7 @@ class Accepting:
         return answer
 
 
-def _bearable(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:
+def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:
     """The messages in lists that fit into one transaction."""
     some: list[model.NewMessage] = []
     weight = 0

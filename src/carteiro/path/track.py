@@ -122,12 +122,12 @@ def _refused(
     if isinstance(outcome, model.Taken):
         yield from outcome.refused
     elif isinstance(verdict, model.Dead):
-        whom = _whom(parcel.content, verdict.failure)
+        whom = _address_of(parcel.content, verdict.failure)
         if whom is not None:
             yield whom, verdict.failure
 
 
-def _whom(email: Email, failure: model.Failure) -> str | None:
+def _address_of(email: Email, failure: model.Failure) -> str | None:
     """The address that a failure is about: the only one, or the one it names; None: unknown."""
     addresses = {each.casefold(): each for each in (*email.bcc, *email.cc, email.to)}
     if len(addresses) == 1 or failure.rule.endswith(f"@{Stage.RCPT}"):

@@ -78,7 +78,7 @@ class Judge:
             if not value or (tag, name, value) in self._harmless:
                 continue
             if self._is_active(tag, name, value):
-                return _told(tag, name)
+                return _reason(tag, name)
             self._harmless.add((tag, name, value))
         return None
 
@@ -193,7 +193,7 @@ def _runs(squeezed: str, *, begins_in: int | None = None) -> bool:
     return bool(found) and (begins_in is None or min(found) < begins_in)
 
 
-def _told(tag: str, name: str) -> str:
+def _reason(tag: str, name: str) -> str:
     """A reason without content: an unusual name is not repeated, as it may contain anything."""
     if (tag, name) == ("meta", "http-equiv"):
         return "meta refresh"

@@ -148,7 +148,7 @@ def finish(
         return _unclaimed(entry, end, now)
     if entry.state in model.FINISHED:  # a stale queue entry: acknowledged, never sent
         return model.Settled(entry.state), Change(drop_job=True)
-    verdict = _as_things_stand(entry, end.verdict, now)
+    verdict = _current_verdict(entry, end.verdict, now)
     _refuse_undeclared(entry, verdict)
     _close_attempt(entry, end)
     match verdict:
@@ -164,7 +164,7 @@ def finish(
             assert_never(verdict)
     if end.events:
         is_overruled = isinstance(verdict, model.Sent) and verdict is not end.verdict
-        told = _beside_states(end.events) if is_overruled else end.events
+        told = _without_states(end.events) if is_overruled else end.events
         change.events = (*_stamped(told, now), *change.events)
     return model.Settled(entry.state), change
 
@@ -219,7 +219,7 @@ def note(  # noqa: PLR0913 - the report, and what is known of the message
     if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
         return model.NoteAnswer.KNOWN, None
     was = entry.state
-    change = _by_evidence(entry, told, _teller(entry, told, carriers), now)
+    change = _by_evidence(entry, told, _reporter(entry, told, carriers), now)
     if told.type is not model.EventType.SENT:
         change = change or Change()
         change.events = (*change.events, _feedback(entry, told, min(at, now)))
@@ -252,7 +252,7 @@ def mark_failed(
         verdict = model.Dead(model.DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=True)
     else:
         verdict = model.Retry(wait, charged=True, failure=failure)
-    verdict = _as_things_stand(entry, verdict, now)
+    verdict = _current_verdict(entry, verdict, now)
     entry.attempts += not isinstance(verdict, model.Sent)
     attempt = {"attempt": entry.attempts, "provider": "application"}
     made = (
@@ -345,7 +345,7 @@ def _is_running(entry: Entry, *, leased: bool) -> bool:
     return leased and not entry.declares
 
 
-def _as_things_stand(entry: Entry, verdict: model.Verdict, now: int) -> model.Verdict:
+def _current_verdict(entry: Entry, verdict: model.Verdict, now: int) -> model.Verdict:
     """The verdict, unless a late success or the end of its life came first."""
     if isinstance(verdict, model.Sent):
         return verdict
@@ -402,7 +402,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
     wait_ms = verdict.after // MILLISECOND
     entry.due_at = now + wait_ms
     metadata = {
-        **_told(verdict.failure),
+        **_failure_fields(verdict.failure),
         "willRetry": True,
         "nextAttemptNumber": entry.attempts + 1,
         "backoffDelay": wait_ms,
@@ -419,7 +419,7 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
     entry.finished_at = now
     reason = filed_under(verdict.reason, in_doubt=entry.in_doubt)
     metadata = {
-        **_told(verdict.failure),
+        **_failure_fields(verdict.failure),
         "willRetry": False,
         "reason": reason.value,
     }
@@ -476,7 +476,7 @@ def _is_about(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> 
     return not types.isdisjoint({told.provider, *told.relays})
 
 
-def _teller(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> str:
+def _reporter(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> str:
     """The carrier that reported: the last one if possible, else one of that type, or the relay.
 
     Reports do not name a region.
@@ -488,12 +488,12 @@ def _teller(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> st
     return fitting[0] if len(fitting) == 1 else told.provider
 
 
-def _by_evidence(entry: Entry, told: model.Feedback, teller: str, now: int) -> Change | None:
+def _by_evidence(entry: Entry, told: model.Feedback, reporter: str, now: int) -> Change | None:
     """Effects of knowing that the provider has it; None: nothing new."""
     is_stale = told.revision not in {None, entry.revision}
     if is_stale or entry.state is model.State.SENT or _proof(entry) is not None:
         return None
-    sent = model.Sent(teller, told.provider_id)
+    sent = model.Sent(reporter, told.provider_id)
     end = model.End(model.Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
     _, change = _unclaimed(entry, end, now)
     return change
@@ -524,12 +524,12 @@ def _is_known(entry: Entry, end: model.End) -> bool:
     return entry.evidence is not None and json.loads(entry.evidence)[0] == end.lease.claim
 
 
-def _beside_states(events: Iterable[model.Event]) -> list[model.Event]:
+def _without_states(events: Iterable[model.Event]) -> list[model.Event]:
     """The events without the states that led to an overruled verdict: the message never was in them."""
     return [event for event in events if event.type.value not in model.State.__members__]
 
 
-def _told(failure: model.Failure) -> dict[str, object]:
+def _failure_fields(failure: model.Failure) -> dict[str, object]:
     return {
         "errorCode": failure.code,
         "errorCategory": failure.category.value,

@@ -36,7 +36,7 @@ MAX_SOURCE_CHARS = 512 * 1024
 MAX_VARIABLES_BYTES = 256 * 1024
 # Tags and tokens are counted before and while a template is parsed, as parsing is the slowest step.
 _MOST_TAGS = 1_000
-_MOST_SIGNS = 6_000
+_MOST_TOKENS = 6_000
 _MOST_NODES = 1_500
 _DEEPEST = 60  # nesting of nodes
 _DEEPEST_LOOPS = 4
@@ -158,7 +158,7 @@ class Program:
         work.note(steps)
 
 
-class _Shelf:
+class _ProgramCache:
     """Cache of the programs that were last used, for all threads."""
 
     def __init__(self) -> None:
@@ -187,20 +187,20 @@ class _Shelf:
         return len(self._programs) > _MOST_PROGRAMS or self._chars > _MOST_CHARS_OF_PROGRAMS
 
 
-_SHELF = _Shelf()
+_CACHE = _ProgramCache()
 
 
 def is_read(source: str, *, escapes: bool) -> bool:
     """True if the program is in the cache."""
-    return _SHELF.find(source, escapes=escapes) is not None
+    return _CACHE.find(source, escapes=escapes) is not None
 
 
 def program(source: str, *, escapes: bool) -> Program:
     """The program of a source, parsed once; raises `TemplateFault` if it is not allowed."""
-    found = _SHELF.find(source, escapes=escapes)
+    found = _CACHE.find(source, escapes=escapes)
     if found is None:
         found = Program(source, escapes=escapes)
-        _SHELF.keep(source, escapes=escapes, program=found)
+        _CACHE.keep(source, escapes=escapes, program=found)
     return found
 
 
@@ -226,7 +226,7 @@ class _Counted(Extension):
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         """The same tokens, up to the limit."""
         for count, token in enumerate(stream):
-            if count > _MOST_SIGNS:
+            if count > _MOST_TOKENS:
                 raise TemplateSyntaxError(_TOO_MANY, token.lineno)
             yield token
 
