@@ -42,7 +42,6 @@ CLEAN: tuple[str, ...] = (
     "src/carteiro/errors.py",
     "src/carteiro/model/",
     "src/carteiro/path/",
-    "src/carteiro/ports/",
     "src/carteiro/tickets/",
     "tests/tickets/",
     "tools/",

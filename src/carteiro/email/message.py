@@ -476,9 +476,7 @@ def _header_faults(
         yield FieldError("headers", "must not name a header twice")
     for name in headers:
         if steers_relay(name) and name.lower() not in relay_headers:
-            yield FieldError(
-                f"headers.{name}", "controls the relay and is not allowed here: remove it"
-            )
+            yield FieldError(f"headers.{name}", "controls the relay and is not allowed here")
 
 
 def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:

@@ -266,9 +266,7 @@ def _wrapped(base64: str) -> str:
 
 
 def _file(attachment: Attachment, disposition: str) -> _Entity:
-    binascii.a2b_base64(
-        attachment.content, strict_mode=True
-    )  # refuses input that could be more than a body
+    binascii.a2b_base64(attachment.content, strict_mode=True)  # refuses anything else
     head = f"Content-Type: {_content_type(attachment.content_type)}\r\n"
     head += "Content-Transfer-Encoding: base64\r\n"
     if attachment.content_id:

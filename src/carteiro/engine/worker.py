@@ -284,9 +284,7 @@ class Worker:
     ) -> tuple[Parcel, Handover] | None:
         """Judge the claim, confirm and declare; None if there is no call to make."""
         policy = kind.policy(job)
-        if (
-            job.cancel_requested and not kind.declares
-        ):  # requested while a worker had it that is gone
+        if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
             await self._end(kind, job, settle.not_made(job))
             return None
         replays_in = _replays_in(kind, job, last=job.provider)

@@ -5,9 +5,7 @@ from datetime import datetime
 from carteiro.model.basics import TenantId, value
 
 MOST_TEMPLATES = 1000  # types of one tenant, including deleted ones
-MOST_TEMPLATE_VERSIONS = (
-    100  # of one type; messages contain the rendered text, so none needs an old version
-)
+MOST_TEMPLATE_VERSIONS = 100  # of one type; messages contain the rendered text
 _MOST_BYTES = 64 * 1024 * 1024
 
 

@@ -56,9 +56,7 @@ class Tenant:
     cap: int | None = None  # most jobs in flight
     rate_per_second: float | None = None
     paused: bool = False
-    disabled: bool = (
-        False  # accepts nothing, its keys do not work; waiting jobs are held as when paused
-    )
+    disabled: bool = False  # accepts nothing, its keys do not work, waiting jobs are held
     default_from: str | None = None
     from_domains: tuple[str, ...] = ()  # () allows any
     allowed_networks: tuple[str, ...] = ()  # () allows any
@@ -124,9 +122,7 @@ class Fairness:
         if self.max_jobs_per_tenant_batch < 1:
             raise ValueError("max_jobs_per_tenant_batch must be at least 1")
         if min(self.round_robin_base_priority, self.max_round_robin_priority) < 1:
-            raise ValueError(
-                "round_robin_base_priority and max_round_robin_priority must be at least 1"
-            )
+            raise ValueError("round-robin priorities must be at least 1")
         if self.priority_increment_per_round < 0:
             raise ValueError("priority_increment_per_round must not be below 0")
 

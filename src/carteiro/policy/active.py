@@ -16,9 +16,7 @@ MOST_COMMENTS = 500  # in styles; the text around each is checked, which takes a
 MOST_TIMES_JUDGED = 2
 SPARE_CHARACTERS = 16 * 1024  # a short mail may repeat more of itself
 
-WRAPPERS = (
-    r"(?:[a-z][a-z0-9+.-]*:)*?"  # feed:, view-source:, …: some clients open the URL after them
-)
+WRAPPERS = r"(?:[a-z][a-z0-9+.-]*:)*?"  # feed:, view-source:, …: some open the URL after them
 NO_PICTURE = r"data:(?!image/(?!svg))"
 BEHAVIOR = "behavior:"
 # Harmless behaviors: a plain word (scroll-behavior:smooth), and Outlook's shapes, which many mails have.

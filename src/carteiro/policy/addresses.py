@@ -31,9 +31,7 @@ _ADDRESS_IN_TEXT = re.compile(
     # Two addresses without a gap are masked together.
     rf"(?:(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])(?:[^{_OUTSIDE}@]*(?=@[\w*\[-]))?)+"
 )
-_SCRUBBED = re.compile(
-    r"//\*\*\*@[^@]*"
-)  # of a server URL that is masked already; its host stays visible
+_SCRUBBED = re.compile(r"//\*\*\*@[^@]*")  # a masked server URL; its host stays visible
 _BETWEEN_WORDS = re.compile(f"[{_OUTSIDE}]+")
 _ESCAPED_AT = re.compile("%40", re.IGNORECASE)
 _ENDING = re.compile(r"[\w-]{1,24}")

@@ -65,9 +65,7 @@ def suppression(failure: Failure) -> Suppression:
         "own."
     ):  # found by our own checks: no mailbox was asked
         return Suppression.NONE
-    if (
-        ruling is None or ruling.retryable != failure.retryable
-    ):  # an operator's own rule, or a softened one
+    if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT
     if ruling.suppress is Suppression.HARD and not _says_nobody(failure):
         return Suppression.SOFT

@@ -182,9 +182,7 @@ def _elements(source: str) -> Iterator[tuple[str, dict[str, str], set[str]]]:
 
 
 def _nodes(source: str) -> Iterator[LexborNode]:
-    has_templates = (
-        "<template" in source.lower()
-    )  # asking the tree itself takes twice as long as parsing
+    has_templates = "<template" in source.lower()  # the tree would take twice the parse
     root = LexborHTMLParser(source + WHAT_FOLLOWS).root
     pending = [] if root is None else [root]
     while pending:

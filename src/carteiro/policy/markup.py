@@ -171,9 +171,7 @@ class Reader:
 
     def _pass_comment(self, at: int) -> None:
         is_short = self._source.startswith((">", "->", "!>", "-!>"), at + 4)
-        for start in (
-            (at + 2, at + 4) if is_short else (at + 4,)
-        ):  # "<!-->" is a whole one for most clients
+        for start in (at + 2, at + 4) if is_short else (at + 4,):  # "<!-->" is complete for most
             self._go_on(self._end_of_comment(start)[1])
             self._go_on(self._rare_end_of_comment(start)[1])
         end, _ = self._end_of_comment(at + 4)

@@ -31,7 +31,7 @@ class Delay:
 
 @model.value
 class Ticket:
-    """A claimed job, with the queue's data on it."""
+    """A job that was claimed: what the queue knows of it."""
 
     lease: model.Lease
     kind: model.KindName
@@ -42,7 +42,7 @@ class Ticket:
 
 @model.value
 class Tickets:
-    """The jobs of a claim, and the time until there may be more; None: until something changes."""
+    """What a claim got, and how long there will be nothing to claim after it; None: until something happens."""
 
     jobs: list[Ticket]
     idle_for: timedelta | None

@@ -46,9 +46,7 @@ _STEPS_OF_READING_CHAR = 10
 _STEPS_OF_NODE = 100
 _CHARS_OF_STEP = 4  # of the output
 _MOST_PROGRAMS = 256  # in the cache
-_MOST_CHARS_OF_PROGRAMS = (
-    8 * MAX_SOURCE_CHARS
-)  # each is stored twice, with up to 4 bytes a character
+_MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is stored twice, with up to 4 bytes
 
 _ALLOWED_NODES = (
     nodes.Template,

@@ -317,9 +317,7 @@ class Environment(ImmutableSandboxedEnvironment):
             case LoopContext() if argument in _LOOP_PARTS:
                 return getattr(obj, argument)
         name = str(argument)[:_LONGEST_NAME] if isinstance(argument, str) else argument
-        return StrictUndefined(
-            hint=f"{name!r} cannot be read from a value that is not an object or a list"
-        )
+        return StrictUndefined(hint=f"{name!r} cannot be read: it is not in an object or a list")
 
     def call_binop(
         self,

@@ -7,9 +7,7 @@ from carteiro.model import Failure, value
 from carteiro.policy.consequences import RULINGS
 from carteiro.policy.rules.ruling import Ruling
 
-FOUND_OUT = frozenset(
-    {"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"}
-)  # can occur with any provider
+FOUND_OUT = frozenset({"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"})  # of any provider
 
 
 @value

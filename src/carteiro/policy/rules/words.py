@@ -29,9 +29,7 @@ from carteiro.policy.rules.ruling import (
 
 _WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
 
-_WHOM = (
-    "{user,recipient,mailbox,account,addressee,inbox}"  # without "address": that may be a host's
-)
+_WHOM = "{user,recipient,mailbox,account,addressee,inbox}"  # an address may be a host's
 _LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
 block list,denylist,deny list,blacklists,blocklists}"""
 _REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}"
