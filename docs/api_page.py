@@ -10,18 +10,18 @@ from carteiro.api.docs_page import answer_name, operations_of
 from carteiro.api.schema_words import FieldWords, fields_of, name_of, sentence
 
 _INTRODUCTION = """\
-JSON in camelCase; durations in whole milliseconds, moments in ISO 8601 with `Z`. A tenant's key opens `/v1`, an
-administrator's token `/admin/v1`, each as `X-API-Key`, as `Authorization: Bearer` or as `apikey`. The same in full,
-with every field: `/openapi.json`; for people: `/docs`.
+JSON in camelCase; durations in whole milliseconds, times in ISO 8601 with `Z`. `/v1` needs a tenant's key,
+`/admin/v1` an administrator's token, each as `X-API-Key`, `Authorization: Bearer` or `apikey`. The full description
+with every field is at `/openapi.json`, and as a page at `/docs`.
 
 Every error is `{"error": {"code", "message", "requestId", "timestamp", "details": [{"field", "message"}]}}`; a
-request that is refused leaves nothing behind. `X-Request-Id` is taken over from the request or made, and stands in
-every answer. Lists have `items` and `nextCursor`, which is the `cursor` of the next question; null at the end.
+refused request changes nothing. Every answer has an `X-Request-Id`: that of the request, or a new one.
+Lists have `items` and `nextCursor`, the `cursor` of the next request; null at the end.
 """
 
 
 def api_page(note: str) -> str:
-    """Every endpoint: what it does, reads and answers; then every document with its fields."""
+    """Every endpoint with its parameters, body and responses; then every document with its fields."""
     document = asyncio.run(_document())
     return (
         f"# HTTP API\n\n{note}\n{_INTRODUCTION}"
@@ -40,7 +40,7 @@ def _endpoints(document: Mapping[str, Any]) -> Iterator[str]:
         if operation["tags"][0] != section:
             section = operation["tags"][0]
             yield f"\n## {section.capitalize()}\n"
-        yield f"\n### {method} {path}\n\n{operation['summary']}. {sentence(operation['description'])}\n\n"
+        yield f"\n### {method} {path}\n\n{operation['summary'].rstrip('?')}. {sentence(operation['description'])}\n\n"
         yield from _parts(operation)
 
 
@@ -49,13 +49,13 @@ def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
         f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] != "path"
     ]
     if asked:
-        yield f"- asks: {', '.join(asked)}\n"
+        yield f"- parameters: {', '.join(asked)}\n"
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
-        yield f"- reads: {name_of(content['schema'])} as `{media_type}`\n"
+        yield f"- body: {name_of(content['schema'])} as `{media_type}`\n"
     answers = operation["responses"].items()
     good = [f"{status} {answer_name(each)}" for status, each in answers if status < "400"]
     refusals = [status for status, _ in answers if status >= "400"]
-    yield f"- answers: {', '.join(good)}\n- refuses: {', '.join(refusals)}\n"
+    yield f"- responses: {', '.join(good)}\n- errors: {', '.join(refusals)}\n"
 
 
 def _documents(document: Mapping[str, Any]) -> Iterator[str]:

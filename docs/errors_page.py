@@ -88,10 +88,10 @@ def errors_page(note: str) -> str:
         '  "details": [{"field": "to", "message": "is not an e-mail address"}]}}\n'
         "```\n\n"
         f"| status | `code` | meaning |\n| --- | --- | --- |\n{statuses}\n"
-        "Come again after 408, 429, 500 and 503, with the same `Idempotency-Key`; after the others only with another\n"
+        "Retry after 408, 429, 500 and 503, with the same `Idempotency-Key`; after the others only with a changed\n"
         "request.\n\n"
         "## Exit codes of the command line\n\n"
-        "They stand with [the commands](cli.md).\n\n"
+        "See [the command line](cli.md).\n\n"
         "## Failures of messages\n\n"
         "`errorCode` and `errorCategory` of a message, `lastFailureCode` and `category` of a dead letter.\n"
         "The code of an SMTP reply is its number, that of an error of SES or Resend its name; what the provider\n"
@@ -99,7 +99,7 @@ def errors_page(note: str) -> str:
         f"| category | |\n| --- | --- |\n{_told({each: _CATEGORIES[each] for each in Category})}\n"
         f"| our own codes | |\n| --- | --- |\n{_told(OWN_CODES)}"
         "| `PROVIDER_TIMEOUT` | `PROVIDER` did not answer in time: `SMTP_TIMEOUT`, `SANDBOX_TIMEOUT` |\n\n"
-        "What each answer of a provider means stands in [error and verdict](verdicts.md).\n\n"
+        "For the meaning of each provider answer see [error and verdict](verdicts.md).\n\n"
         "## Reasons of dead letters\n\n"
         f"| `reason` | |\n| --- | --- |\n{_told({each: _REASONS[each] for each in DeadReason})}"
     )

@@ -57,7 +57,7 @@ def states_page() -> str:
     return (
         f"# States of a message\n\n{NOTE}\n"
         "A message moves along these arrows and no others; each move and its event are written in\n"
-        "one transaction. What a provider says later is an event, not a state.\n\n"
+        "one transaction. A later report of a provider is an event, not a state.\n\n"
         "| state | may become | finished |\n| --- | --- | --- |\n"
         f"{rows}\n"
         "```mermaid\nstateDiagram-v2\n"
@@ -163,37 +163,37 @@ def _choices(key: str) -> str:
 
 # --- the path -----------------------------------------------------------------------------------
 
-_STAGE = re.compile(r"In(?::| comes) (.+?)[.;] [Oo]ut(?::| goes) (.+?)\. (.+)", re.DOTALL)
+_STAGE = re.compile(r"In: (.+?)\. Out: (.+?)\. (.+)", re.DOTALL)
 
 
 def path_page() -> str:
-    """The stages in their order, each in the words of its module."""
+    """The stages in their order, each from the docstring of its module."""
     stages = stage_names()
     arrows = " --> ".join(f"{name}([{name}])" for name in stages)
     return (
         f"# The path of an e-mail\n\n{NOTE}\n"
-        "One file per stage in `src/carteiro/path/`, and their names sort in the order of travel.\n"
+        "One file per stage in `src/carteiro/path/`; their names sort in the order of the stages.\n"
         "A task takes the same path: nothing is confirmed, and its attempts are declared only if it\n"
-        "is to run at most once.\n\n"
+        "runs at most once.\n\n"
         f"```mermaid\nflowchart LR\n    {arrows}\n    settle -. retry .-> claim\n```\n"
         f"{''.join(_stage(name) for name in stages)}"
     )
 
 
 def stage_names() -> list[str]:
-    """The modules of the path, in the order of travel."""
+    """The modules of the path, in the order of the stages."""
     folder = Path(carteiro.path.__path__[0])
     return sorted(file.stem for file in folder.glob("[a-z]*.py"))
 
 
 def _stage(name: str) -> str:
-    """One stage; its docstring must say what comes in, what goes out and what a crash leaves."""
+    """One stage; its docstring must give input, output and the effect of a crash."""
     module = importlib.import_module(f"carteiro.path.{name}")
     title, _, body = inspect.cleandoc(module.__doc__ or "").replace("``", "`").partition("\n\n")
     told = _STAGE.fullmatch(" ".join(body.split()))
     if told is None:
         raise ValueError(
-            f"path/{name}.py does not say what comes in, goes out and outlives a crash"
+            f"the docstring of path/{name}.py needs: In: ... Out: ... and the effect of a crash"
         )
     comes_in, goes_out, killed = told.groups()
     return (
@@ -206,33 +206,33 @@ def _stage(name: str) -> str:
 
 
 def sandbox_page() -> str:
-    """Every address that plays something."""
+    """Every address with a simulated result."""
     rows = "".join(
         f"| `{local}@{sandbox.DOMAIN}` | {reply} |\n" for local, reply in sandbox.REPLIES.items()
     )
     return (
         f"# Addresses of the sandbox\n\n{NOTE}\n"
-        "The `sandbox` provider keeps what it takes over in an inbox inside the store; nothing leaves\n"
-        f"the machine. At `{sandbox.DOMAIN}` the local part says how a send goes. Mail to any other\n"
-        "domain, and to any other local part, is taken over.\n\n"
-        "| address | what it plays |\n| --- | --- |\n"
+        "The `sandbox` provider stores all mail in an inbox inside the store; nothing leaves\n"
+        f"the machine. At `{sandbox.DOMAIN}` the local part selects the result. Mail to any other\n"
+        "domain, and to any other local part, is taken.\n\n"
+        "| address | result |\n| --- | --- |\n"
         f"{rows}\n"
         "Words in capitals stand for a number. Attempts are counted over the whole life of a message:\n"
-        "a redrive goes on counting. The seed of the random ones is a [setting](settings.md).\n"
+        "a redrive continues the count. The seed of `random` is a [setting](settings.md#sandboxseed).\n"
     )
 
 
 # --- providers ----------------------------------------------------------------------------------
 
 _FEATURES: Mapping[str, str] = {
-    "is_remote": "is across a network: `carteiro doctor` asks whether it can be used",
-    "is_encrypted": "is spoken to with TLS, certificates checked",
-    "names_stage": "tells at which stage a mail was refused",
-    "refuses_copies": "may refuse a copy and take the rest",
-    "is_relay": "hands mail on to others: any provider may tell what became of it",
-    "replays_for": "knows a repeated call by its key, and delivers once: so a [doubt](../explanation/in-doubt.md) ends",
-    "gives_evidence": "tells later what it took, so that a doubt can end without a call",
-    "tells_rate": "tells how many calls it allows, and is not asked for more",
+    "is_remote": "is remote: `carteiro doctor` checks whether it can be used",
+    "is_encrypted": "uses TLS with checked certificates",
+    "names_stage": "reports the stage at which a mail was refused",
+    "refuses_copies": "can refuse one copy and take the others",
+    "is_relay": "forwards mail to others: any provider may report on it",
+    "replays_for": "delivers a repeated call once, by its key, which ends a [doubt](../explanation/in-doubt.md)",
+    "gives_evidence": "reports later what it took, so that a doubt can end without a call",
+    "tells_rate": "reports its rate limit, which is not exceeded",
     "has_regions": "can be called in several regions",
 }
 
@@ -247,9 +247,9 @@ def providers_page() -> str:
     )
     return (
         f"# Providers and what they can do\n\n{NOTE}\n"
-        "Each keeps the contract of [tests/contract/provider](../../tests/contract/provider): it begins the\n"
-        "hand-over before it, and says what came of it. Which one is used says\n"
-        "[`provider`](settings.md#provider). [Add a provider](../how-to/add-a-provider.md) says how to make one.\n\n"
+        "Each keeps the contract of [tests/contract/provider](../../tests/contract/provider): it reports the\n"
+        "start of a hand-over before it, and its outcome. The provider in use is the setting\n"
+        "[`provider`](settings.md#provider). See also [add a provider](../how-to/add-a-provider.md).\n\n"
         f"| | {names} |\n| --- |{' --- |' * len(specs)}\n{rows}"
     )
 
@@ -274,7 +274,7 @@ class Promise(NamedTuple):
 
 
 _FOLDER = re.compile(r"``tests/contract/(\w+)``")
-_PROMISE = re.compile(r"^([a-z]+) {2,}(\S.*)$", re.MULTILINE)
+_PROMISE = re.compile(r"^([a-z]+) {2,}(\S.*(?:\n {3,}\S.*)*)$", re.MULTILINE)
 _ONLY_PROMISE = re.compile(r"[Pp]romise in ``tests/contract/\w+``: (.+)")
 
 
@@ -284,11 +284,10 @@ def backends_page() -> str:
     rows = "".join(_promise_row(promise) for promise in promises())
     return (
         f"# Stores and their promises\n\n{NOTE}\n"
-        "Each promise stands in the docstring of its port and is tried by the modules of the linked\n"
-        f"folder, on every store: {names}.\n\n"
+        "Each promise is in the docstring of its port, and the linked modules test it\n"
+        f"on every store: {names}.\n\n"
         "`memory://` is `sqlite` in a temporary folder, removed when the store is closed: it keeps\n"
-        "every promise but `durable`. [Choosing a backend](../explanation/choosing-a-backend.md)\n"
-        "says what follows.\n\n"
+        "every promise except `durable`. See [choosing a backend](../explanation/choosing-a-backend.md).\n\n"
         f"| port | promise |\n| --- | --- |\n{rows}"
     )
 
@@ -302,7 +301,7 @@ def promises() -> Iterator[Promise]:
         only = _ONLY_PROMISE.search(" ".join(text.split()))
         found = [("", only[1])] if only else _PROMISE.findall(text)
         for name, told in found:
-            yield Promise(port.__name__, name, told.replace("``", "`"), folder)
+            yield Promise(port.__name__, name, " ".join(told.split()).replace("``", "`"), folder)
 
 
 def _promise_row(promise: Promise) -> str:
@@ -334,35 +333,35 @@ def _own_gauges() -> str:
 
 
 def metrics_page() -> str:
-    """Every metric with its type, its labels and what it tells."""
+    """Every metric with its type, its labels and its meaning."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
     of_tickets = "".join(_metric_row(each) for each in ticket_metrics.ALL)
     of_archives = "".join(_metric_row(each) for each in archive_metrics.OWN)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
-        "(`Authorization: Bearer TOKEN`), and without a token on an address of its own when the setting\n"
-        "`metrics.host` names one, for `carteiro up`, `carteiro api` and `carteiro worker` alike.\n\n"
-        "Counters and histograms are what this process did since it started: sum them over processes.\n"
-        "Some gauges are what one process found out, and may differ between them:\n"
+        "(`Authorization: Bearer TOKEN`). With the setting `metrics.host`, `carteiro up`, `carteiro api` and\n"
+        "`carteiro worker` also serve it on a separate address, without a token.\n\n"
+        "Counters and histograms are of one process since its start: sum them over processes.\n"
+        "These gauges are of one process too, and may differ between processes:\n"
         f"{_own_gauges()}.\n"
-        "The others are what the store shows, the same in each process: take the maximum. They are at most\n"
-        "a few seconds old, cost the same however much waits, and are left out while the store is\n"
-        f"away: `{definitions.STORE_UP.full_name}` then is 0.\n\n"
-        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        "The other gauges come from the store and are the same in each process: take the maximum. They are at most\n"
+        "a few seconds old, and their cost does not depend on the number of jobs. While the store is down they are\n"
+        f"absent, and `{definitions.STORE_UP.full_name}` is 0.\n\n"
+        "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
         f"{rows}\n"
-        "Labels stay few. `tenant`: the `metrics.top_tenants` with most jobs by name, all others\n"
-        f"together as `{definitions.OTHER}`. `code`: the first {MOST_CODES} that came, later ones as\n"
+        "The number of labels is limited. `tenant`: the `metrics.top_tenants` with most jobs by name, all others\n"
+        f"together as `{definitions.OTHER}`. `code`: the first {MOST_CODES} codes, later ones as\n"
         f"`{definitions.OTHER}`. `attempt`: from {LAST_ATTEMPT} on together, as `{attempt_label(LAST_ATTEMPT)}`.\n"
-        "`route`: the template of an address, `none` where there is none such.\n\n"
+        "`route`: the path with the names of its parameters, `none` for an unknown path.\n\n"
         "## The ticket lane\n\n"
         "`carteiro tickets run` and `carteiro tickets archive` have a page each, at `tickets.metrics_host` and\n"
         "`tickets.metrics_port`. Counters, lag and keys are those of one process: sum them.\n\n"
-        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
         f"{of_tickets}\n"
-        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n\n"
+        f"`task_type`: types with a handler, all others together as `{definitions.OTHER}`.\n\n"
         "Of an archive:\n\n"
-        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
         f"{of_archives}"
     )
 
@@ -375,20 +374,20 @@ def _metric_row(metric: definitions.Metric) -> str:
 # --- SQL ----------------------------------------------------------------------------------------
 
 _RELATIONS: Mapping[str, str] = {
-    "email_outbox": "Every e-mail that was accepted, with its body and where it stands.",
-    "email_logs": "Every e-mail, without its body, with what came of it.",
+    "email_outbox": "Every accepted e-mail, with its body and its state.",
+    "email_logs": "Every e-mail, without its body, with its result.",
     "email_events": "The timelines of all messages, one row per event.",
-    "recipients": "Whom the tenants write to; rows are updated when an e-mail is accepted.",
+    "recipients": "Recipients of the tenants; rows are updated when an e-mail is accepted.",
     "dlq": "The dead letters, of e-mail and of tasks.",
 }
 _COLUMNS: Mapping[str, str] = {
-    "attempts": "calls of a provider, over the whole life of the message",
+    "attempts": "calls of a provider, since the message was accepted",
     "category": "category of the last failure",
     "companyId": "the tenant",
     "cpfCnpjHash": "hash of the recipient's document",
-    "createdAt": "when it came, or happened",
-    "deletedAt": "when it was deleted; NULL: it was not",
-    "durationMs": "from the claim to the end of the last attempt",
+    "createdAt": "when it was created, or happened",
+    "deletedAt": "when it was deleted; NULL if it was not",
+    "durationMs": "time from the claim to the end of the last attempt",
     "email": "address of the recipient",
     "emailLogId": "the message",
     "enqueuedAt": "when the message was accepted",
@@ -398,56 +397,56 @@ _COLUMNS: Mapping[str, str] = {
     "failedAt": "when it became FAILED or EXPIRED",
     "failedAttempts": "charged failures of the last round",
     "html": "the HTML body; NULL after its retention, or if there is none",
-    "id": "id of the row; of an e-mail, its message's",
-    "jobId": "the message; a job has its id",
+    "id": "id of the row; for an e-mail, the id of the message",
+    "jobId": "the job; the same id as the message",
     "lastError": "reason of the last failure; NULL once it is sent",
     "lastFailureCode": "code of the last failure",
     "lastFailureReason": "reason of the last failure",
     "lastFailureTimestamp": "when it failed for the last time",
-    "metadata": "what the event says, as JSON",
+    "metadata": "data of the event, as JSON",
     "movedToDLQAt": "when it became a dead letter",
     "nome": "the recipient's name",
-    "originalCode": "what the provider itself called the failure",
+    "originalCode": "the provider's own code of the failure",
     "originalData": "the content of the message, as JSON",
     "outboxId": "the message",
     "priority": "1 is the most urgent",
     "processedAt": "when it was finished",
     "razaoSocial": "the recipient's registered name",
     "reason": "why it is a dead letter",
-    "recipientId": "the recipient, if the message named one",
-    "requestId": "the request that it came with",
+    "recipientId": "the recipient, if the message has one",
+    "requestId": "the request that submitted it",
     "sentAt": "when it became SENT",
-    "sesMessageId": "the provider's id of it, whichever provider",
+    "sesMessageId": "the provider's id of it, for any provider",
     "status": "the [state](states.md)",
     "subject": "the subject",
     "to": "the address it goes to",
-    "ttl": "how long the entry is to be kept, in milliseconds",
+    "ttl": "time for which the entry is kept, in milliseconds",
     "type": "type of event: a state, or something in addition to the states",
 }
 
 
 # The table queue of Postgres; a test asks a database for the names.
 TABLE_QUEUE: Mapping[str, str] = {
-    "id": "the message: the other relations, the API and `carteiro show` know it by the same",
-    "user_id": "whom the application knows by it",
+    "id": "the message; the same id as in the other relations, the API and `carteiro show`",
+    "user_id": "the application's own user id",
     "template_type": "the template",
     "recipient_email": "the address it goes to",
-    "payload": "the words for the template, as JSON; NULL after its [retention](retention.md)",
+    "payload": "the variables of the template, as JSON; NULL after its [retention](retention.md)",
     "status": "`pending`, `sent`, `failed` (also if it expired) or `cancelled`",
-    "retries": "retries that were scheduled so far",
-    "max_retries": "how many retries it may have",
-    "last_attempt_at": "when it was tried last",
-    "next_retry_at": "from when on it is tried; NULL once it is finished, or until a marked failure is applied",
+    "retries": "retries scheduled so far",
+    "max_retries": "maximum number of retries",
+    "last_attempt_at": "time of the last attempt",
+    "next_retry_at": "time of the next attempt; NULL once it is finished, or until a marked failure is applied",
     "error_message": "reason of the last failure, also of an e-mail that was sent after it",
-    "resend_id": "the provider's id of it, whichever provider",
-    "created_at": "when it was put in",
+    "resend_id": "the provider's id of it, for any provider",
+    "created_at": "when it was enqueued",
 }
 _FUNCTIONS: Mapping[str, str] = {
-    "enqueue_email": "puts an e-mail in, and answers its id",
-    "mark_email_failed": "counts a failure of the application itself; false if it is finished or a worker has it",
-    "process_pending_emails_for_retry": "tells the workers to come, and answers the first `n` rows that are due",
-    "client_role": "lets a role of the database use the table queue and read the views, as this tenant",
-    "show_table_queue": "moves views and table queue into the schema `public`, once their names are free there",
+    "enqueue_email": "enqueues an e-mail, and returns its id",
+    "mark_email_failed": "counts a failed attempt of the application; false if it is finished or a worker has it",
+    "process_pending_emails_for_retry": "wakes the workers, and returns the first `n` rows that are due",
+    "client_role": "allows a database role to use the table queue and read the views, as this tenant",
+    "show_table_queue": "moves views and table queue into the schema `public`, if their names are free there now",
 }
 _SIGNATURE = re.compile(
     r"^CREATE OR REPLACE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$",
@@ -456,24 +455,24 @@ _SIGNATURE = re.compile(
 
 
 def sql_page() -> str:
-    """The relations that anybody may query, with their columns."""
+    """The public relations, with their columns."""
     sections = "".join(_relation(name, columns) for name, columns in relations().items())
     return (
         f"# Relations for SQL\n\n{NOTE}\n"
         "These views are for queries and belong to the public interface; the tables behind them do\n"
-        "not. They have the same names and columns on SQLite and on Postgres. Views take no writes: write\n"
+        "not. They have the same names and columns on SQLite and on Postgres. They are read-only: write\n"
         "through the library or the API; on Postgres also by [the table queue](#email_queue).\n\n"
         "| | SQLite | Postgres |\n| --- | --- | --- |\n"
-        "| where they are | in the file | in the schema `public` |\n"
-        "| how columns are written | in any case | in any case, without quotes; they are in lower case |\n"
+        "| location | in the file | in the schema `public` |\n"
+        "| case of column names | any | any, without quotes; they are stored in lower case |\n"
         "| times | texts, ISO 8601 in UTC with milliseconds | `timestamptz` |\n"
-        "| a body or reason with U+0000 in it | is cut off there | has U+FFFD in its place |\n"
-        "| who may ask | anybody who can read the file | Carteiro's own role; a "
+        "| a body or reason with U+0000 | ends before it | has U+FFFD instead |\n"
+        "| read access | everybody who can read the file | Carteiro's own role; a "
         "[client role](../how-to/enqueue-from-sql.md#client-roles) sees its own tenant's rows |\n\n"
         "```sql\nSELECT status, count(*) FROM email_logs WHERE companyId = 'acme' GROUP BY status;\n```\n\n"
-        '`to` is a word of SQL: write `"to"`. Where the schema `public` has a relation with one of these names, or\n'
-        "Carteiro may not create there, that view is in the schema `carteiro`.\n\n"
-        "With a [queue in Redis](../how-to/run-beside-redis.md) they are the same: they show the ledger.\n"
+        '`to` is a reserved word of SQL: write `"to"`. If the schema `public` has a relation with\n'
+        "one of these names, or Carteiro may not create there, that view is in the schema `carteiro`.\n\n"
+        "A [queue in Redis](../how-to/run-beside-redis.md) changes nothing: the views show the ledger.\n"
         f"{sections}{_table_queue()}"
     )
 
@@ -485,9 +484,9 @@ def _table_queue() -> str:
     )
     return (
         "\n## email_queue\n\n"
-        "On Postgres alone: the e-mails that came in by SQL or over `/rest/v1/rpc/enqueue_email`, and a way in\n"
-        "for more. It takes INSERT and some UPDATEs; [enqueue from SQL](../how-to/enqueue-from-sql.md) says which,\n"
-        "and who may. It stands in the schema `public` as the views do, with its first three functions. The other\n"
+        "Only on Postgres: the e-mails that were enqueued by SQL or over `/rest/v1/rpc/enqueue_email`.\n"
+        "INSERT and some UPDATEs are allowed, see [enqueue from SQL](../how-to/enqueue-from-sql.md).\n"
+        "It is in the schema `public` like the views, with its first three functions. The other\n"
         "functions are in the schema `carteiro`, for Carteiro's own role.\n\n"
         f"| column | what it is |\n| --- | --- |\n{rows}\n"
         f"| function | what it does |\n| --- | --- |\n{functions}"

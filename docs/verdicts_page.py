@@ -14,11 +14,11 @@ from carteiro.providers.resend import rules as resend
 from carteiro.providers.ses import rules as ses
 
 _HEADING = (
-    "| rule | words such as | category | tried again | whose fault | suppress |\n"
+    "| rule | phrases such as | category | retried | scope | suppress |\n"
     "| --- | --- | --- | --- | --- | --- |\n"
 )
 _DOUBT = """\
-Where *tried again* says *in doubt*, the *yes* applies only before the hand-over. After it, such an answer, or none,
+Where *retried* says *in doubt*, the *yes* applies only before the hand-over. After it, such an answer, or none,
 leaves the message [in doubt](../explanation/in-doubt.md): it is sent again only as
 its `delivery` or a replay allows, and never through another provider. Every 5xx or 408 of SES or Resend
 is such an answer, except errors by which SES reports that it did nothing, such as
@@ -41,7 +41,7 @@ _MOST_PHRASES = 6  # enough to recognise a rule; the code has all phrases
 
 
 def verdicts_page(note: str) -> str:
-    """Every rule with its category, whether it is tried again, whose fault it is, and what it says of the recipient."""
+    """Every rule with its category, its retry, its scope and its effect on the recipient."""
     return (
         f"# Error and verdict\n\n{note}\n"
         "Each provider answer is classified once, into `code`, `originalCode`, `category`, `retryable`, `scope`\n"
@@ -60,40 +60,40 @@ def verdicts_page(note: str) -> str:
         "of one sender or one message. After `data` a hint or a bare code has the scope `message`. The rule's name "
         "ends with\n"
         "the stage, if known: `smtp.code.550@mail`.\n\n"
-        f"## Nobody there\n\n{_NOBODY}\n"
-        f"## Words of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
+        f"## Mailbox does not exist\n\n{_NOBODY}\n"
+        f"## Phrases of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
         f"### Receivers in Brazil\n\n{_BRAZIL}\n"
-        "## Words of anybody\n\nThe first rule whose words are found decides. Those of the second table are hints: a\n"
-        "specific enhanced code comes before them.\n\n"
+        "## Phrases of any system\n\nThe first rule whose phrases are found decides. Those of the second table\n"
+        "are hints: a specific enhanced code comes before them.\n\n"
         f"{_texts('text', [each for each in words.TEXT_RULES if each.name not in words.HINTS])}\n"
         f"{_texts('text', [each for each in words.TEXT_RULES if each.name in words.HINTS])}\n"
         f"## Enhanced codes\n\n{_table('enhanced code', codes.ENHANCED)}\n"
-        f"## What is left\n\n{_table('open enhanced code', codes.OPEN_ENHANCED)}\n"
-        "A refusal by policy (`5.7`) without words that are known is about whom it answers; the rule is\n"
+        f"## The rest\n\n{_table('generic enhanced code', codes.OPEN_ENHANCED)}\n"
+        "A refusal by policy (`5.7`) without a known phrase is judged by its stage; the rule is\n"
         "`smtp.policy.` and the stage.\n\n"
         f"{_table('`5.7` at stage', codes.POLICY_AT)}\n"
         f"{_table('class and subject', codes.SUBJECTS)}\n"
         f"{_table('code', codes.CODES)}\n{_table('code at stage', _at_stages())}\n{_table('class', codes.CLASSES)}\n"
         f"Codes about our login, before all others: {', '.join(f'`{code}`' for code in sorted(codes.ACCOUNT_CODES))}:\n"
         f"`{OUR_ACCOUNT.category}`, {OUR_ACCOUNT.scope}.\n\n"
-        "## SES\n\nA code is `SES_` and the name in capitals, but for "
+        "## SES\n\nA code is `SES_` and the name in capitals, except "
         f"{', '.join(f'`{name}`: `{code}`' for name, code in ses.CODES.items())}.\n\n"
         f"{_table('name', ses.NAMES | ses.COMMON_NAMES, 'ses.')}\n"
-        "An answer without a name, as a proxy gives it, has its HTTP status for one; others may pass.\n\n"
+        "An answer without a name, as of a proxy, is judged by its HTTP status; an unknown status is retried.\n\n"
         f"{_table('status', ses.STATUSES | _classes(ses.STATUS_CLASSES), 'ses.status.')}\n"
-        "The words of some errors say more than their names. The category of an error stays the name's where programs\n"
-        "go by it: a `MessageRejected` is a `PERMANENT_ERROR`, whatever it says. By SMTP, where SES gives no name, an\n"
-        "address that is not verified is the `CONFIGURATION_ERROR` that it is with every relay; the fault is the\n"
-        "sender's in both.\n\n"
+        "The text of some errors says more than their names. The category follows the name, as programs rely on it:\n"
+        "a `MessageRejected` is always a `PERMANENT_ERROR`. By SMTP, where SES gives no name, an\n"
+        "unverified address is a `CONFIGURATION_ERROR`, as with every relay; the scope is the sender's\n"
+        "in both.\n\n"
         f"{_details()}\n"
         "## Resend\n\nA code is `RESEND_` and the name in capitals. "
-        "A name that is new is judged by its HTTP status.\n\n"
+        "An unknown name is judged by its HTTP status.\n\n"
         f"{_table('name', resend.NAMES, 'resend.')}\n"
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
         f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES), 'resend.status.')}\n"
-        "An answer without any name is a proxy's, or comes from a wrong address, and may pass.\n\n"
+        "An answer without any name comes from a proxy or a wrong address.\n\n"
         f"{_table('status', _statuses(http.STATUSES, http.STATUS_CLASSES), 'resend.status.')}\n"
-        "## No answer\n\nFor every provider: it was unreachable, the connection broke, or the time ran out.\n\n"
+        "## No answer\n\nFor every provider: it was unreachable, the connection broke, or the call timed out.\n\n"
         f"{_table('rule', _silence())}"
     )
 
@@ -162,7 +162,7 @@ def _table(heading: str, table: Mapping[str, Ruling], rules: str = "") -> str:
         f"| `{name}` | {_cells(ruling, _rule(rules, name))} |\n" for name, ruling in table.items()
     )
     return (
-        f"| {heading} | category | tried again | whose fault | suppress |\n"
+        f"| {heading} | category | retried | scope | suppress |\n"
         f"| --- | --- | --- | --- | --- |\n{rows}"
     )
 

@@ -32,7 +32,7 @@ from carteiro.stores.open import dead_letter_folder, open_backend
 
 
 class Carteiro:
-    """A post office. `Carteiro.open` makes one; everything it offers is ready until the block ends."""
+    """The library. `Carteiro.open` makes one; it can be used until the block ends."""
 
     def __init__(
         self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
@@ -57,7 +57,7 @@ class Carteiro:
     ) -> AsyncIterator["Carteiro"]:
         """Open the store (``sqlite:///file.db``, ``memory://``) with the settings in force.
 
-        ``overrides`` are settings by their names in the default file, a section's as a mapping:
+        ``overrides`` are settings by their names in the default file; a section is a mapping:
         ``provider="noop", delivery={"lease_ms": 500}``.
         """
         if settings is None:
@@ -68,9 +68,7 @@ class Carteiro:
         )
         try:
             async with open_backend(settings) as backend:
-                email_kind(
-                    settings, backend
-                )  # a wrong provider is told before anything is accepted
+                email_kind(settings, backend)  # report a wrong provider before anything is accepted
                 yield cls(backend, settings, threads=threads)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -86,13 +84,13 @@ class Carteiro:
     ) -> model.Accepted | model.Replayed:
         """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
 
-        A tenant with a ``/`` in its name can send, but no address of the API can name it.
-        With an ``idempotency_key`` it is accepted once within a day, however often it is sent;
-        `KeyReused` if the key stands for another e-mail.
+        A tenant with a ``/`` in its name can send, but the HTTP API cannot address it.
+        With an ``idempotency_key``, repetitions within a day are accepted once; raises `KeyReused` if
+        the key belongs to another e-mail.
 
-        With a ``connection`` to the store's own Postgres database (of asyncpg, or SQLAlchemy's
-        AsyncConnection or AsyncSession) it is accepted in the transaction that this is in: its
-        commit sends it, its rollback leaves nothing. `CannotJoin` where that cannot be.
+        With a ``connection`` to the store's own Postgres database (asyncpg, or SQLAlchemy's
+        AsyncConnection or AsyncSession) it is accepted in that connection's transaction: the commit
+        sends it, a rollback leaves nothing. Raises `CannotJoin` if that is not possible.
         """
         [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
         match answer:
@@ -103,30 +101,30 @@ class Carteiro:
             case model.NotStored(reason):
                 raise StoreUnavailable(reason)
             case model.KeyConflict(first):
-                text = f"the idempotency key stands for message {first}, which is another"
+                text = f"the idempotency key belongs to message {first}, which is a different one: use a new key"
                 raise KeyReused(text)
-            case model.OverLimit(limit):  # counts what comes over HTTP alone
+            case model.OverLimit(limit):  # counted only over HTTP
                 raise AssertionError(limit)
 
     async def send_many(
         self, items: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> list[SendAnswer]:
-        """Accept many e-mails, each with its ``tenant``; an answer for each, in order.
+        """Accept many e-mails, each with its ``tenant``; return an answer for each, in order.
 
-        Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
+        Raises `StoreError` only if nothing of the list is stored. ``connection`` as in `send`.
         """
         return await self.accepting.items(items, connection=connection)
 
-    # --- one message; with a ``tenant``, another tenant's is not found
+    # --- one message; with a ``tenant``, only that tenant's is found
 
     async def get(self, message: str, *, tenant: str | None = None) -> model.StoredMessage | None:
-        """The message with this id; None if there is none."""
+        """Return the message with this id; None if there is none."""
         return await find_message(self.backend.reading, message, tenant=tenant)
 
     async def timeline(
         self, message: str, *, tenant: str | None = None
     ) -> list[model.TimelineEvent]:
-        """The events of a message, oldest first; empty if there is no such message."""
+        """Return the events of a message, oldest first; empty if there is no such message."""
         found = await self.get(message, tenant=tenant)
         return [] if found is None else await self.backend.reading.events(found.id)
 
@@ -137,9 +135,9 @@ class Carteiro:
         tenant: str | None = None,
         timeout: timedelta = timedelta(seconds=30),
     ) -> model.StoredMessage | None:
-        """The message once it is finished: sent, cancelled, failed or expired. None if there is none.
+        """Wait until the message is finished: sent, cancelled, failed or expired. None if there is none.
 
-        After ``timeout`` it is returned as it is then. Some worker must run, here or elsewhere.
+        After ``timeout`` return it unfinished. Needs a running worker, in this process or another.
         """
         async for _ in polls(within=timeout):
             found = await self.get(message, tenant=tenant)
@@ -148,12 +146,12 @@ class Carteiro:
         return found
 
     async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
-        """The reason why a message is not sent yet, and until when; None if there is no such message."""
+        """Return why a message is not sent yet, and until when; None if there is no such message."""
         found = await self.get(message, tenant=tenant)
         return None if found is None else await explain_message(self.backend, found)
 
     async def cancel(self, message: str, *, tenant: str | None = None) -> model.CancelAnswer:
-        """Cancel a waiting message; of one that is being sent, prevent another attempt."""
+        """Cancel a waiting message; for one in flight, prevent another attempt."""
         return await cancel_message(self.backend, message, tenant=tenant)
 
     async def redrive(
@@ -161,7 +159,7 @@ class Carteiro:
     ) -> model.RedriveAnswer:
         """Send a failed or expired message again: a new round of attempts, a new time to live.
 
-        The timeline records ``by`` as the one who asked for it.
+        The timeline records ``by`` as the requester.
         """
         found = await self.get(message, tenant=tenant)
         if found is None:
@@ -181,9 +179,9 @@ class Carteiro:
         delivery: model.Delivery | str = model.Delivery.AT_LEAST_ONCE,
         priority: int = 5,
     ) -> Callable[[Function], Task]:
-        """Make a task of a function, async or not; workers of this process run it.
+        """Make a task of a function, async or not; the workers of this process run it.
 
-        ``retry`` is a policy or the name of a preset; without it the settings decide.
+        ``retry`` is a policy or the name of a preset (default: the settings).
         """
         policy = _policy(retry, self.settings.presets) or retry_policy(self.settings)
         options = TaskOptions(
@@ -196,7 +194,7 @@ class Carteiro:
 
         def define(function: Function) -> Task:
             if name in self._tasks or name == model.EMAIL:
-                text = f"a task named {name!r} is defined already"
+                text = f"a task named {name!r} is defined already: choose another name"
                 raise ValueError(text)
             self._tasks[name] = Task(name, function, options, self.accepting.commit)
             return self._tasks[name]
@@ -206,18 +204,18 @@ class Carteiro:
     # --- working
 
     def run_worker(self) -> Coroutine[Any, Any, None]:
-        """Work on e-mail and this process's tasks until `stop`, with upkeep beside it.
+        """Process e-mail and this process's tasks until `stop`, with maintenance alongside.
 
-        From this call on it can be stopped, even before it is awaited. `ConfigError` if no provider is set
-        here and another process has set one.
+        `stop` works from this call on, even before the result is awaited. Raises `ConfigError` if no
+        provider is set here and another process has set one.
         """
-        lease = self.settings.delivery.lease  # of those that a worker before this one died with
+        lease = self.settings.delivery.lease  # of jobs whose worker died before this start
         return self._run(self._worker(warm_up=lease))
 
     async def work_off(self, *, limit: int | None = None) -> Mapping[model.State, int]:
-        """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
+        """Process due jobs, at most ``limit``, and return their number by state.
 
-        Can be stopped as a worker can. What waits for another attempt is left for the next time.
+        Can be stopped like a worker. Jobs that wait for a retry stay in the queue. Raises
         `StoreUnavailable` if nothing can be claimed, `ConfigError` as `run_worker`.
         """
         await choice.check(self.settings, self.backend.marks)
@@ -310,7 +308,7 @@ def _policy(
     if given is None or isinstance(given, RetryPolicy):
         return given
     if given not in presets:
-        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(presets)}"
+        text = f"retry={given!r} is not a RetryPolicy and not one of {', '.join(presets)}"
         raise ValueError(text)
     return presets[given]
 

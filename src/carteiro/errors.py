@@ -1,29 +1,29 @@
-"""The error tree. Expected results are values (see `model`); these are for what a caller cannot plan for.
+"""The error tree. Expected results are values (see `model`); these errors are for what a caller cannot plan for.
 
 CarteiroError
-├── ConfigError            a setting is wrong; says which, where it came from and what is allowed
-├── InvalidMessage         what was to be sent is malformed; carries the fields
-│   └── SenderRefused      its From is of a domain that another tenant has claimed
-├── TenantMissing          no such tenant, or one that is disabled
+├── ConfigError            a setting is wrong; names it, its source and the allowed values
+├── InvalidMessage         a message is malformed; has the fields
+│   └── SenderRefused      its From is in a domain that another tenant has claimed
+├── TenantMissing          unknown or disabled tenant
 ├── DomainClaimed          another tenant has claimed the domain; nothing was changed
-├── TierUnknown            no tier of this name has a weight; nothing was changed
-├── KeyReused              an idempotency key stands for another request; nothing was stored
-├── CannotJoin             a connection whose transaction cannot be joined; nothing was stored
-├── BadCursor              a cursor that no list gave out
-├── TextUnfit              a text that the store can neither hold nor look for: U+0000, half a surrogate pair
-├── FeedbackRefused        it is not the provider that tells something of a mail, or nobody is to tell it
+├── TierUnknown            the tier has no weight; nothing was changed
+├── KeyReused              the idempotency key belongs to another request; nothing was stored
+├── CannotJoin             the transaction of the connection cannot be joined; nothing was stored
+├── BadCursor              the cursor is not from one of our lists
+├── TextUnfit              a text that the store cannot hold or search: U+0000, half a surrogate pair
+├── FeedbackRefused        the feedback is not from the provider, or is not enabled
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
-├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
-├── DeliveryFailed         a task or provider says what is wrong, already classified
+├── TransitionRefused      a forbidden transition of a message: a bug, nothing was written
+├── DeliveryFailed         a classified failure, raised by a task or provider
 └── StoreError
-    ├── StoreUnavailable   cannot be reached or written now; try again
-    │   ├── StoreMoved     closed for good: its messages go to another store, or went there
-    │   └── QueueAway      the queue beside the store is away or full; the store itself goes on
-    ├── StoreFull          no room for new messages; what is accepted already still settles
+    ├── StoreUnavailable   unreachable or not writable now; try again
+    │   ├── StoreMoved     closed for good: its messages were or are moved to another store
+    │   └── QueueAway      the separate queue is down or full; the store itself works
+    ├── StoreFull          no space for new messages; accepted ones still settle
     ├── StoreCorrupt       the file is damaged
-    ├── SchemaMismatch     the schema is not one that this program can use
-    ├── CannotBackUp       there is no file to copy, or the target is there already
-    └── CannotMove         not from there, not to there, or not as things stand; says what to do
+    ├── SchemaMismatch     this program cannot use the schema
+    ├── CannotBackUp       there is no file to copy, or the target exists
+    └── CannotMove         this move is not possible now; the text says what to do
 """
 
 from collections.abc import Sequence
@@ -40,21 +40,17 @@ class ConfigError(CarteiroError):
 
 
 class QueueElsewhere(ConfigError):
-    """The store was opened without the queue that others use right now: it would take the jobs away from them."""
+    """The store was opened without the queue that running processes use: that would take their jobs."""
 
     def __init__(self, store: str) -> None:
-        text = (
-            f"The jobs of {store} are in a queue elsewhere, and a process that uses it is running"
-        )
-        remedy = (
-            "set queue (--queue, CARTEIRO_QUEUE) as it is set there, or stop all that use it first"
-        )
+        text = f"The jobs of {store} are in a separate queue, and running processes use it"
+        remedy = "set queue (--queue, CARTEIRO_QUEUE) to the same value as those processes, or stop them first"
         super().__init__(f"{text}: {remedy}")
 
 
 @value
 class FieldError:
-    """One field that is wrong, and why; ``missing`` parts what is absent from what is bad."""
+    """One wrong field, and why; ``missing``: the field is absent."""
 
     field: str
     message: str
@@ -63,13 +59,13 @@ class FieldError:
 
 @value
 class NotAccepted:
-    """One of many that was malformed; nothing of it was stored."""
+    """A malformed item of a list; nothing of it was stored."""
 
     fields: tuple[FieldError, ...]
 
 
 class InvalidMessage(CarteiroError, ValueError):
-    """What was to be sent is malformed; nothing was stored."""
+    """A message is malformed; nothing was stored."""
 
     def __init__(self, fields: Sequence[FieldError]) -> None:
         self.fields = list(fields)
@@ -77,54 +73,54 @@ class InvalidMessage(CarteiroError, ValueError):
 
 
 class SenderRefused(InvalidMessage):
-    """The From of what was to be sent is of a domain that another tenant has claimed."""
+    """The From of a message is in a domain that another tenant has claimed."""
 
 
 class TenantMissing(CarteiroError, LookupError):
-    """No such tenant, or one that is disabled."""
+    """Unknown or disabled tenant."""
 
 
 class DomainClaimed(CarteiroError, ValueError):
-    """A domain that is to be a tenant's belongs to another; nothing was changed."""
+    """Another tenant has claimed the domain; nothing was changed."""
 
     def __init__(self, domain: str, tenant: str) -> None:
         self.domain = domain
         super().__init__(
-            f"the domain {domain} is claimed by tenant {tenant!r}: take it from that tenant's from_domains first"
+            f"the domain {domain} is claimed by tenant {tenant!r}: remove it from that tenant's from_domains first"
         )
 
 
 class TierUnknown(CarteiroError, ValueError):
-    """A tenant's tier has no weight; nothing was changed."""
+    """The tier of a tenant has no weight; nothing was changed."""
 
     def __init__(self, tier: str) -> None:
         self.tier = tier
         super().__init__(
-            f"there is no tier {tier!r}: name one that [tiers] has, or add it there and restart"
+            f"there is no tier {tier!r}: use one listed in [tiers], or add it there and restart"
         )
 
 
 class KeyReused(CarteiroError):
-    """An idempotency key stands for another request; nothing was stored."""
+    """The idempotency key belongs to another request; nothing was stored."""
 
 
 class CannotJoin(CarteiroError):
-    """A connection whose transaction cannot be joined; nothing was stored."""
+    """The transaction of the connection cannot be joined; nothing was stored."""
 
 
 class BadCursor(CarteiroError, ValueError):
-    """A cursor that no list gave out."""
+    """The cursor is not from one of our lists."""
 
 
 class TextUnfit(CarteiroError, ValueError):
-    """A text that the store can neither hold nor look for; nothing was changed."""
+    """A text that the store cannot hold or search; nothing was changed."""
 
     def __init__(self, found: object = "U+0000") -> None:
-        super().__init__(f"a text has what the store cannot hold: {found}")
+        super().__init__(f"a text has a character that the store cannot hold: {found}; remove it")
 
 
 class FeedbackRefused(CarteiroError):
-    """What was posted as a provider's feedback changes nothing; ``status`` is the HTTP status that says why."""
+    """The feedback was refused and changes nothing; ``status`` is the HTTP status of the reason."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -136,11 +132,11 @@ class DeadlinePassed(CarteiroError, TimeoutError):
 
 
 class TransitionRefused(CarteiroError):
-    """A message was to move where it must not: a bug, nothing was written."""
+    """A forbidden transition of a message: a bug, nothing was written."""
 
 
 class DeliveryFailed(CarteiroError):
-    """Raise it from a task to say what is wrong yourself: it is stored as it stands."""
+    """A classified failure; raise it from a task to store exactly this failure."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
@@ -152,19 +148,19 @@ class StoreError(CarteiroError):
 
 
 class StoreUnavailable(StoreError):
-    """Cannot be reached or written now; try again."""
+    """Unreachable or not writable now; try again."""
 
 
 class StoreMoved(StoreUnavailable):
-    """Closed for good: its messages go to another store, or went there."""
+    """Closed for good: its messages were or are moved to another store."""
 
 
 class QueueAway(StoreUnavailable):
-    """The queue beside the store is away or full; the store itself goes on."""
+    """The separate queue is down or full; the store itself works."""
 
 
 class StoreFull(StoreError):
-    """No room for new messages; what is accepted already still settles."""
+    """No space for new messages; accepted ones still settle."""
 
 
 class StoreCorrupt(StoreError):
@@ -176,8 +172,8 @@ class SchemaMismatch(StoreError):
 
 
 class CannotBackUp(StoreError):
-    """There is no file to copy, or the target is there already."""
+    """There is no file to copy, or the target exists."""
 
 
 class CannotMove(StoreError):
-    """Not from there, not to there, or not as things stand; says what to do."""
+    """This move is not possible now; the text says what to do."""

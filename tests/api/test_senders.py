@@ -75,7 +75,7 @@ async def test_claimed_domain_is_refused_to_others(
     """In the e-mail, or as a default From older than the claim; with any provider."""
     await post.backend.tenants.define([tenant])
 
-    assert {*await answers(post, sender)} == {"is of a domain that another tenant has claimed"}
+    assert {*await answers(post, sender)} == {"is in a domain that another tenant has claimed"}
 
 
 async def test_unclaimed_domain_is_allowed_where_configured(

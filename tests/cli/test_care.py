@@ -177,7 +177,7 @@ def test_explain_works_without_the_queue(line: CommandLine) -> None:
     figures = line.asked("stats", **away)
 
     assert explained.code == stats.code == ExitCode.OK
-    assert "The queue is away" in explained.out
+    assert "The queue is down" in explained.out
     assert line.asked("explain", waits, **away)["why"] == "queue_away"
     assert ended["why"] == "finished"
     assert "The queue is unreachable" in stats.err

@@ -71,7 +71,7 @@ def test_variable_holds_rules_as_json() -> None:
         (f'name = "A b"\ncode = "550"\n{MEANING}', "verdicts[1].name = 'A b' (from "),
         (f'name = "a"\nstage = "later"\n{MEANING}', "verdicts[1].stage = 'later'"),
         (f'name = "a"\nstage = "later"\n{MEANING}', "'rcpt'"),
-        (f'name = "a"\ntext = "(a+)+"\n{MEANING}', "should be quick on any text"),
+        (f'name = "a"\ntext = "(a+)+"\n{MEANING}', "should be fast on any text"),
         (f'name = "a"\ntext = "("\n{MEANING}', "should be a regular expression"),
         (f'name = "a"\ncode = "SES_THROTLING"\n{MEANING}', "did you mean SES_THROTTLING"),
         (f'name = "a"\ncode = "SES_THROTLING"\n{MEANING}', "verdicts[1].code = 'SES_THROTLING'"),

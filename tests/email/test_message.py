@@ -207,7 +207,7 @@ def test_display_name_is_refused_with_advice(field: str) -> None:
     [named] = faults_of(**{field: "Shop <shop@acme.example>"})
     [nonsense] = faults_of(**{field: "Shop"})
 
-    assert named == FieldError(field, "must be an address alone, without a display name")
+    assert named == FieldError(field, "must be an address without a display name")
     assert nonsense == FieldError(field, "is not an e-mail address")
 
 

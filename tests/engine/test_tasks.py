@@ -351,7 +351,9 @@ async def test_at_most_once_needs_a_timeout() -> None:
     async with a_post() as post:
         define = post.task("pay", delivery="at_most_once")
 
-        with pytest.raises(ValueError, match="'pay' is to run at most once: give it a timeout"):
+        with pytest.raises(
+            ValueError, match="'pay' runs at most once and needs a timeout: set timeout"
+        ):
             define(lambda: None)
 
 

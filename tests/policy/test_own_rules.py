@@ -140,14 +140,14 @@ def test_cheap_pattern_is_accepted(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("(a+)+b", "quick"),
-        ("(a|aa)*b", "quick"),
-        (".*.*x", "quick"),
-        ("(a?){40}b", "quick"),
-        (".{0,49}.{0,49}.{200}x", "quick"),
-        ("(sb|\\u017fb)*x", "quick"),  # the long s is an s in another case
-        ("(ab|a.)*x", "quick"),
-        ("(|a){9}x{600}", "quick"),
+        ("(a+)+b", "fast"),
+        ("(a|aa)*b", "fast"),
+        (".*.*x", "fast"),
+        ("(a?){40}b", "fast"),
+        (".{0,49}.{0,49}.{200}x", "fast"),
+        ("(sb|\\u017fb)*x", "fast"),  # the long s is an s in another case
+        ("(ab|a.)*x", "fast"),
+        ("(|a){9}x{600}", "fast"),
         ("(", "regular expression"),
         ("(a)\\1", "only letters"),
         ("(?=a)b", "only letters"),

@@ -1,8 +1,8 @@
-"""What an e-mail is: its fields, their limits, and how it is read, kept and read again.
+"""An e-mail: its fields, their limits, and its JSON form.
 
-`read_email` and `make_email` judge everything that can be judged without looking at HTML or the
-ledger. `restore_email` reads what they let through: it checks the shape again, and leaves
-addresses, subject and body to the validations that have codes of their own for them.
+`read_email` and `make_email` check everything that needs neither HTML parsing nor the ledger.
+`restore_email` reads stored e-mails: it checks the shape again, and leaves addresses, subject and
+body to the validations, which have their own error codes.
 """
 
 import binascii
@@ -35,13 +35,13 @@ from carteiro.policy.relay_headers import steers_relay
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_SUBJECT_CHARS = 150
 MAX_TTL = timedelta(days=30)
-MOST_FAULTS = 20  # that are told of one document
+MOST_FAULTS = 20  # reported for one document
 MOST_ATTACHMENTS = 50
-MOST_COPIES = 5  # in cc, and in bcc
+MOST_COPIES = 5  # in cc, and the same in bcc
 MOST_HEADERS = 10
 MOST_TAGS = 5
 MOST_VALUES = 10_000  # in the variables of a template, at any depth
-# Normal forms may be a little longer than what was sent; nothing accepted comes near twice.
+# Normal forms may be a little longer than the request; twice is far more than enough.
 _MAX_STORED_BYTES = 2 * MAX_REQUEST_BYTES
 _LONGEST_UTF8 = 4  # bytes of a character
 
@@ -53,7 +53,7 @@ _PATH_CHARACTER = re.compile(r"[/\\]")
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 _MAX_RETRIES = '{"maxRetries":'
-_MOST_FIELDS = 40  # of any one object of an e-mail: more than any has
+_MOST_FIELDS = 40  # of one object of an e-mail: more than any has
 _FEW_COLONS = 2 * _MOST_FIELDS
 _MOST_PARTS = 50_000
 _CROWDS = {
@@ -69,7 +69,7 @@ _BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
 
 
 def only_time_as_text(given: object) -> object:
-    """Refuse bare numbers: nobody can tell seconds from milliseconds."""
+    """Refuse plain numbers: they could be seconds or milliseconds."""
     if isinstance(given, datetime) or (
         isinstance(given, str) and not _BARE_NUMBER.fullmatch(given)
     ):
@@ -112,7 +112,7 @@ class _Document(BaseModel):
 
 
 class Attachment(_Document):
-    """A file that goes with an e-mail; ``content`` is base64."""
+    """A file attached to an e-mail; ``content`` is base64."""
 
     filename: Line = Field(description="A file name, without a path.")
     content_type: ContentType = Field(description="A media type, such as application/pdf.")
@@ -134,7 +134,7 @@ class EmailRecipient(_Document):
 
     @property
     def has_id(self) -> bool:
-        """Whether it can be told from other recipients."""
+        """True if it has an id, and can be matched to a known recipient."""
         return bool(self.recipient_id or self.external_id or self.cpf_cnpj_hash)
 
 
@@ -145,19 +145,19 @@ class EmailTemplate(_Document):
     variables: dict[str, Any] = Field(
         default_factory=dict, description="The variables of the template, by name."
     )
-    # Which version said it, once the words are in place: we write it, no request may.
+    # The rendered version. Requests cannot set it.
     version: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default")  # it stands for "not given", which no request can say
+    schema.pop("default")  # it means "not given", and a request cannot send it
 
 
 def _subject_unless_template(given: object, info: ValidationInfo) -> object:
     if given is not None:
         return given
-    is_told_of = "template" not in info.data  # it is bad: that is told, and enough
-    if not is_told_of and info.data["template"] is None:
+    is_reported = "template" not in info.data  # an invalid template is reported already
+    if not is_reported and info.data["template"] is None:
         raise PydanticCustomError("missing", "")
     return ""
 
@@ -165,9 +165,9 @@ def _subject_unless_template(given: object, info: ValidationInfo) -> object:
 class Email(_Document):
     """One e-mail to send: a subject of 1 to 150 characters and html or text or both, or a template."""
 
-    # How often one of the table queue is tried again: no request may say so. It stands first, see `max_retries_of`.
+    # Retries of an e-mail of the table queue; requests cannot set it. Must be the first field, see `max_retries_of`.
     max_retries: SkipJsonSchema[int | None] = Field(default=None, ge=0, strict=True)
-    to: Address = Field(description="An address alone, without a display name.")
+    to: Address = Field(description="An address without a display name.")
     template: EmailTemplate | None = Field(
         default=None, description="Gives subject and body, which must then be left out."
     )
@@ -180,7 +180,7 @@ class Email(_Document):
     html: Body | None = Field(
         default=None,
         description="At most 512 KiB; no script elements, no event handlers, no ``javascript:`` URLs."
-        " Judged before sending: what has them is accepted, and becomes a dead letter.",
+        " Checked before sending: an e-mail that has them is accepted, but becomes a dead letter.",
     )
     text: Body | None = Field(
         default=None, description="The body as plain text, in addition to html or instead of it."
@@ -188,49 +188,49 @@ class Email(_Document):
     from_: Address | None = Field(
         default=None,
         alias="from",
-        description="An address alone, of a domain that the tenant may send from; without it the"
-        " tenant's default.",
+        description="An address without a display name, of a domain that the tenant may send from (default:"
+        " the tenant's default).",
     )
-    # In lists the first fault is told, and the rest is not looked at: there may be very many.
+    # Lists stop at the first fault, as there may be very many.
     cc: Annotated[tuple[Address, ...], FailFast()] = Field(
         default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
     )
     bcc: Annotated[tuple[Address, ...], FailFast()] = Field(
         default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
     )
-    reply_to: Address | None = Field(
-        default=None, description="An address alone, without a display name."
-    )
+    reply_to: Address | None = Field(default=None, description="An address without a display name.")
     headers: dict[HeaderName, HeaderValue] = Field(
         default_factory=dict,
         max_length=MOST_HEADERS,
-        description=f"At most {MOST_HEADERS}: ``X-*`` but those that steer a relay, ``List-Unsubscribe*``, References"
-        " and In-Reply-To.",
+        description=f"At most {MOST_HEADERS}: ``X-*`` except those that control a relay, ``List-Unsubscribe*``,"
+        " References and In-Reply-To.",
     )
     tags: Annotated[tuple[Line, ...], FailFast()] = Field(
-        default=(), max_length=MOST_TAGS, description=f"At most {MOST_TAGS} words to find it by."
+        default=(),
+        max_length=MOST_TAGS,
+        description=f"At most {MOST_TAGS} words, to search for it.",
     )
     attachments: Annotated[tuple[Attachment, ...], FailFast()] = Field(
         default=(),
         max_length=MOST_ATTACHMENTS,
-        description=f"At most {MOST_ATTACHMENTS} files in base64; the whole request has at most 1 MiB.",
+        description=f"At most {MOST_ATTACHMENTS} files in base64; the whole request can have at most 1 MiB.",
     )
     recipient: EmailRecipient | None = Field(
         default=None,
         description="The recipient behind the address in ``to``, by an id of the tenant's.",
     )
     external_id: Line | None = Field(
-        default=None, description="The tenant's own id of the e-mail, to find it by."
+        default=None, description="The tenant's own id of the e-mail, to search for it."
     )
     scheduled_at: Annotated[AwareDatetime, BeforeValidator(only_time_as_text)] | None = Field(
-        default=None, description="Not sent before: ISO 8601 with a time zone."
+        default=None, description="Earliest time to send it: ISO 8601 with a time zone."
     )
     priority: int = Field(
         default=5,
         ge=1,
         le=10,
         strict=True,
-        description="1 is the most urgent, 10 the least, among the tenant's own.",
+        description="1 (most urgent) to 10, among the tenant's own messages.",
     )
     ttl: int | None = Field(
         default=None,
@@ -246,7 +246,7 @@ class Email(_Document):
 
     @property
     def needs_words(self) -> bool:
-        """Whether the words of its template are still to be put in."""
+        """True if its template is not rendered yet."""
         return self.template is not None and self.template.version is None
 
 
@@ -254,9 +254,9 @@ _VALIDATOR = Email.__pydantic_validator__
 
 
 def read_email(body: bytes | str, *, relay_headers: Collection[str] = ()) -> Email:
-    """The e-mail that a JSON request asks for; `InvalidMessage` is all that it raises.
+    """Read the e-mail of a JSON request; raises only `InvalidMessage`.
 
-    ``relay_headers`` are the names, in lower case, of headers that steer a relay and are allowed.
+    ``relay_headers`` are the allowed headers that control a relay, in lower case.
     """
     try:
         encoded = body.encode() if isinstance(body, str) else body
@@ -266,7 +266,7 @@ def read_email(body: bytes | str, *, relay_headers: Collection[str] = ()) -> Ema
 
 
 def make_email(fields: Mapping[str, Any], *, relay_headers: Collection[str] = ()) -> Email:
-    """The e-mail with these fields, by their JSON or Python names, judged as a request is."""
+    """Make an e-mail of fields, by their JSON or Python names, with the checks of a request."""
     try:
         body = orjson.dumps(dict(fields))
     except TypeError:
@@ -291,7 +291,7 @@ def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Emai
 
 
 def refuse_many_parts(body: bytes, most: int) -> None:
-    """Refuse JSON that may hold more objects and lists than this, before any is made; texts are counted along."""
+    """Refuse JSON with more objects and lists than this, before it is parsed; braces in texts count too."""
     if len(body) > most and body.count(b"{") + body.count(b"[") > most:
         text = f"must have at most {most} objects, lists and opening braces"
         raise InvalidMessage([FieldError("body", text)])
@@ -300,12 +300,12 @@ def refuse_many_parts(body: bytes, most: int) -> None:
 def refuse_crowds(body: bytes, most: int, parts: Mapping[str, int]) -> dict[str, Any]:
     """Refuse a JSON object with more than ``most`` fields, or more items in its ``parts``; return its fields.
 
-    Each unknown field would be a fault of its own. A list that is too long is reported before its items are read.
+    This limits the number of reported faults. A list that is too long is reported before its items are read.
     """
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return {}  # its reader reports what is wrong
+        return {}  # its reader reports the fault
     if not isinstance(fields, dict):
         return {}
     _refuse_crowd("body", fields, most)
@@ -320,12 +320,12 @@ def _refuse_crowd(field: str, given: object, most: int) -> None:
 
 
 def stored_content(email: Email) -> str:
-    """The JSON text to keep; `restore_email` makes an equal e-mail of it."""
+    """The JSON to store; `restore_email` makes an equal e-mail of it."""
     return email.model_dump_json(by_alias=True, exclude_unset=True, exclude_none=True)
 
 
 def restore_email(content: str) -> Email:
-    """The e-mail that was kept, its shape checked again; raises `InvalidMessage` alone."""
+    """Read a stored e-mail and check its shape again; raises only `InvalidMessage`."""
     try:
         if len(content) * _LONGEST_UTF8 > _MAX_STORED_BYTES < len(content.encode()):
             raise _too_large()
@@ -342,14 +342,14 @@ def restore_email(content: str) -> Email:
 
 
 def max_retries_of(content: str | None) -> int | None:
-    """How often an e-mail of the table queue is tried again, without reading the rest of it; None: it is not one."""
+    """The retries of an e-mail of the table queue, without parsing it; None for any other e-mail."""
     if content is None or not content.startswith(_MAX_RETRIES):
         return None
     return int(content[len(_MAX_RETRIES) : content.index(",")])
 
 
 def subject_fault(subject: str) -> str | None:
-    """What is wrong with a subject, if anything."""
+    """The fault of a subject; None if it is valid."""
     if not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
         return f"must have 1 to {MAX_SUBJECT_CHARS} characters"
     if _CONTROL_CHARACTER.search(subject):
@@ -358,12 +358,12 @@ def subject_fault(subject: str) -> str | None:
 
 
 def is_blank(body: str | None) -> bool:
-    """Whether a body says nothing: it is missing, empty or white space alone."""
+    """True if a body is missing, empty or only white space."""
     return not body or body.isspace()
 
 
 def _judged(email: Email, relay_headers: Collection[str]) -> Email:
-    """The e-mail with its addresses in normal form."""
+    """The checked e-mail, with its addresses in normal form."""
     faults = _nul_faults(email)
     changes: dict[str, Any] = {}
     _judge_addresses(email, faults, changes)
@@ -394,7 +394,7 @@ def _saying_faults(email: Email) -> Iterator[FieldError]:
 def _template_faults(email: Email) -> Iterator[FieldError]:
     for part in ("subject", "html", "text"):
         if part in email.model_fields_set:
-            yield FieldError(part, "must not be given beside a template")
+            yield FieldError(part, "must not be given in addition to a template")
     if email.template is None:
         return
     if email.template.version is not None:
@@ -404,7 +404,7 @@ def _template_faults(email: Email) -> Iterator[FieldError]:
 
 
 def _nul_faults(email: Email) -> list[FieldError]:
-    """Bodies with U+0000, which no store keeps alike; a pattern would cost more than the rest."""
+    """Bodies with U+0000, which stores treat differently; a pattern in the field would be slow."""
     bodies = (("html", email.html), ("text", email.text))
     return [
         FieldError(name, "must not contain U+0000")
@@ -431,7 +431,7 @@ def _judge_one(address: str, path: str, faults: list[FieldError]) -> str:
     normal = judge_address(address)
     if normal is None:
         is_named = "<" in address
-        text = "must be an address alone, without a display name" if is_named else _NO_ADDRESS
+        text = "must be an address without a display name" if is_named else _NO_ADDRESS
         faults.append(FieldError(path, text))
         return address
     return normal
@@ -453,7 +453,7 @@ def _recipient_faults(recipient: EmailRecipient, *, to: str) -> Iterator[FieldEr
 
 
 def has_more_values(given: object, most: int) -> bool:
-    """Whether there are more values inside than this, at any depth; looks at no more than that."""
+    """True if there are more values than this, at any depth; stops counting there."""
     waiting = [given]
     count = 0
     while waiting:
@@ -474,12 +474,12 @@ def _header_faults(
         yield FieldError("headers", "must not name a header twice")
     for name in headers:
         if steers_relay(name) and name.lower() not in relay_headers:
-            yield FieldError(f"headers.{name}", "steers the relay and is not allowed here")
+            yield FieldError(f"headers.{name}", "controls the relay and is not allowed here")
 
 
 def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:
     for index, attachment in enumerate(attachments):
-        # Not a pattern of the field: what was accepted before must still be restored.
+        # Not a pattern of the field: e-mails accepted earlier must still be restored.
         if _PATH_CHARACTER.search(attachment.filename) or attachment.filename in {".", ".."}:
             yield FieldError(f"attachments.{index}.filename", "must be a file name, without a path")
         try:
@@ -501,7 +501,7 @@ def _not_unicode() -> InvalidMessage:
     return InvalidMessage([FieldError("body", "is not valid Unicode")])
 
 
-# --- saying what is wrong, without repeating what was sent ---------------------------------------
+# --- reporting faults without repeating the input -----------------------------------------------
 
 _MESSAGES = {
     "missing": "is required",
@@ -547,14 +547,14 @@ _ANY_PATTERN = "must not contain control characters"
 
 
 def plainly(error: ValidationError) -> InvalidMessage:
-    """What is wrong with a document, field by field, in words that repeat nothing of it."""
+    """The faults of a document, field by field, without repeating its values."""
     found = error.errors(include_url=False, include_input=False)
     return InvalidMessage([_plain_fault(each) for each in found[:MOST_FAULTS]])
 
 
 def _plain_fault(error: ErrorDetails) -> FieldError:
     kind = error["type"]
-    # An unknown name is shown as it came: `reply_to` is unknown where `replyTo` is known.
+    # An unknown name is shown as sent: `reply_to` is unknown, `replyTo` is known.
     path = _path(error["loc"], {} if kind == "extra_forbidden" else _JSON_NAMES)
     if kind == "string_pattern_mismatch":
         message = _PATTERNS.get(path.rpartition(".")[2], _ANY_PATTERN)
@@ -564,7 +564,7 @@ def _plain_fault(error: ErrorDetails) -> FieldError:
 
 
 def _path(parts: tuple[int | str, ...], names: Mapping[int | str, str]) -> str:
-    """The field's path; a name that the sender made up may hold anything and is not repeated."""
+    """The field's path; a name made up by the sender is not repeated, as it may contain anything."""
     if parts[-1:] == ("[key]",):
         parts = parts[:1]
     return ".".join(names.get(part) or _shown(part) for part in parts) or "body"

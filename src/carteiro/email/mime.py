@@ -1,9 +1,9 @@
-"""An e-mail as the bytes that go over the wire: the same e-mail, id and revision give the same bytes.
+"""An e-mail as MIME bytes: the same e-mail, id and revision give the same bytes.
 
-Pure and lean: no clock, no chance, and nothing is looked up. Message-ID, Date and boundaries come
-from the message's own id, so that a mail which is sent again is seen to be the same one. What comes
-out is plain ASCII in lines of at most 998 bytes that end in CRLF; only an address whose local part
-is not ASCII is written as it is, and then the relay has to offer SMTPUTF8 (see `is_international`).
+Pure: no clock, no randomness, no lookups. Message-ID, Date and boundaries come from the message's
+own id, so that a repeated mail is recognized as the same one. The result is ASCII in lines of at
+most 998 bytes that end in CRLF. Only an address with a non-ASCII local part is written unchanged;
+then the relay must offer SMTPUTF8 (see `is_international`).
 """
 
 import binascii
@@ -21,7 +21,7 @@ from carteiro.model import MessageId, made_at
 _LONGEST_LINE = 998
 _USUAL_LINE = 78
 _BASE64_LINE = 76
-_WORD_BYTES = 45  # in base64, with its frame, they make an encoded word of 72 characters
+_WORD_BYTES = 45  # in base64 they make an encoded word of 72 characters
 _PARAMETER_CHARS = 60
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -36,15 +36,13 @@ _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105 - the RFC 2045 word for it
 _MEDIA_TYPE = re.compile(rf"(?P<type>{_TOKEN})/{_TOKEN}")
 _PARAMETER = re.compile(rf';\s*({_TOKEN})=({_TOKEN}|"[A-Za-z0-9 !#$&^_.+/:=-]*")\s*(?=;|$)')
 _OWN_PARAMETERS = frozenset({"boundary", "name"})
-_COMPOSITE_TYPES = frozenset({"message", "multipart"})  # must not be base64, and files are
+_COMPOSITE_TYPES = frozenset({"message", "multipart"})  # must not be base64, but attachments are
 
 _ASCII = "".join(map(chr, range(0x20, 0x7F)))
 
-# What a mail is known and judged by is never the sender's to choose, whatever let the header through.
+# The sender must not set headers that identify or authenticate a mail, even if a check let them through.
 _HEADER_NAME = re.compile(r"(?!content-)[A-Za-z0-9_-]{1,76}", re.ASCII | re.IGNORECASE)
-_OF_THE_RELAY = (
-    "x-ses-"  # by them a mail would choose its configuration set, tags and identity itself
-)
+_OF_THE_RELAY = "x-ses-"  # they would set the configuration set, tags and identity of the mail
 _NOT_GIVEN = frozenset(
     {
         *("authentication-results", "bcc", "cc", "date", "dkim-signature", "from", "message-id"),
@@ -54,17 +52,17 @@ _NOT_GIVEN = frozenset(
 
 
 class _Entity(NamedTuple):
-    """A part of a mail: its header lines, and a body that ends with a line's end."""
+    """A part of a mail: its header lines, and a body that ends with a line break."""
 
     head: str
     body: str
 
 
 def write_mime(email: Email, *, sender: str, message: MessageId, revision: int) -> bytes:
-    """The mail; ``sender`` is its From. Blind copies are not in it.
+    """Write the mail; ``sender`` is its From. Bcc is left out.
 
-    Raises ValueError on what no mail can hold; whatever came in by `make_email` can be held but for
-    a header word longer than a line.
+    Raises ValueError on content that MIME cannot represent. Of the e-mails that `make_email` accepts this is
+    only one with a header word longer than a line.
     """
     key = f"{message}_{revision}"
     entity = _body(email, key)
@@ -85,12 +83,12 @@ def write_mime(email: Email, *, sender: str, message: MessageId, revision: int) 
 
 
 def message_id(sender: str, message: MessageId, revision: int) -> str:
-    """What the mail is known by, however often and whichever way it is sent."""
+    """The Message-ID, the same in each attempt and with each provider."""
     return f"<{message}.{revision}@{mail_address(sender).rpartition('@')[2]}>"
 
 
 def given_header(name: str, text: str) -> str:
-    """The text of a header that the sender asked for; ValueError if it is not the sender's to set."""
+    """The text of a header given by the sender; ValueError if the sender must not set it."""
     is_relays = name.lower().startswith(_OF_THE_RELAY)
     if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN or is_relays:
         raise ValueError("a header is not the sender's to set")
@@ -100,7 +98,7 @@ def given_header(name: str, text: str) -> str:
 
 
 def mail_address(address: str) -> str:
-    """The address as mail carries it: its domain in ASCII. Raises ValueError if it could be more than one."""
+    """The address with its domain in ASCII. Raises ValueError if it could be read as more than one."""
     if _PARTS_WORDS.search(address):
         raise ValueError("an address must be one word")
     if address.isascii():
@@ -110,7 +108,7 @@ def mail_address(address: str) -> str:
 
 
 def is_international(addresses: Iterable[str]) -> bool:
-    """Whether one of them, as `mail_address` gives it, needs SMTPUTF8."""
+    """True if one of them, as `mail_address` returns it, needs SMTPUTF8."""
     return not all(map(str.isascii, addresses))
 
 
@@ -122,7 +120,7 @@ def _addresses(name: str, addresses: Sequence[str]) -> str:
 
 
 def _given_header(name: str, text: str) -> str:
-    """A header that the sender asked for; ASCII goes through as it is, a URL stays a URL."""
+    """A header given by the sender; ASCII is not changed, and a URL stays a URL."""
     text = given_header(name, text)
     if text.isascii():
         return _folded(name, text)
@@ -132,7 +130,7 @@ def _given_header(name: str, text: str) -> str:
 
 
 def _text_header(name: str, text: str) -> str:
-    """A header that is text for people: read back, it is the same text."""
+    """A text header; decoding it gives the same text."""
     is_plain = text.isascii() and text.isprintable() and "=?" not in text
     if is_plain and text == text.strip(" ") and len(text) < _LONGEST_LINE - len(name):
         return _folded(name, text)
@@ -140,7 +138,7 @@ def _text_header(name: str, text: str) -> str:
 
 
 def _folded(name: str, text: str) -> str:
-    """The header in lines of the usual length; folded at spaces alone, so that no word is torn."""
+    """The header in lines of the usual length, folded only at spaces."""
     line = f"{name}: {text}"
     if len(line) <= _USUAL_LINE:
         return f"{line}\r\n"
@@ -150,7 +148,7 @@ def _folded(name: str, text: str) -> str:
 def _fold(line: str, words: Iterable[str]) -> Iterator[str]:
     is_name = True
     for word in words:
-        # A name alone on its line is legal and widely misread: its first word stays while it fits.
+        # Many clients misread a header name alone on its line: keep the first word on it if it fits.
         room = _LONGEST_LINE if is_name else _USUAL_LINE
         if len(line.encode()) + len(word.encode()) > room:
             yield line
@@ -158,12 +156,12 @@ def _fold(line: str, words: Iterable[str]) -> Iterator[str]:
         line += word
         is_name = False
         if len(line.encode()) > _LONGEST_LINE:
-            raise ValueError("a word of a header is longer than a line may be")
+            raise ValueError("a word of a header is longer than a line (998 bytes): shorten it")
     yield line
 
 
 def _encoded_words(text: str) -> str:
-    """RFC 2047, in base64; cut between characters, as each word has to be text by itself."""
+    """RFC 2047, in base64; split between characters, as each encoded word must be complete text."""
     words = [
         f"=?utf-8?b?{binascii.b2a_base64(some, newline=False).decode()}?="
         for some in _cut(text.encode(), _WORD_BYTES)
@@ -172,7 +170,7 @@ def _encoded_words(text: str) -> str:
 
 
 def _cut(text: bytes, size: int) -> Iterator[bytes]:
-    """The text in pieces of at most so many bytes, each whole UTF-8."""
+    """Split the text into pieces of at most ``size`` bytes, each complete UTF-8."""
     start = 0
     while start < len(text):
         end = start + size
@@ -195,7 +193,7 @@ def _date(message: MessageId) -> str:
 
 
 def _body(email: Email, key: str) -> _Entity:
-    """What is read, with the files around it: mixed(alternative(text, related(html, pictures)), files)."""
+    """The body with its attachments: mixed(alternative(text, related(html, pictures)), files)."""
     has_html = not is_blank(email.html)
     pictures = [each for each in email.attachments if each.content_id and has_html]
     files = [each for each in email.attachments if not (each.content_id and has_html)]
@@ -215,7 +213,7 @@ def _body(email: Email, key: str) -> _Entity:
 def _multipart(subtype: str, key: str, parts: Sequence[_Entity], more: str = "") -> _Entity:
     """The parts between boundaries that no part can contain.
 
-    "=_" occurs in no base64 and no quoted-printable, and what has it is never sent plain.
+    "=_" does not occur in base64 or quoted-printable, and text with it is never sent unencoded.
     """
     boundary = f"=_{subtype}_{key}"
     head = f'Content-Type: multipart/{subtype};{more}\r\n boundary="{boundary}"\r\n'
@@ -224,9 +222,9 @@ def _multipart(subtype: str, key: str, parts: Sequence[_Entity], more: str = "")
 
 
 def _text(subtype: str, text: str) -> _Entity:
-    """Text in the encoding that changes it least: none, else quoted-printable, else base64.
+    """Text in the simplest encoding: none, else quoted-printable, else base64.
 
-    The end of its last line belongs to what follows; read back, the text is as it was.
+    The last line break belongs to the boundary that follows, so the decoded text is unchanged.
     """
     text = f"{_with_crlf(text)}\r\n"
     kind = f"Content-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding:"
@@ -234,9 +232,9 @@ def _text(subtype: str, text: str) -> _Entity:
         return _Entity(f"{kind} 7bit\r\n", text)
     encoded = text.encode()
     escaped = len(encoded) - len(text.encode("ascii", "ignore")) + encoded.count(b"=")
-    if 6 * escaped > len(encoded):  # beyond it, three bytes for one are more than four for three
+    if 6 * escaped > len(encoded):  # beyond this, base64 is shorter
         return _Entity(f"{kind} base64\r\n", _base64_lines(encoded[:-2]))
-    # Told to be text, it keeps line ends and escapes spaces before them; dots stay with the client.
+    # In text mode, line ends are kept and spaces before them escaped; the SMTP client escapes dots.
     return _Entity(f"{kind} quoted-printable\r\n", binascii.b2a_qp(encoded).decode())
 
 
@@ -247,7 +245,7 @@ def _with_crlf(text: str) -> str:
 
 
 def _may_go_plain(text: str) -> bool:
-    """Whether nothing on the way has a reason to change it, or to take it for something else."""
+    """True if no relay has a reason to change the text or to misread it."""
     if not text.isascii() or "=_" in text or " \r\n" in text or "\t\r\n" in text:
         return False
     if text.startswith("From ") or "\nFrom " in text or _UNPRINTABLE.search(text):
@@ -268,7 +266,7 @@ def _wrapped(base64: str) -> str:
 
 
 def _file(attachment: Attachment, disposition: str) -> _Entity:
-    binascii.a2b_base64(attachment.content, strict_mode=True)  # or it could be more than a body
+    binascii.a2b_base64(attachment.content, strict_mode=True)  # refuses anything else
     head = f"Content-Type: {_content_type(attachment.content_type)}\r\n"
     head += "Content-Transfer-Encoding: base64\r\n"
     if attachment.content_id:
@@ -280,7 +278,7 @@ def _file(attachment: Attachment, disposition: str) -> _Entity:
 
 
 def _content_type(given: str) -> str:
-    """The media type with those of its parameters that are well-formed and not ours."""
+    """The media type with its well-formed parameters, except those that we set."""
     media = _MEDIA_TYPE.match(given)
     if media is None or media["type"].lower() in _COMPOSITE_TYPES:
         return "application/octet-stream"
@@ -293,7 +291,7 @@ def _content_type(given: str) -> str:
 
 
 def _file_name(name: str) -> str:
-    """RFC 2231 wherever a plain quoted name could be read in another way."""
+    """RFC 2231 if a plain quoted name could be misread."""
     if _PLAIN_FILE_NAME.fullmatch(name):
         return f'filename="{name}"'
     pieces = [quote(some, safe="") for some in _cut(name.encode(), _PARAMETER_CHARS // 3)]

@@ -20,7 +20,7 @@ Commit: TypeAlias = Callable[
 
 @model.value
 class Submission:
-    """A judged e-mail and who submits it; its template is not rendered yet.
+    """A checked e-mail and its tenant; its template is not rendered yet.
 
     ``key``: the Idempotency-Key. ``limits``: the API limits that it counts against. ``row``: its row
     of the table queue.
@@ -37,7 +37,7 @@ class Submission:
     def idempotency_key(self) -> model.IdempotencyKey | None:
         """The key under which it is accepted once: the given one, else its external id.
 
-        It stands for the e-mail as submitted: a template or a default From may change later.
+        Its digest is that of the submitted e-mail: a template or a default From may change later.
         """
         key = self.key
         if key is None and self.tenant.external_id_is_key and self.email.external_id is not None:
@@ -50,7 +50,7 @@ class Submission:
 def new_message(
     submission: Submission, email: Email | None = None, *, default_ttl: timedelta = DEFAULT_TTL
 ) -> model.NewMessage:
-    """The message that a submission becomes, under a new id; ``email`` is it as it is to be sent."""
+    """The message of a submission, with a new id; ``email`` is the rendered form to send."""
     email = email or submission.email
     request_id, row, template = submission.request_id, submission.row, submission.email.template
     return model.NewMessage(
@@ -110,7 +110,7 @@ def new_recipient(recipient: EmailRecipient) -> model.NewRecipient:
 async def accept_each(
     made: Sequence[model.NewMessage | model.Replayed | NotAccepted], commit: Commit
 ) -> list[model.StoreAnswer | NotAccepted]:
-    """Commit the well-formed ones together; an answer for each item, in its place."""
+    """Commit the well-formed ones together; return an answer for each item, in order."""
     new = [each for each in made if isinstance(each, model.NewMessage)]
     stored = iter(await commit(new))
     return [next(stored) if isinstance(each, model.NewMessage) else each for each in made]

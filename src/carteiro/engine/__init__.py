@@ -1,1 +1,1 @@
-"""Runs jobs: the worker, its slots, and tasks as a kind of job."""
+"""Running jobs: the worker, its slots, and tasks as a kind of job."""

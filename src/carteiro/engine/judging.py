@@ -1,8 +1,8 @@
-"""The stages that only judge, so that no message stops the others or crashes its worker.
+"""Run the stages that only decide, so that no message blocks the others or crashes its worker.
 
-`confirm_job` comes before the attempt: HTML that may run something, or is long, is judged in a thread of
-its own; Lexbor releases the interpreter while it parses. `judge_outcome` comes after the attempt. An
-unexpected error in either is logged, and is a verdict on that message.
+`confirm_job` comes before the attempt: HTML that is long or may contain code is checked in a separate
+thread, as Lexbor releases the interpreter while it parses. `judge_outcome` comes after the attempt. An
+unexpected error in either is logged, and becomes a verdict on that message.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,23 @@ from carteiro.observability import log
 from carteiro.path.confirm import judge_closely, judge_rendered, unjudgeable, unrenderable
 from carteiro.runtime.fair_thread import Turns
 
-# One thread: the bounds of `policy.html` make each judgement short, and tenants take turns.
+# One thread: the limits of `policy.html` make each check short, and tenants take turns.
 _JUDGE = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-judge"))
 
 
 async def confirm_job(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
-    """Judge the message of a job; raises only errors that are not about it, such as `StoreError`."""
+    """Validate the message of a job; raises only errors of the process, such as `StoreError`."""
     try:
         return await _confirmed(kind, job)
-    except (StoreError, MemoryError):  # about the process, not about this message
+    except (StoreError, MemoryError):  # an error of the process, not of this message
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this message alone
+    except Exception as error:  # noqa: BLE001 - any error here is about this message only
         log.unexpected("confirm", error)
         return unjudgeable()
 
 
 def judge_outcome(outcome: Outcome, judge: Callable[[], Verdict]) -> Verdict:
-    """The verdict on an attempt; a dead letter if judging fails, unless the provider took the message."""
+    """Return the verdict on an attempt; a dead letter if judging fails, unless the provider took the message."""
     try:
         return judge()
     except Exception as error:
@@ -60,7 +60,7 @@ async def _confirmed(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
 async def _rendered(
     kind: Kind, job: LeasedJob, email: Email
 ) -> Confirmed | Unfit | NeedsCloserLook:
-    """Judge an e-mail that was put in by SQL, which cannot render: the template is as it is now."""
+    """Render and validate an e-mail that was accepted by SQL, with the current template."""
     if kind.render is None:
         raise TypeError(f"{kind.name} cannot render")
     try:

@@ -14,7 +14,7 @@ _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 
 
 class Slots:
-    """The slots of one pool, and who waits for one."""
+    """The slots of one pool, and the waiters for one."""
 
     def __init__(self, pool: Pool) -> None:
         self.slots = pool.slots
@@ -24,24 +24,24 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """How many may be taken."""
+        """The number of free slots."""
         return self.slots - len(self._taken)
 
     @property
     def wanted(self) -> int:
-        """How many jobs to claim: as many as may be taken, and no more than there can be calls for."""
+        """The number of jobs to claim: the free slots, but no more than calls are possible."""
         chains = [kind.chain for kind in self.kinds.values()]
         limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
         return min(self.free, sum(self.slots if limit is None else limit for limit in limits))
 
     @property
     def is_limited(self) -> bool:
-        """Whether there can be fewer calls than there are slots."""
+        """True if fewer calls are possible than there are slots."""
         chains = [kind.chain for kind in self.kinds.values()]
         return any(chain is not None and chain.most_at_once is not None for chain in chains)
 
     def held_for(self) -> timedelta:
-        """How long nothing of this can be attempted: nobody can be called."""
+        """The time for which nothing can be attempted, as no provider can be called."""
         chains = [kind.chain for kind in self.kinds.values()]
         return min(ZERO if chain is None else chain.held_for() for chain in chains)
 
@@ -50,23 +50,23 @@ class Slots:
         self._taken.add(lease)
 
     def give_back(self, lease: Lease) -> None:
-        """Free the slot; again changes nothing."""
+        """Free the slot; a repetition changes nothing."""
         self._taken.discard(lease)
         self._freed.set()
 
     async def has_free_slot(self) -> None:
-        """Wait for a free slot; while most are taken, a moment longer, for others to be freed too.
+        """Wait for a free slot; while most are taken, a moment longer, so that others become free too.
 
-        Jobs that end one by one would be replaced one by one, each by a claim of its own.
+        Without that wait, jobs that end one by one would each need a separate claim.
         """
-        while self.free <= 0:  # below it while outcomes wait to be stored
+        while self.free <= 0:  # negative while outcomes wait to be stored
             self._freed.clear()
             await self._freed.wait()
         if self.free < self.slots / 2:
             await asyncio.sleep(_A_MOMENT_S)
 
     async def has_freed_slot(self, *, within: timedelta) -> None:
-        """Wait until a job ends, with which another may be begun, and a moment for others; or only so long."""
+        """Wait until a job ends and a moment for others, or until ``within`` has passed."""
         self._freed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(within.total_seconds()):
@@ -93,7 +93,7 @@ class Quiet:
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
-        """A claim is under way: a suspect waits for what it brings."""
+        """A claim is running: a suspect waits for its jobs."""
         self._running += 1
         try:
             yield
@@ -120,7 +120,7 @@ class Quiet:
             await self._change()
 
     async def is_alone(self, patience: timedelta) -> bool:
-        """Wait until nothing else runs; False after so long: what else waits has waited enough."""
+        """Wait until nothing else runs; False after ``patience``: the other jobs have waited long enough."""
         try:
             async with asyncio.timeout(patience.total_seconds()):
                 while self._running:
@@ -130,7 +130,7 @@ class Quiet:
         return True
 
     def leave(self) -> None:
-        """A job or a claim is over."""
+        """A job or a claim has ended."""
         self._running -= 1
         self._changed.set()
 

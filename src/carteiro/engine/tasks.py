@@ -24,12 +24,12 @@ Function: TypeAlias = Callable[..., Any]
 
 MAX_CONTENT_BYTES = 1024 * 1024
 _MOST_URGENT, _LEAST_URGENT = 1, 10
-PROVIDER = "task"  # what the ledger names as the provider of a task's attempts
+PROVIDER = "task"  # the provider of a task's attempts in the ledger
 
 
 @model.value
 class TaskOptions:
-    """How a task is run; ``timeout`` is required with at-most-once, whose attempts are declared."""
+    """Options of a task; ``timeout`` is required with at-most-once, whose attempts are declared."""
 
     policy: Callable[[model.LeasedJob], RetryPolicy]
     ttl: timedelta
@@ -39,13 +39,13 @@ class TaskOptions:
 
     @property
     def declares(self) -> bool:
-        """At most once means: declared before it runs, so that a crash leaves it in doubt, not run again."""
+        """At most once means: declared before it runs, so that a crash leaves it in doubt and it is not run again."""
         return self.delivery is model.Delivery.AT_MOST_ONCE
 
     def check(self, name: str) -> None:
-        """Raise ValueError on options that make no sense."""
+        """Raise ValueError on invalid options."""
         if self.declares and self.timeout is None:
-            raise ValueError(f"task {name!r} is to run at most once: give it a timeout")
+            raise ValueError(f"task {name!r} runs at most once and needs a timeout: set timeout")
         if self.timeout is not None and self.timeout <= model.ZERO:
             raise ValueError(f"the timeout of task {name!r} must be above 0")
         if self.declares and self.timeout is not None and self.timeout > LONGEST_HOLD / 2:
@@ -59,7 +59,7 @@ class TaskOptions:
 
 
 class Task:
-    """A function that can be sent: ``await task.send(tenant="acme", n=1)``; calling it runs it here and now."""
+    """A function that can be sent: ``await task.send(tenant="acme", n=1)``; a direct call runs it at once."""
 
     def __init__(self, name: str, function: Function, options: TaskOptions, accept: Commit) -> None:
         if not is_name(name):
@@ -70,11 +70,11 @@ class Task:
         self.options = options
         self.is_async = inspect.iscoroutinefunction(function)
         self._signature = inspect.signature(function)
-        self._fitting: tuple[str, ...] | None = None  # names of arguments that it takes
+        self._fitting: tuple[str, ...] | None = None  # names of arguments that are known to fit
         self._accept = accept
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
-        """Run the function itself."""
+    def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the function's own types
+        """Call the function directly."""
         return self.function(*arguments, **named)
 
     async def send(
@@ -82,9 +82,9 @@ class Task:
         *,
         tenant: str,
         due: datetime | None = None,
-        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+        **arguments: Any,  # noqa: ANN401 - the function's own arguments
     ) -> model.StoreAnswer:
-        """Have it run by a worker, once committed; raises `InvalidMessage` on what cannot be run."""
+        """Commit a call for a worker to run; raises `InvalidMessage` on arguments that do not fit."""
         [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
         if isinstance(answer, NotAccepted):
             raise InvalidMessage(answer.fields)
@@ -93,7 +93,7 @@ class Task:
     async def send_many(
         self, calls: Sequence[Mapping[str, Any]]
     ) -> list[model.StoreAnswer | NotAccepted]:
-        """Many calls, each with its ``tenant`` and perhaps ``due``; an answer for each, in order."""
+        """Commit many calls, each with its ``tenant`` and optional ``due``; return an answer for each, in order."""
         return await accept_each([self._made(call) for call in calls], self._accept)
 
     def _made(self, call: Mapping[str, Any]) -> model.NewMessage | NotAccepted:
@@ -107,7 +107,7 @@ class Task:
         *,
         tenant: object,
         due: object = None,
-        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+        **arguments: Any,  # noqa: ANN401 - the function's own arguments
     ) -> model.NewMessage:
         if not is_name(tenant):
             raise InvalidMessage([FieldError("tenant", NAME_RULE, missing=tenant is None)])
@@ -126,7 +126,7 @@ class Task:
 
     def _content(self, arguments: Mapping[str, Any]) -> str:
         names = tuple(arguments)
-        if names != self._fitting:  # as those before: looking costs as much as all the rest
+        if names != self._fitting:  # the check is slow, so it is skipped for the same names
             try:
                 self._signature.bind(**arguments)
             except TypeError as error:
@@ -149,20 +149,20 @@ class Task:
     async def _deliver(
         self, threads: Executor, parcel: Parcel, handover: Handover
     ) -> model.Outcome:
-        """Run it. An exception is a failure; at most once, nobody knows what it did before."""
+        """Run the task. An exception is a failure; with at-most-once the result is unknown."""
         arguments = orjson.loads(parcel.content)
         begin = handover.begin if self.options.declares else _nothing
         if self.is_async:
             begin()
             await self.function(**arguments)
-        else:  # a free thread may be long in coming: it begins there
+        else:  # the thread begins it, as a free thread may come late
             call = partial(_run_in_thread, begin, self.function, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
         return model.Taken("")
 
 
 def _nothing() -> None:
-    """What is not declared needs no beginning."""
+    """Without a declaration there is nothing to begin."""
 
 
 def _run_in_thread(
@@ -171,7 +171,7 @@ def _run_in_thread(
     begin()
     try:
         function(**arguments)
-    except StopIteration as error:  # no future can carry it: whoever waits would wait for ever
+    except StopIteration as error:  # a future cannot carry it: its waiter would never end
         raise RuntimeError("StopIteration") from error
 
 
@@ -179,7 +179,7 @@ def _moment(due: object) -> datetime | None:
     if due is None:
         return None
     if not isinstance(due, datetime) or due.tzinfo is None:
-        raise InvalidMessage([FieldError("due", "must be a moment with a time zone")])
+        raise InvalidMessage([FieldError("due", "must be a time with a time zone")])
     if due > model.LATEST:
         raise InvalidMessage([FieldError("due", f"must not be after {model.LATEST:%Y-%m-%d}")])
     return due

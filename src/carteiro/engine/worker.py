@@ -1,8 +1,8 @@
-"""The loop: claim what there are slots for, run each job along the path, settle.
+"""The loop: claim as many jobs as there are free slots, run each along the path, settle.
 
-The life of a worker: `run` until `stop` (SIGTERM) is called; then nothing is claimed any more, what is
-in flight has the grace period to end, the rest is released. `stop_now` (a second signal) does not
-wait. A worker that is killed leaves leases that run out and, for the calls under way, open attempts.
+A worker runs from `run` until `stop` (SIGTERM). Then it claims nothing more, jobs in flight have the
+grace period to end, and the rest is released. `stop_now` (a second signal) does not wait. A killed
+worker leaves leases that expire and, for running calls, open attempts.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
 from carteiro.runtime.batcher import Answer, Gatherer, Item
 
-_LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
-_A_MOMENT = timedelta(milliseconds=20)  # between claims that find nothing, until it is idle
+_LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
+_A_MOMENT = timedelta(milliseconds=20)  # between empty claims, until idle
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
@@ -43,7 +43,7 @@ _MOST_LATE = 10_000  # jobs that are remembered as late
 
 @model.value
 class Lengths:
-    """How long things may take; ``warm_up``: how long a worker works before it runs a suspect."""
+    """Time limits of a worker; ``warm_up``: the time before it runs a suspect."""
 
     lease: timedelta = timedelta(seconds=30)
     hold_margin: timedelta = timedelta(seconds=10)
@@ -52,7 +52,7 @@ class Lengths:
 
     @property
     def extends_every(self) -> timedelta:
-        """Leases, and holds of calls that await a reply: those have the whole margin left when the limit is over."""
+        """Interval to extend leases, and holds of calls that await a reply: it leaves them the whole margin."""
         return min(self.lease / 3, self.hold_margin / 2)
 
 
@@ -90,31 +90,31 @@ class Worker:
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._calls: dict[
             model.Lease, Handover
-        ] = {}  # declared; kept alive while only a reply is missing
+        ] = {}  # declared; extended while only a reply is missing
         self._jobs: set[asyncio.Task[None]] = set()
-        self._late: set[model.MessageId] = set()  # given back once for it
+        self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
         self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
 
     def stop(self) -> None:
-        """Stop claiming; finish what is in flight, within the grace period."""
+        """Stop claiming; finish jobs in flight, within the grace period."""
         self._stopping.set()
 
     def stop_now(self) -> None:
-        """Do not even finish what is in flight."""
+        """Stop without finishing jobs in flight."""
         self._stopping.set()
         self._stopping_now.set()
 
     async def run(
         self, *, until_idle: bool = False, limit: int | None = None
     ) -> Counter[model.State]:
-        """Work until stopped; return when everything in hand is settled or given back.
+        """Run until stopped; return when all jobs are settled or returned.
 
-        ``until_idle``: stop by itself after ``limit`` jobs, or when nothing is due and nothing is in
-        flight that may hold others back. Only then jobs are counted, by their state in the end, and
-        `StoreUnavailable` is raised if nothing could be claimed.
+        ``until_idle``: stop after ``limit`` jobs, or when nothing is due and nothing in flight may hold others
+        back. Only then jobs are counted, by their final state, and `StoreUnavailable` is raised if nothing could
+        be claimed.
         """
         if until_idle:
             self._one_shot = _OneShot(limit)
@@ -133,8 +133,8 @@ class Worker:
             try:
                 await _cancelled(loops)
                 await self._wait_for_jobs()
-            finally:  # also when cancelled a second time: that is a `stop_now`
-                self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
+            finally:  # also on a second cancel: that is a `stop_now`
+                self._stopping_now.set()  # from now on leases of cancelled jobs are kept, to be released
                 await _cancelled([extending, *self._jobs])
                 await self._give_back_all()
                 await self._close_kinds()
@@ -148,7 +148,7 @@ class Worker:
             await pool.has_free_slot()
             await self._quiet.is_over()
             held = pool.held_for()
-            if held > model.ZERO:  # what is claimed would only be given back
+            if held > model.ZERO:  # claimed jobs would only be returned
                 await pool.has_freed_slot(within=held)
                 continue
             rings = self._wake.rings()
@@ -157,7 +157,7 @@ class Worker:
                     await self._claims.recover()
                 with self._quiet.claiming():
                     claimed = await self._claim_for(pool)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next claim may go well
+            except Exception as error:  # noqa: BLE001 - after any error the next claim may succeed
                 log.store_failed("claim", error, wait=timedelta(seconds=wait))
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
@@ -167,7 +167,7 @@ class Worker:
                 await self._nap(claimed.idle_for, rings)
 
     async def _claim_for(self, pool: Slots) -> model.Claimed:
-        """Claim as many as there are slots for; until idle, no more than the limit, one pool after the other."""
+        """Claim as many jobs as there are slots; until idle, no more than the limit, one pool after the other."""
         shot = self._one_shot
         if shot is None:
             return await self._claim(pool, pool.wanted)
@@ -177,7 +177,7 @@ class Worker:
             try:
                 claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
-                if is_idle:  # a one-shot run does not wait for a store to come back
+                if is_idle:  # a one-shot run does not wait for the store
                     shot.failure = error
                     self.stop()
                 raise
@@ -186,7 +186,7 @@ class Worker:
         return claimed if claimed.jobs else model.Claimed([], _A_MOMENT)
 
     async def _claim(self, pool: Slots, limit: int) -> model.Claimed:
-        """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
+        """Claim and start; a claim that is running at a stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
             self._claims.claim(kinds=pool.kinds, limit=limit, lease=self._lengths.lease)
         )
@@ -210,7 +210,7 @@ class Worker:
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         if claimed.jobs and pool.is_limited:
-            await asyncio.sleep(0)  # what they take is to be seen before more is claimed
+            await asyncio.sleep(0)  # let them take their slots before the next claim
         return claimed
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
@@ -252,7 +252,7 @@ class Worker:
                     return
                 alone = _in(self._lengths.lease, place.share)
             await self._run(pool.kinds[job.kind], job, received)
-        except Exception as error:  # noqa: BLE001 - whatever it is
+        except Exception as error:  # noqa: BLE001 - any error
             log.unexpected("worker", error)
             await self._give_back([job.lease], wait=self._back_off(job))
         finally:
@@ -282,9 +282,9 @@ class Worker:
     async def _prepare(
         self, kind: Kind, job: model.LeasedJob, received: float
     ) -> tuple[Parcel, Handover] | None:
-        """Judge the claim, confirm and declare; None if there is no call to be made."""
+        """Judge the claim, confirm and declare; None if there is no call to make."""
         policy = kind.policy(job)
-        if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
+        if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
             await self._end(kind, job, settle.not_made(job))
             return None
         replays_in = _replays_in(kind, job, last=job.provider)
@@ -310,7 +310,7 @@ class Worker:
     ) -> None:
         """Deliver, judge, settle and track.
 
-        What was taken is settled as sent whatever breaks here: an attempt that is left open is made again.
+        A taken message is settled as sent even if something fails here: an open attempt would be repeated.
         """
         self._calls[job.lease] = handover
         called = time.monotonic()
@@ -370,7 +370,7 @@ class Worker:
         except StoreError as error:
             answer = await _stored("declare", self._declare, begin, error)
         if isinstance(answer, model.Begun):
-            self._leases.discard(job.lease)  # the hold stands in its place
+            self._leases.discard(job.lease)  # the hold replaces it
             if job.open_attempt:
                 log.attempt_in_doubt(
                     job, classify.in_doubt(), attempt=job.attempts, duration=_since(received)
@@ -384,7 +384,7 @@ class Worker:
         return None
 
     def _is_late(self, kind: Kind, job: model.LeasedJob, received: float) -> bool:
-        """Whether it is to be claimed anew; once: its own preparation may take longer, each time."""
+        """True if it must be claimed again; only once, as its own preparation may always take too long."""
         message = job.lease.job
         if kind.start_within is None or _since(received) <= kind.start_within:
             return False
@@ -397,7 +397,7 @@ class Worker:
         return True
 
     def _back_off(self, job: model.LeasedJob) -> timedelta:
-        """How long a job waits over which our own code failed: half its age, so that the waits grow."""
+        """Wait of a job after an internal error: half its age, so that the waits grow."""
         made = model.made_at(job.lease.job)
         age = model.ZERO if made is None else timedelta(seconds=time.time() - made)
         return min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)
@@ -405,16 +405,16 @@ class Worker:
     async def _end(
         self, kind: Kind, job: model.LeasedJob, end: model.End, attempt: int | None = None
     ) -> None:
-        """Settle until it is stored: an outcome in hand is never dropped.
+        """Settle until it is stored: an outcome is never dropped.
 
-        The slot is free from here on, so that the next claim goes into the same transaction.
+        The slot is free from now on, so that the next claim goes into the same transaction.
         """
         pool = self._pool_of[kind.name]
         pool.give_back(job.lease)
         try:
             answer = await self._settle(end)
         except StoreError as error:
-            pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
+            pool.take(job.lease)  # outcomes must not pile up while they cannot be stored
             answer = await _stored("settle", self._settle, end, error)
         if self._one_shot is not None and isinstance(answer, model.Settled):
             self._one_shot.states[answer.state] += 1
@@ -424,7 +424,7 @@ class Worker:
     # --- stopping
 
     async def _wait_for_jobs(self) -> None:
-        """Let what is in flight end, within the grace period."""
+        """Let jobs in flight end, within the grace period."""
         if not self._jobs or self._stopping_now.is_set():
             return
         log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
@@ -432,13 +432,13 @@ class Worker:
         await _first_of(asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace)
 
     async def _give_back_all(self) -> None:
-        """Give back what was never declared; an outcome that waits to be stored goes first, or it would be late."""
+        """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
         await self._settle.drained()
         leases = list(self._leases)
         await self._give_back(leases)
         try:
             await self._claims.undo_failed()
-        except StoreError as error:  # then their leases run out
+        except StoreError as error:  # then their leases expire
             log.store_failed("undo_claims", error, wait=self._lengths.lease)
         await self._declare.drained()
         log.worker_stopped(released=len(leases))
@@ -460,7 +460,7 @@ class Worker:
 
 
 class _OneShot:
-    """A run until nothing is due: its limit, its end, and what became of its jobs."""
+    """A run until nothing is due: its limit, its end, and the results of its jobs."""
 
     def __init__(self, limit: int | None) -> None:
         self.left = limit
@@ -470,11 +470,11 @@ class _OneShot:
         self._dry: set[Slots] = set()
 
     def is_over(self, pool: Slots, claimed: model.Claimed, *, is_idle: bool, of: int) -> bool:
-        """Whether the limit is reached, or every pool found nothing since the last job ended."""
+        """True if the limit is reached, or every pool found nothing since the last job ended."""
         if claimed.jobs:
             self._dry.clear()
         elif is_idle and (claimed.idle_for is None or claimed.idle_for > _A_MOMENT):
-            self._dry.add(pool)  # else: a slot that became free a millisecond ago may not show yet
+            self._dry.add(pool)  # otherwise a slot freed a millisecond ago may not show yet
         if self.left is not None:
             self.left -= len(claimed.jobs)
         return self.left == 0 or len(self._dry) == of
@@ -496,10 +496,10 @@ def _elsewhere(kind: Kind, job: model.LeasedJob, outcome: model.Outcome) -> time
 
 
 def _replays_in(kind: Kind, job: model.LeasedJob, *, last: str | None) -> timedelta:
-    """How much longer a call for this message is surely one that the provider knows again.
+    """The time for which the provider surely still recognizes the key of this message.
 
-    Reckoned from the message's id, which is older than its first call; what was tried ``last`` with
-    another provider is known to that one alone.
+    Counted from the message's id, which is older than its first call. A key that was ``last`` used with
+    another provider is known only there.
     """
     made = model.made_at(job.lease.job)
     if kind.replays_for is None or made is None or last not in {None, kind.provider}:
@@ -518,7 +518,7 @@ def _since(moment: float) -> timedelta:
 async def _stored(
     operation: str, write: Gatherer[Item, Answer], item: Item, error: StoreError
 ) -> Answer:
-    """Have it written after a first failure, however long the store is away: it may be repeated."""
+    """Write again after a failure, until the store is back: the write may be repeated."""
     wait = _FIRST_WAIT
     while True:
         log.store_failed(operation, error, wait=timedelta(seconds=wait))
@@ -531,7 +531,7 @@ async def _stored(
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:
-    """Wait for the first to end and raise its error; what was not a task before is cancelled."""
+    """Wait for the first to end and raise its error; those that were not tasks before are cancelled."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)

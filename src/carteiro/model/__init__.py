@@ -1,4 +1,4 @@
-"""The words of the product as values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
+"""Domain values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
 
 from carteiro.model.attempts import (
     Begun,

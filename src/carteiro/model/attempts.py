@@ -11,7 +11,7 @@ from carteiro.model.states import Event, State
 
 
 class Lease(NamedTuple):
-    """The right to work on a job, until it runs out or another claim takes the job over."""
+    """The right to work on a job, until it expires or another claim takes the job."""
 
     job: MessageId
     claim: ClaimId
@@ -19,10 +19,10 @@ class Lease(NamedTuple):
 
 @value
 class LeasedJob:
-    """A job in a worker's hands, with what the ledger knows of its message.
+    """A job that a worker has claimed, with the ledger's data on its message.
 
-    ``content`` is None when the ledger has no such message. ``open_attempt`` set means in doubt:
-    an attempt was declared and never settled. ``claims`` counts this claim.
+    ``content`` is None if the ledger has no such message. ``open_attempt`` set means in doubt:
+    an attempt was declared and never settled. ``claims`` includes this claim.
     """
 
     lease: Lease
@@ -42,14 +42,14 @@ class LeasedJob:
     cancel_requested: bool = False
     recipient_id: RecipientId | None = None
     recipient: Recipient | None = None
-    retry_preset: str | None = None  # of its template type, else of its tenant
-    provider: str | None = None  # of its last attempt
-    suppressed: frozenset[str] = frozenset()  # those of its addresses that must not be written to
+    retry_preset: str | None = None  # from its template type, else from its tenant
+    provider: str | None = None  # the provider of its last attempt
+    suppressed: frozenset[str] = frozenset()  # its suppressed addresses
 
 
 @value
 class Claimed:
-    """What a claim got; ``idle_for`` is the time to the next due job or waking tenant, None if there is none."""
+    """Result of a claim; ``idle_for`` is the time to the next due job or waking tenant, None if there is none."""
 
     jobs: list[LeasedJob]
     idle_for: timedelta | None
@@ -57,7 +57,7 @@ class Claimed:
 
 @value
 class Start:
-    """An attempt about to be made. ``open_attempt`` repeats what the claim said, so that both agree on the doubt."""
+    """An attempt about to be made; ``open_attempt`` repeats the claim's value, to detect a change since then."""
 
     lease: Lease
     provider: str
@@ -68,13 +68,13 @@ class Start:
 
 @value
 class Begun:
-    """The attempt is durable and may be made now; ``attempt`` is its number."""
+    """The attempt is durable and can start now; ``attempt`` is its number."""
 
     attempt: int
 
 
 class RefusedWhy(StrEnum):
-    """Why an attempt may not be made."""
+    """Reasons to refuse an attempt."""
 
     LOST = "lost"
     CANCELLED = "cancelled"
@@ -82,7 +82,7 @@ class RefusedWhy(StrEnum):
     HELD = "held"
     NOT_DUE = "not_due"
     FINISHED = "finished"
-    DELIVERED = "delivered"  # a late result proved it; the settle of this claim makes it SENT
+    DELIVERED = "delivered"  # proved by a late result; settling this claim makes the message SENT
 
 
 @value
@@ -95,11 +95,11 @@ class Refused:
 
 @value
 class End:
-    """What became of a claimed job.
+    """The result of a claimed job.
 
-    ``in_doubt`` counts the unknown outcomes that this verdict adds; ``attempted`` says that an
-    attempt was made which was never declared (kinds that do not declare); ``revision`` is that of
-    what was sent, None if it does not matter.
+    ``in_doubt`` counts the unknown outcomes that this verdict adds. ``attempted``: an attempt was made
+    without being declared (kinds that do not declare). ``revision``: the revision that was sent, None if
+    it does not matter.
     """
 
     lease: Lease
@@ -113,20 +113,20 @@ class End:
 
 @value
 class Settled:
-    """The verdict is stored; ``state`` is what it made of the message."""
+    """The verdict is stored; ``state`` is the new state of the message."""
 
     state: State
 
 
 @value
 class Late:
-    """The claim was taken over: nothing of another's attempt changed, what is new is kept as evidence."""
+    """Another claim has the job: its attempt is unchanged, and the new result is recorded as evidence."""
 
     state: State | None
 
 
 class CancelAnswer(StrEnum):
-    """What a cancel did."""
+    """Result of a cancel."""
 
     CANCELLED = "cancelled"
     REQUESTED = "requested"

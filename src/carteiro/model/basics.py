@@ -1,4 +1,4 @@
-"""Ids, moments and pages: what every other word is made of."""
+"""Ids, time limits and pages, which all other values use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, NewType, TypeAlias, TypeVar, dat
 from uuid import UUID
 
 MessageId = NewType("MessageId", str)  # UUIDv7; also the job's id: one message, one job
-ClaimId = NewType("ClaimId", str)  # made anew for each claim call
+ClaimId = NewType("ClaimId", str)  # new for each claim call
 TenantId = NewType("TenantId", str)
 KindName = NewType("KindName", str)
 RecipientId = NewType("RecipientId", str)
 KeyId = NewType("KeyId", str)
-Cursor = NewType("Cursor", str)  # where a page ended; opaque to everyone but the store that made it
+Cursor = NewType("Cursor", str)  # the end of a page; opaque to everyone but the store that made it
 EMAIL = KindName("email:send")
 ZERO = timedelta(0)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # nothing is due after it
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True)
     def value(cls: type[_T]) -> type[_T]:
-        """Make a value of a class: fields, equality, a hash, and nobody changes it."""
+        """Make the class a value: fields, equality and a hash; treat it as immutable."""
         ...
 
 else:
-    # Frozen to the type checker only: `frozen=True` makes creating an object three times as dear,
+    # Frozen for the type checker only: with `frozen=True` creating an object takes three times as long,
     # and the hot path creates about ten per message.
     value = dataclass(slots=True, unsafe_hash=True)
 
 
 def parse_message_id(given: str) -> MessageId | None:
-    """The id that a text stands for; None: no message can have it."""
+    """Parse a message id; None if no message can have it."""
     try:
         return MessageId(str(UUID(given)))
     except ValueError:
@@ -43,16 +43,16 @@ def parse_message_id(given: str) -> MessageId | None:
 
 
 def made_at(message: MessageId) -> float | None:
-    """When the message got its id, in seconds since 1970: a UUIDv7 starts with the milliseconds.
+    """Return when the message got its id, in seconds since 1970: a UUIDv7 starts with the milliseconds.
 
-    None: whoever gave it one, by SQL, took another kind.
+    None if the id is not a UUIDv7: a client gave its own, by SQL.
     """
     return int(message[:8] + message[9:13], 16) / 1000 if message[14:15] == "7" else None
 
 
 @dataclass(slots=True)
 class Page(Generic[Row]):
-    """A part of a list; ``next`` leads to the part after it, None at the end. A short one need not be the last."""
+    """A part of a list; ``next`` is the cursor of the next part, None at the end. Any part may be short."""
 
     rows: list[Row]
     next: Cursor | None

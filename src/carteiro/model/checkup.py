@@ -1,4 +1,4 @@
-"""What a look at an installation finds: sound, worth a thought, or to be mended."""
+"""Findings of a check of an installation."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from carteiro.model import value
 
 
 class Level(StrEnum):
-    """How bad a finding is; only ``fail`` must be mended before it can work."""
+    """Severity of a finding; only ``fail`` must be fixed before the installation can work."""
 
     OK = "ok"
     WARN = "warn"
@@ -15,7 +15,7 @@ class Level(StrEnum):
 
 @value
 class Finding:
-    """One thing that was looked at, what was seen, and what to do about it."""
+    """One checked thing, its state, and the remedy."""
 
     check: str
     level: Level

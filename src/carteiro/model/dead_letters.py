@@ -1,4 +1,4 @@
-"""Dead letters: what could not be delivered, kept for people."""
+"""Dead letters: messages that could not be delivered, kept for a human."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from carteiro.model.messages import NewRecipient
 
 @value
 class DeadLetter:
-    """A message that could not be delivered, kept for people."""
+    """A message that could not be delivered, kept for a human."""
 
     id: MessageId
     tenant: TenantId
@@ -28,7 +28,7 @@ class DeadLetter:
 
 @value
 class DeadFilter:
-    """Which dead letters; what is None does not matter. ``text`` is looked for in code, reason and address."""
+    """Filter of dead letters; None matches any. ``text`` is searched in code, reason and address."""
 
     tenant: TenantId | None = None
     kind: KindName | None = None
@@ -43,7 +43,7 @@ class DeadFilter:
 
 @value
 class DeadGroup:
-    """Dead letters that have something in common."""
+    """Dead letters that have one field in common."""
 
     key: str
     count: int
@@ -53,20 +53,20 @@ class DeadGroup:
 
 @value
 class Revision:
-    """What a dead letter is to become: new content, a new Message-ID, a new provider key."""
+    """An edit of a dead letter: new content, a new Message-ID, a new provider key."""
 
     content: str
     to: str | None
     subject: str | None
-    recipient: NewRecipient | None = None  # who it is for now; None: nobody that is known
-    of: int | None = None  # the revision that it was made of; None: of whichever it finds
+    recipient: NewRecipient | None = None  # the new recipient; None: not a known one
+    of: int | None = None  # the revision that was edited; None: any
 
 
 class RedriveAnswer(StrEnum):
-    """What a redrive did."""
+    """Result of a redrive."""
 
     REDRIVEN = "redriven"
     ALREADY = "already_redriven"
     NOT_FOUND = "not_found"
-    NO_CONTENT = "no_content"  # its body is past its retention
-    CHANGED = "changed"  # it is another revision by now than the one that was edited
+    NO_CONTENT = "no_content"  # its body was pruned
+    CHANGED = "changed"  # another edit came first

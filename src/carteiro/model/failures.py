@@ -1,4 +1,4 @@
-"""What goes wrong, and whose fault it is."""
+"""Failures, and the party that is responsible."""
 
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ class Category(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whose fault a failure is."""
+    """The party responsible for a failure."""
 
     RECIPIENT = "recipient"
     MESSAGE = "message"
@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
 @value
 class Failure:
-    """What went wrong, classified once; ``rule`` names the rule that decided."""
+    """A classified failure; ``rule`` names the rule that decided."""
 
     code: str
     category: Category
@@ -41,7 +41,7 @@ class Failure:
 
 
 class DeadReason(StrEnum):
-    """Why a message became a dead letter."""
+    """Reasons why a message became a dead letter."""
 
     MAX_ATTEMPTS_EXCEEDED = "max_attempts_exceeded"
     PERMANENT_ERROR = "permanent_error"

@@ -1,4 +1,4 @@
-"""What a provider tells later, and whom it is better not to write to."""
+"""Feedback of providers, and suppressed addresses."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from carteiro.model.states import EventType
 
 
 class BounceKind(StrEnum):
-    """Whose fault a bounce is: an address that is none, one that cannot take it now, or the mail's."""
+    """Cause of a bounce: the address does not exist, cannot take mail now, or the mail itself is refused."""
 
     HARD = "hard"
     SOFT = "soft"
@@ -17,11 +17,12 @@ class BounceKind(StrEnum):
 
 @value
 class Feedback:
-    """What a provider told of a message that it took over.
+    """A provider's report on a message that it took.
 
-    ``type`` SENT: that it has it, and no more. ``event_id`` is the same whenever the same is told again.
-    ``revision`` is that of what it took, ``tenant_tag`` what its tenant is called in a tag; None if it did not say.
-    ``relays`` are providers behind which any other may be, so that it may tell of what they took.
+    ``type`` SENT: the provider has the message, no more is known. ``event_id`` is the same in each
+    repetition of a report. ``revision`` is the revision that it took, and ``tenant_tag`` the tag with
+    the tenant's name; None if not reported. ``relays`` are providers that may forward to any other, so
+    this provider may report on their messages.
     """
 
     message: MessageId
@@ -39,17 +40,17 @@ class Feedback:
 
 
 class NoteAnswer(StrEnum):
-    """What a feedback did."""
+    """Result of noting a feedback."""
 
     NOTED = "noted"
-    RESOLVED = "resolved"  # noted, and the message is SENT by it
+    RESOLVED = "resolved"  # recorded, and it made the message SENT
     KNOWN = "known"
-    UNKNOWN = "unknown"  # there is no such message, or none of it was ever sent
-    IGNORED = "ignored"  # the message is another tenant's, or was never with that provider
+    UNKNOWN = "unknown"  # no such message, or it was never sent
+    IGNORED = "ignored"  # the message belongs to another tenant, or that provider never had it
 
 
 class SuppressionReason(StrEnum):
-    """Why an address must not be written to."""
+    """Reasons to suppress an address."""
 
     HARD_BOUNCE = "hard_bounce"
     COMPLAINT = "complaint"
@@ -59,7 +60,7 @@ class SuppressionReason(StrEnum):
 
 @value
 class NewSuppression:
-    """An address, and why it is not to be written to; ``at`` None: now, ``expires_at`` None: as its reason has it."""
+    """An address to suppress, and the reason. ``at`` None: now; ``expires_at`` None: as usual for the reason."""
 
     address: str
     reason: SuppressionReason
@@ -69,9 +70,9 @@ class NewSuppression:
 
 @value
 class Suppression:
-    """One reason why an address is not written to; ``address`` None: it was erased, its hash alone is known.
+    """One reason to suppress an address; ``address`` is None after an erasure: only its hash is left.
 
-    A soft bounce is merely counted (``bounces``) until it ``is_active``.
+    Soft bounces are only counted (``bounces``) until it ``is_active``.
     """
 
     address: str | None

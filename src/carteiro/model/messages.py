@@ -1,4 +1,4 @@
-"""Messages: how they come in, and how they are read."""
+"""Messages as they are accepted and as they are read."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,7 +11,7 @@ from carteiro.model.tenants import ApiLimits
 
 
 class Delivery(StrEnum):
-    """What to do when an outcome is unknown: send again, or never risk a second one."""
+    """The choice when an outcome is unknown: send again, or never risk a duplicate."""
 
     AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"
@@ -19,7 +19,7 @@ class Delivery(StrEnum):
 
 @value
 class NewRecipient:
-    """Who the tenant says it writes to; known by id, else external id, else document hash."""
+    """The recipient as the tenant describes it; identified by id, else external id, else document hash."""
 
     email: str
     recipient_id: RecipientId | None = None
@@ -46,7 +46,7 @@ class Recipient:
 
 @value
 class IdempotencyKey:
-    """What a tenant calls a request, so that asking twice does it once; ``digest`` is that of what it asked."""
+    """The tenant's name for a request, so that a repetition has no effect; ``digest`` is the request's hash."""
 
     key: str
     digest: str
@@ -54,7 +54,7 @@ class IdempotencyKey:
 
 @value
 class QueueRow:
-    """What the table queue shows of a message that the ledger does not know."""
+    """Fields that the table queue shows and the ledger does not have."""
 
     user_id: str | None  # a UUID
     max_retries: int = 3
@@ -62,10 +62,10 @@ class QueueRow:
 
 @value
 class NewMessage:
-    """What a tenant wants done, ready to be committed.
+    """A message of a tenant, ready to be committed.
 
-    ``key`` set: committed with the message, kept for a day. ``limits`` set: counted against them.
-    ``row`` set: it is a row of the table queue, where the store has one.
+    ``key`` set: it is committed with the message and kept for a day. ``limits`` set: the message
+    counts against them. ``row`` set: it is also a row of the table queue, if the store has one.
     """
 
     id: MessageId
@@ -101,7 +101,7 @@ class Accepted:
 
 @value
 class Replayed:
-    """Already there, by its id or its key: the first acceptance again, nothing was written or counted."""
+    """Known already, by its id or its key: the first acceptance; nothing was written or counted."""
 
     id: MessageId
     received_at: datetime
@@ -125,14 +125,14 @@ class TenantDisabled:
 
 @value
 class KeyConflict:
-    """The key stands for another request: nothing was written."""
+    """The key belongs to another request: nothing was written."""
 
     first: MessageId
 
 
 @value
 class Charged:
-    """How many refused messages were counted, and the limit that the others were over, if any were."""
+    """The number of refused messages that were counted, and the limit that the others exceeded, if any."""
 
     counted: int
     over: "OverLimit | None" = None
@@ -140,7 +140,7 @@ class Charged:
 
 @value
 class OverLimit:
-    """The tenant handed in as many as it may: nothing was written. The limit that opens last is told."""
+    """Rate limit of the tenant exceeded: nothing was written. Names the limit that resets last."""
 
     limit: int
     remaining: int
@@ -155,7 +155,7 @@ AcceptAnswer: TypeAlias = (
 
 @value
 class NotStored:
-    """One of a long list that came after the store failed: those before it are stored, it may be sent again."""
+    """An item of a long list after the store failed: the items before it are stored; send this one again."""
 
     reason: str
 
@@ -165,7 +165,7 @@ StoreAnswer: TypeAlias = Accepted | Replayed | KeyConflict | OverLimit | NotStor
 
 @value
 class StoredMessage:
-    """A ledger row, as people and the API read it."""
+    """A ledger row, as users and the API read it."""
 
     id: MessageId
     tenant: TenantId
@@ -200,9 +200,9 @@ class StoredMessage:
 
 @value
 class MessageFilter:
-    """Which messages; what is None does not matter.
+    """Filter of messages; None matches any.
 
-    ``created_after`` is the first moment that counts, ``created_before`` the first that does not.
+    ``created_after`` is inclusive, ``created_before`` is exclusive.
     """
 
     tenant: TenantId | None = None
@@ -219,10 +219,10 @@ class MessageFilter:
 
 @value
 class QueuePlace:
-    """Where the job of an unfinished message is: ready, or parked until a moment, perhaps by a claim.
+    """State of an unfinished message's job: ready, or parked until a time or by a claim.
 
-    ``tenant_wakes_at`` set: the tenant's seat is out of the ring until then. ``limited_until`` set: the
-    send limit of the kind lets nothing go before.
+    ``tenant_wakes_at`` set: the tenant's seat is outside the ring until then. ``limited_until`` set: the
+    send limit of the kind is used up until then.
     """
 
     parked_until: datetime | None
@@ -235,7 +235,7 @@ class QueuePlace:
 
 @value
 class Depth:
-    """How much of one kind is in the queue; ``oldest_due_at``: since when the longest waiting could be claimed."""
+    """Queue depth of one kind; ``oldest_due_at`` is the time since when the oldest ready job waits."""
 
     kind: KindName
     unfinished: int
@@ -245,7 +245,7 @@ class Depth:
 
 @value
 class Erased:
-    """What an erasure took away; ``has_more``: ask again, it works in pages."""
+    """Counts of one erasure; ``has_more``: call again, each call does one page."""
 
     messages: int
     recipients: int = 0
@@ -254,7 +254,7 @@ class Erased:
 
 @value
 class InboxMail:
-    """What the sandbox handed over: one row per delivery."""
+    """A mail that the sandbox took: one row per delivery."""
 
     message: MessageId
     tenant: TenantId
@@ -262,4 +262,4 @@ class InboxMail:
     subject: str
     content: str
     provider_id: str
-    at: datetime | None = None  # the store's, on reading
+    at: datetime | None = None  # set by the store

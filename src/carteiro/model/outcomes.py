@@ -1,4 +1,4 @@
-"""What a provider said of an attempt, and what we decide."""
+"""Outcomes of an attempt, and the verdicts on them."""
 
 from datetime import timedelta
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from carteiro.model.failures import DeadReason, Failure
 
 @value
 class Taken:
-    """The provider took the message over; ``refused`` are the copies, by address, that it did not take."""
+    """The provider took the message; ``refused`` are the addresses whose copies it did not take."""
 
     provider_id: str
     refused: tuple[tuple[str, Failure], ...] = ()
@@ -17,14 +17,14 @@ class Taken:
 
 @value
 class Rejected:
-    """The provider said no, for good."""
+    """The provider refused the message permanently."""
 
     failure: Failure
 
 
 @value
 class Deferred:
-    """The provider said: not now."""
+    """The provider refused the message for now."""
 
     failure: Failure
     retry_after: timedelta = ZERO
@@ -32,7 +32,7 @@ class Deferred:
 
 @value
 class NotMade:
-    """The call never started: proof that nothing was handed over, and nobody's failure."""
+    """The call never started: proof that nothing was handed over. It is not charged as a failure."""
 
     failure: Failure
     wait: timedelta = ZERO
@@ -40,7 +40,7 @@ class NotMade:
 
 @value
 class Unknown:
-    """Handed over, and no answer came that says what became of it."""
+    """Handed over, without an answer that says whether the provider took it."""
 
     failure: Failure
 
@@ -50,7 +50,7 @@ Outcome: TypeAlias = Taken | Rejected | Deferred | NotMade | Unknown
 
 @value
 class Sent:
-    """It is done."""
+    """The message is sent."""
 
     provider: str
     provider_id: str
@@ -58,7 +58,7 @@ class Sent:
 
 @value
 class Retry:
-    """Try again ``after`` a while; only a charged failure counts against the policy."""
+    """Try again after the time ``after``; only a charged failure counts against the policy."""
 
     after: timedelta
     charged: bool
@@ -67,7 +67,7 @@ class Retry:
 
 @value
 class Dead:
-    """Give up, and keep it for people."""
+    """Give up, and keep the message for a human."""
 
     reason: DeadReason
     failure: Failure

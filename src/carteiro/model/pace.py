@@ -1,4 +1,4 @@
-"""How fast providers are called, and how they fare."""
+"""Rates and health of providers."""
 
 from datetime import datetime, timedelta
 
@@ -7,10 +7,10 @@ from carteiro.model.basics import value
 
 @value
 class Drawn:
-    """What a process may call of a provider now; ``rate`` is what all may together, None: as fast as they can.
+    """Calls that a process may make to a provider now; ``rate`` is for all processes, None: no limit.
 
-    ``wait``: so long there is no other call to be had. ``processes`` share it, whoever drew among them.
-    ``places``: so many calls it may have at once, None: any number.
+    ``wait`` is the time until the next call is free. ``processes`` share the rate, this one included.
+    ``places`` is the number of concurrent calls of this process, None: no limit.
     """
 
     granted: int
@@ -22,9 +22,9 @@ class Drawn:
 
 @value
 class ProviderStanding:
-    """What one process knows of a provider: whether it is left alone, its rate, how often calls were held back.
+    """A provider as one process sees it: circuit breaker, rate, number of delayed calls.
 
-    ``trouble_at`` is when it was left alone last, in seconds since 1970; None: never.
+    ``trouble_at`` is when its circuit last opened, in seconds since 1970; None: never.
     """
 
     provider: str
@@ -36,9 +36,9 @@ class ProviderStanding:
 
 @value
 class ProviderRate:
-    """How fast a provider is called, as people see it: per second, by all processes together; None: no limit.
+    """The rate of a provider as users see it: calls a second of all processes; None: no limit.
 
-    ``is_open``: the process that spoke last leaves it alone. ``trouble`` is why it was left alone last.
+    ``is_open``: its circuit is open in the process that reported last. ``trouble`` is why it last opened.
     """
 
     provider: str

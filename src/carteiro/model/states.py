@@ -1,4 +1,4 @@
-"""Where a message stands, where it may go from there, and what its timeline tells."""
+"""States of a message, the allowed transitions, and the events of its timeline."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from carteiro.model.basics import ZERO, Metadata, value
 
 
 class State(StrEnum):
-    """Where a message stands. VALIDATION_FAILED is passed through, never rested in."""
+    """State of a message. VALIDATION_FAILED is only passed through; no message stays in it."""
 
     ENQUEUED = "ENQUEUED"
     RECEIVED = "RECEIVED"
@@ -86,7 +86,7 @@ class EventType(StrEnum):
 
 @value
 class Event:
-    """One line of a timeline; ``ago`` is how long before the commit it happened (the store adds its now)."""
+    """One line of a timeline; ``ago`` is its age at the commit, and the store adds its own time."""
 
     type: EventType
     metadata: Metadata
@@ -95,7 +95,7 @@ class Event:
 
 @value
 class TimelineEvent:
-    """An event as it is read back."""
+    """An event as the store returns it."""
 
     type: EventType
     metadata: Metadata

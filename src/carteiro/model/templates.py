@@ -1,17 +1,17 @@
-"""Templates: the words that a tenant writes once."""
+"""Templates: texts with variables, written once by a tenant."""
 
 from datetime import datetime
 
 from carteiro.model.basics import TenantId, value
 
-MOST_TEMPLATES = 1000  # types of one tenant, those that are deleted included
-MOST_TEMPLATE_VERSIONS = 100  # of one type; messages carry their words, so none needs an older one
+MOST_TEMPLATES = 1000  # types of one tenant, including deleted ones
+MOST_TEMPLATE_VERSIONS = 100  # of one type; messages contain the rendered text
 _MOST_BYTES = 64 * 1024 * 1024
 
 
 @value
 class TemplateLimits:
-    """How much of templates one tenant keeps: types, versions of each, bytes of all."""
+    """Limits of one tenant's templates: types, versions of each, bytes of all."""
 
     types: int = MOST_TEMPLATES
     versions: int = MOST_TEMPLATE_VERSIONS
@@ -34,7 +34,7 @@ class NewTemplate:
 
     @property
     def size(self) -> int:
-        """How many bytes of it are kept."""
+        """The number of bytes that are stored."""
         return sum(len(each.encode()) for each in (self.subject, self.html, self.text) if each)
 
 
@@ -50,12 +50,12 @@ class Template:
     text: str | None
     retry_preset: str | None
     created_at: datetime
-    deleted_at: datetime | None = None  # the type was taken out of use while this was its newest
+    deleted_at: datetime | None = None  # the type was deleted while this was its newest version
 
 
 @value
 class TemplateSummary:
-    """One version of a template as lists show it, without its html and text: they may be long."""
+    """One version of a template as lists show it, without its html and text."""
 
     tenant: TenantId
     type: str
@@ -70,7 +70,7 @@ class TemplateSummary:
 
 @value
 class TemplateKept:
-    """What a tenant keeps of one type; its newest version is the one in use, unless it is deleted."""
+    """Storage use of one type; its newest version is in use, unless it is deleted."""
 
     type: str
     is_deleted: bool

@@ -1,4 +1,4 @@
-"""Tenants: how much of the machine each may have, how they take turns and fare, and their keys."""
+"""Tenants: their limits, their turns, their standing, and their keys."""
 
 import re
 from datetime import datetime, timedelta
@@ -11,13 +11,13 @@ LARGEST_CAP = 1_000_000
 _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
 _MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
 _LONGEST_DOMAIN = 253
-_DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)+")  # in any script
-MOST_LIVE_KEYS = 2  # an old and a new one: enough to change keys without a pause
+_DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)+")  # of any script
+MOST_LIVE_KEYS = 2  # an old and a new one: enough to rotate keys without downtime
 
 
 @value
 class ApiLimits:
-    """How many messages a tenant may hand in over HTTP in a minute, an hour, a day (UTC); None: any number."""
+    """Maximum number of messages over HTTP in a minute, an hour, a day (UTC); None: no limit."""
 
     per_minute: int | None = 100
     per_hour: int | None = 2_000
@@ -25,11 +25,11 @@ class ApiLimits:
 
     @property
     def has_any(self) -> bool:
-        """Whether there is anything to count for."""
+        """True if at least one limit is set."""
         return (self.per_minute, self.per_hour, self.per_day) != (None, None, None)
 
     def check(self) -> None:
-        """Raise ValueError on limits that make no sense."""
+        """Raise ValueError if a limit is out of range."""
         for name in ("per_minute", "per_hour", "per_day"):
             given = getattr(self, name)
             if given is not None and not 0 <= given <= _MOST_SENDS:
@@ -39,7 +39,7 @@ class ApiLimits:
 
 @value
 class StorageLimit:
-    """The tenant keeps as much of something as it may: some of it must go first."""
+    """The tenant reached a storage limit: it must delete something first."""
 
     what: str
     most: int
@@ -47,16 +47,16 @@ class StorageLimit:
 
 @value
 class Tenant:
-    """Who sends, and how much of the machine it may have. A weight of its own wins over its tier's."""
+    """A sender, and its share of the capacity. Its own weight overrides that of its tier."""
 
     id: TenantId
     name: str = ""
     tier: str | None = None
     weight: float | None = None
-    cap: int | None = None  # at most so many in flight
+    cap: int | None = None  # most jobs in flight
     rate_per_second: float | None = None
     paused: bool = False
-    disabled: bool = False  # accepts nothing, no key opens; what waits is held as when paused
+    disabled: bool = False  # accepts nothing, its keys do not work, waiting jobs are held
     default_from: str | None = None
     from_domains: tuple[str, ...] = ()  # () allows any
     allowed_networks: tuple[str, ...] = ()  # () allows any
@@ -66,11 +66,11 @@ class Tenant:
 
     @property
     def is_held(self) -> bool:
-        """Whether what waits stays where it is."""
+        """True if waiting jobs are not started."""
         return self.paused or self.disabled
 
     def check(self) -> None:
-        """Raise ValueError on a tenant that makes no sense; its text begins with the field."""
+        """Raise ValueError if a field is invalid; the message begins with the field."""
         if self.weight is not None and not LIGHTEST <= self.weight <= HEAVIEST:
             raise ValueError(f"weight must be {LIGHTEST:g} to {HEAVIEST:g}")
         if self.cap is not None and not self._is_cap(self.cap):
@@ -93,7 +93,7 @@ class Tenant:
                 raise ValueError("default_from must be an e-mail address")
         for domain in self.from_domains:
             if not _is_domain(domain):
-                raise ValueError(f"from_domains must be names of domains: {domain!r} is none")
+                raise ValueError(f"from_domains must be names of domains: {domain!r} is not one")
 
     def _check_networks(self) -> None:
         for network in self.allowed_networks:
@@ -109,7 +109,7 @@ def _is_domain(text: str) -> bool:
 
 @value
 class Fairness:
-    """How tenants take turns; the defaults and names are the settings' own."""
+    """Settings of the tenants' turns; names and defaults are those of the settings."""
 
     enable_round_robin: bool = True
     max_jobs_per_tenant_batch: int = 3
@@ -118,34 +118,34 @@ class Fairness:
     max_round_robin_priority: int = 1
 
     def check(self) -> None:
-        """Raise ValueError on settings that make no sense."""
+        """Raise ValueError if a setting is out of range."""
         if self.max_jobs_per_tenant_batch < 1:
             raise ValueError("max_jobs_per_tenant_batch must be at least 1")
         if min(self.round_robin_base_priority, self.max_round_robin_priority) < 1:
-            raise ValueError("priorities start at 1")
+            raise ValueError("round-robin priorities must be at least 1")
         if self.priority_increment_per_round < 0:
             raise ValueError("priority_increment_per_round must not be below 0")
 
 
 @value
 class SendLimit:
-    """At most ``count`` jobs of a kind in any span of ``per``, whoever claims them."""
+    """At most ``count`` jobs of a kind in any period of length ``per``, over all workers."""
 
     count: int
     per: timedelta
 
     def check(self) -> None:
-        """Raise ValueError on a limit that makes no sense."""
+        """Raise ValueError if the limit is out of range."""
         if not 1 <= self.count <= _MOST_SENDS or not ZERO < self.per <= _LONGEST_WINDOW:
             raise ValueError(f"a send limit is 1 to {_MOST_SENDS} jobs in up to {_LONGEST_WINDOW}")
 
 
 @value
 class Standing:
-    """How a tenant fares among the others, for one kind.
+    """A tenant's standing among the others, for one kind.
 
-    ``consecutive_batch_count`` is the jobs of its last turn, at most the batch size. Rounds are counted while
-    it has work that may be claimed: without any, or held back, it has none and the base priority.
+    ``consecutive_batch_count`` is the number of jobs in its last turn, at most the batch size. Rounds
+    count while it has jobs to claim; with none, or while it is held, it has no rounds and the base priority.
     """
 
     tenant: TenantId
@@ -161,7 +161,7 @@ class Standing:
 
 @value
 class Key:
-    """What is known of a key; ``tenant`` None: an administrator's. ``hint`` is its beginning, for people."""
+    """Metadata of a key; ``tenant`` None: an administrator's. ``hint`` is its beginning, to recognize it."""
 
     id: KeyId
     tenant: TenantId | None
@@ -174,6 +174,6 @@ class Key:
 
 @value
 class TooManyKeys:
-    """The tenant has as many live keys as it may: revoke one first."""
+    """The tenant has the maximum number of live keys: revoke one first."""
 
     live: tuple[KeyId, ...]

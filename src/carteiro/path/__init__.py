@@ -1,4 +1,4 @@
-"""The path of a message, one module per stage; sorted by name they stand in the order of travel.
+"""The path of a message, one module per stage; their names sort in the order of the stages.
 
 accept → claim → confirm → declare → deliver → judge → settle → track
 """

@@ -1,7 +1,7 @@
 """Accept e-mails: check them, make messages of them, commit them.
 
-In: e-mails of the library or of the HTTP API, one or many. Out: an answer for each, in order. Until the store has
-answered, nothing exists: a crash before the commit leaves nothing behind, and the caller was promised nothing.
+In: e-mails of the library or of the HTTP API, one or many. Out: an answer for each, in order. A crash
+before the commit leaves nothing, and the caller has no answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ from carteiro.runtime.domain_cache import DomainCache
 from carteiro.runtime.fair_thread import Slice
 from carteiro.runtime.tenant_cache import TenantCache
 
-_MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
-_LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
+_MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
+_LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 
 SendAnswer: TypeAlias = model.StoreAnswer | NotAccepted
@@ -40,7 +40,7 @@ PostAnswer: TypeAlias = model.Accepted | model.Replayed | model.KeyConflict | mo
 
 
 class Accepting:
-    """Every way into the store."""
+    """Accepts messages, in all ways that lead into the store."""
 
     def __init__(self, backend: Backend, rules: SendingRules) -> None:
         self._store = backend.store
@@ -57,9 +57,9 @@ class Accepting:
     async def items(
         self, items: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> list[SendAnswer]:
-        """Accept what the library is given: unknown tenants are created, no limit counts it.
+        """Accept the items of the library: unknown tenants are created, no rate limit applies.
 
-        With a ``connection`` in the transaction that this is in.
+        With a ``connection``, in its transaction.
         """
         given = [dict(each) if isinstance(each, Mapping) else None for each in items]
         named = {
@@ -77,28 +77,28 @@ class Accepting:
         return await accept_each(await self._messages(submissions), commit)
 
     async def one(self, submission: Submission) -> PostAnswer:
-        """Accept one e-mail, gathered with what others submit at the same time.
+        """Accept one e-mail, in a batch with concurrent submissions.
 
         Raises `InvalidMessage` if its template cannot be rendered or it may not use its From,
-        `TenantMissing` if its tenant may not send. A caller that goes away does not undo it.
+        `TenantMissing` if its tenant may not send. It is accepted even if the caller is cancelled.
         """
         made = await self._message(submission)
         return made if isinstance(made, model.Replayed) else _known(await self._gathered(made))
 
     async def many(self, submissions: Sequence[Submission]) -> list[PostAnswer | NotAccepted]:
-        """Accept e-mails in one commit; an answer for each, in order."""
+        """Accept e-mails in one commit; return an answer for each, in order."""
         made = await self._messages(submissions, Allowance())
         new = [each for each in made if isinstance(each, model.NewMessage)]
         answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
         return [next(answers) if isinstance(each, model.NewMessage) else each for each in made]
 
     async def commit(self, messages: Sequence[model.NewMessage]) -> list[SendAnswer]:
-        """Commit in lists of a bearable size; tenants that are new here are created first."""
+        """Commit in lists of limited size; unknown tenants are created first."""
         await self._tenants.ensure({message.tenant for message in messages})
         answers: list[SendAnswer] = []
         try:
-            for some in _bearable(messages):
-                answers += [self._told(answer) for answer in await self._store.accept(some)]
+            for some in _in_batches(messages):
+                answers += [self._send_answer(answer) for answer in await self._store.accept(some)]
         except StoreError as error:
             if not answers:
                 raise
@@ -108,14 +108,14 @@ class Accepting:
     async def _join(
         self, connection: object, messages: Sequence[model.NewMessage]
     ) -> list[SendAnswer]:
-        """Accept in the caller's transaction: all of it, or the transaction is lost."""
+        """Accept in the caller's transaction: all messages, or the transaction is lost."""
         if self._joining is None:
             text = "connection= needs a store in the caller's own database: postgresql://"
             raise CannotJoin(text)
         await self._tenants.ensure({message.tenant for message in messages})
         return [
-            self._told(answer)
-            for some in _bearable(messages)
+            self._send_answer(answer)
+            for some in _in_batches(messages)
             for answer in await self._joining.accept(connection, some)
         ]
 
@@ -142,7 +142,7 @@ class Accepting:
         submissions: Sequence[Submission | NotAccepted],
         allowance: Allowance | None = None,
     ) -> list[model.NewMessage | model.Replayed | NotAccepted]:
-        """The message of each, or why there is none; others have turns in between."""
+        """Make the message of each, or the reason why not; yields to other tasks in between."""
         asked = [each for each in submissions if isinstance(each, Submission)]
         await self._domains.look_up({asked_sender(each.tenant, each.email.from_) for each in asked})
         made: list[model.NewMessage | model.Replayed | NotAccepted] = []
@@ -160,10 +160,10 @@ class Accepting:
     async def _message(
         self, submission: Submission, allowance: Allowance | None = None
     ) -> model.NewMessage | model.Replayed:
-        """The message that a submission becomes.
+        """Make the message of a submission.
 
-        One that is refused now may have been accepted before: a caller that lost the answer and asks
-        again gets it, although the template or the tenant's domains have changed since.
+        A request that is refused now may have been accepted before. A caller that lost the answer and
+        repeats it gets that answer, even if the template or the tenant's domains have changed since.
         """
         email, tenant = submission.email, submission.tenant
         try:
@@ -180,8 +180,8 @@ class Accepting:
                 raise
             return first
 
-    def _told(self, answer: model.AcceptAnswer) -> SendAnswer:
-        """The answer to one of many: what is wrong with its tenant must not hide what became of the others."""
+    def _send_answer(self, answer: model.AcceptAnswer) -> SendAnswer:
+        """The answer to one of many: an error of one tenant must not hide the answers of the others."""
         match answer:
             case model.TenantDisabled():
                 return NotAccepted((FieldError("tenant", "is disabled"),))
@@ -191,8 +191,8 @@ class Accepting:
         return answer
 
 
-def _bearable(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:
-    """The messages in lists that one transaction can bear."""
+def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:
+    """The messages in lists that fit into one transaction."""
     some: list[model.NewMessage] = []
     weight = 0
     for message in messages:

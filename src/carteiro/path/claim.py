@@ -1,7 +1,7 @@
 """Lease a batch of jobs, fair between tenants.
 
-In: the kinds a pool can do and its free slots. Out: leased jobs, or the time to sleep. If we crash
-here, what was leased comes back when the lease runs out, uncharged and not in doubt.
+In: the kinds of a pool and its free slots. Out: leased jobs, or the time to sleep. After a crash here the
+leased jobs become ready when their leases expire, not charged and not in doubt.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from carteiro.model import ZERO, Claimed, ClaimId, KindName
 from carteiro.ports.store import Store
 
 _MOST_FAILED = (
-    100  # after a failure no other claim is made until it is undone: there are a few for each pool
+    100  # after a failure there is no other claim until it is undone: a few for each pool
 )
 
 
 class Claims:
-    """The claims of one worker. Those that failed are undone: the store may have committed them, and lost the answer.
+    """The claims of one worker. Failed claims are undone: the store may have committed them and lost the answer.
 
     Each is undone before the next claim, and once more by `undo_again`: a store that was slow rather than
     unreachable may commit the claim after it was undone.
@@ -34,10 +34,10 @@ class Claims:
         self._grace = grace
         self._failing_since: float | None = None
         self._failed: list[ClaimId] = []
-        self._undone: list[ClaimId] = []  # once
+        self._undone: list[ClaimId] = []  # undone once
 
     async def claim(self, *, kinds: Collection[KindName], limit: int, lease: timedelta) -> Claimed:
-        """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
+        """Claim with a new id: a lease of a store that was wiped and filled again must not match."""
         claim_id = ClaimId(str(uuid7()))
         try:
             return await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
@@ -47,13 +47,13 @@ class Claims:
 
     @property
     def has_failed(self) -> bool:
-        """Whether to `recover` before the next claim."""
+        """True if `recover` must come before the next claim."""
         return self._failing_since is not None
 
     async def recover(self) -> None:
-        """Undo what failed. Leases and holds that ended meanwhile are not taken over at once.
+        """Undo failed claims. Leases and holds that expired meanwhile are not taken at once.
 
-        Their workers may be alive, and were cut off just as long: within ``grace`` they extend or settle them.
+        Their workers may be alive and were cut off for the same time: they have ``grace`` to extend or settle them.
         """
         await self.undo_failed()
         if self._failing_since is not None:
@@ -63,13 +63,13 @@ class Claims:
             self._failing_since = None
 
     async def undo_failed(self) -> None:
-        """Undo the claims that failed; if the store fails again, they are kept for the next time."""
+        """Undo failed claims; if the store fails again, they are kept for the next time."""
         failed, self._failed = self._failed, []
         await self._undo(failed)
         self._undone = [*self._undone, *failed][-_MOST_FAILED:]
 
     async def undo_again(self) -> None:
-        """Undo for the second and last time."""
+        """Undo a second and last time."""
         undone, self._undone = self._undone, []
         await self._undo(undone)
 
@@ -78,7 +78,7 @@ class Claims:
             return
         try:
             await self._store.undo_claims(claims)
-        except BaseException:  # also when a worker stops in the midst of it
+        except BaseException:  # also if the worker stops during it
             self._remember(claims)
             raise
 

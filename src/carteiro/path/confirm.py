@@ -1,9 +1,8 @@
 """Confirm that a claimed e-mail may be sent: the four validations, in their order.
 
-In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed (no failure here
-is cured by waiting), or `Unrendered`, if it was put in where nobody could render it: then it is judged
-on once its words are in, or cannot be; or `NeedsCloserLook`, if its HTML needs more time than the event loop has.
-Pure: a crash here leaves nothing behind, the job is merely claimed and comes back as if nothing had happened.
+In: a leased job. Out: `Confirmed`; or `Unfit` with the first failed validation, which a retry cannot fix; or
+`Unrendered`, if it was accepted by SQL and must be rendered first; or `NeedsCloserLook`, if checking its HTML
+takes too long for the event loop. Pure: a crash here leaves nothing; the job was only claimed and becomes ready again.
 """
 
 from carteiro.email.message import Email, is_blank, restore_email, subject_fault
@@ -25,8 +24,8 @@ _LONGEST_UTF8 = 4  # bytes of a character
 
 
 def confirm(job: LeasedJob) -> Confirmation:
-    """Judge the e-mail of a job; the first validation that fails decides. Reasons repeat no content."""
-    if job.content is None:  # nothing whose integrity could be judged
+    """Validate the e-mail of a job; the first failed validation decides. Reasons contain no content."""
+    if job.content is None:  # no content to validate
         return _unfit(OUTBOX, "OUTBOX_NOT_FOUND", "the ledger has no such message")
     try:
         email = restore_email(job.content)
@@ -40,7 +39,7 @@ def confirm(job: LeasedJob) -> Confirmation:
 
 
 def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | NeedsCloserLook:
-    """Judge an e-mail that has its words, as far as that takes a moment."""
+    """Validate a rendered e-mail, except for HTML that takes long."""
     unfit = _judge_recipient(job, email) or _judge_template(email)
     if unfit is not None:
         return unfit
@@ -50,7 +49,7 @@ def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | NeedsClo
 
 
 def judge_closely(job: LeasedJob, email: Email) -> Confirmed | Unfit:
-    """Judge the HTML of a suspect: not on the event loop, it takes up to tenths of a second."""
+    """Check long or suspicious HTML. Not for the event loop: it takes up to tenths of a second."""
     html = email.html or ""
     danger = find_danger(html) if len(html) > SCREENED_AT_ONCE else look_closely(html)
     if danger is not None:
@@ -59,14 +58,14 @@ def judge_closely(job: LeasedJob, email: Email) -> Confirmed | Unfit:
 
 
 def unrenderable(error: InvalidMessage) -> Unfit:
-    """The template is missing, or its words do not go in; or what is ready may not be sent as its From."""
+    """The template is missing or cannot be rendered, or the rendered e-mail may not use its From."""
     if isinstance(error, SenderRefused):
         return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
     return _unfit(TEMPLATE, "INVALID_TEMPLATE", str(error))
 
 
 def unjudgeable() -> Unfit:
-    """The judgement itself failed: an error of ours, which this message met."""
+    """The check itself failed with an internal error."""
     return _unfit(
         TEMPLATE,
         "INVALID_TEMPLATE",
@@ -89,9 +88,9 @@ def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
 
 
 def _without_copies(job: LeasedJob, email: Email) -> Confirmed:
-    """The e-mail without the copies that must not be sent.
+    """Remove the copies to suppressed addresses.
 
-    What may be with its provider already goes again as it was: another mail would be no repetition.
+    An e-mail that the provider may have already is repeated unchanged, so that it counts as a repetition.
     """
     left_out = job.suppressed & {*email.cc, *email.bcc} if job.suppressed else ()
     if not left_out or job.open_attempt or job.in_doubt:

@@ -1,7 +1,7 @@
 """Declare an attempt before it is made.
 
-In: a confirmed job whose call starts now. Out: what the ledger is to commit. If we crash after the
-commit, exactly this message is in doubt; before it, it was merely claimed.
+In: a confirmed job whose call starts now. Out: the attempt for the ledger to commit. A crash after the commit
+leaves exactly this message in doubt; before it, the job was only claimed.
 """
 
 import time
@@ -20,7 +20,7 @@ def start(
     received: float,
     confirmed: Confirmed | None,
 ) -> Start:
-    """The attempt as it is declared; ``received`` is when the claim came back, on the monotonic clock."""
+    """The attempt to declare; ``received`` is the time of the claim, on the monotonic clock."""
     events = [*doubt(job), Event(EventType.RECEIVED, {}, _since(received))]
     if confirmed is not None:
         validations = {"validations": list(confirmed.validations)}
@@ -30,7 +30,7 @@ def start(
 
 
 def doubt(job: LeasedJob) -> tuple[Event, ...]:
-    """The event of an attempt that was found open: nobody knows what came of it."""
+    """The event of an attempt that was found open: its result is unknown."""
     if not job.open_attempt:
         return ()
     found = {"attempt": job.attempts, "cause": "an attempt was declared and never settled"}
@@ -38,7 +38,7 @@ def doubt(job: LeasedJob) -> tuple[Event, ...]:
 
 
 def refusal(address: str, failure: Failure) -> Event:
-    """A copy that is not sent, or was not taken; the mail goes to the others, and is not repeated for it."""
+    """The event of a copy that is left out or was refused; the others are sent, and nothing is repeated for it."""
     told = {
         "recipient": address,
         "errorCode": failure.code,

@@ -1,7 +1,7 @@
-"""Call the provider; whatever happens, an outcome comes back.
+"""Call the provider; there is always an outcome.
 
-In: a declared attempt. Out: Taken, Rejected, Deferred, NotMade or Unknown. If we crash here the
-attempt stays declared, and the next claimer finds it open: in doubt.
+In: a declared attempt. Out: Taken, Rejected, Deferred, NotMade or Unknown. A crash here leaves the attempt
+declared; the next worker finds it open: in doubt.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from carteiro.observability import log
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
 
-_A_MOMENT = timedelta(seconds=1)  # before a call that came too late is made again
+_A_MOMENT = timedelta(seconds=1)  # the wait after a call that came too late
 
 
 async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
-    """Hand the parcel over within the hand-over's deadline; whoever watches the provider hears how it went."""
+    """Hand the parcel over within its deadline; the observer of the provider gets the outcome."""
     if kind.link is None:
         return await _ruled(kind, parcel, handover)
     began = kind.link.begin()
@@ -31,18 +31,18 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
 
 
 async def _ruled(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
-    """The outcome as the operator's own rules want it: a time-out that proves something is theirs, too."""
+    """Apply the operator's own rules to the outcome, also to a timeout that proves something."""
     outcome = await _called(kind, parcel, handover)
     if kind.overrule is None:
         return outcome
     try:
         return kind.overrule(outcome)
-    except Exception as error:  # noqa: BLE001 - the provider's own answer stands
+    except Exception as error:  # noqa: BLE001 - the provider's own answer is kept
         log.unexpected("own rules", error)
         return outcome
 
 
-async def _called(  # noqa: PLR0911 - one return an outcome
+async def _called(  # noqa: PLR0911 - one return per outcome
     kind: Kind, parcel: Parcel, handover: Handover
 ) -> Outcome:
     try:
@@ -55,7 +55,7 @@ async def _called(  # noqa: PLR0911 - one return an outcome
         return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
     except DeliveryFailed as said:
         return _said(said.failure)
-    except (SystemExit, GeneratorExit) as error:  # a task may end itself, not the process
+    except (SystemExit, GeneratorExit) as error:  # a task may end itself, but not the process
         return _unanswered(handover, classify.task_error(error))
     except asyncio.CancelledError as error:
         if _is_ours(asyncio.current_task()):
@@ -63,12 +63,12 @@ async def _called(  # noqa: PLR0911 - one return an outcome
         return _unanswered(handover, classify.task_error(error))
     except TimeoutError:
         return _out_of_time(handover, _type_of(kind.provider))
-    except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
+    except Exception as error:  # noqa: BLE001 - any error of a provider is a failure
         return _unanswered(handover, classify.task_error(error))
 
 
 def _type_of(provider: str) -> str:
-    """Without its region: an error's code does not depend on where it happened."""
+    """The provider without its region: error codes do not depend on the region."""
     return provider.partition(":")[0]
 
 
@@ -77,7 +77,7 @@ def _in(wait: timedelta) -> float:
 
 
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
-    """Whether it is us who are cancelled, not something that the provider or task waited for."""
+    """True if this task is cancelled, and not something that the provider or task awaited."""
     return task is not None and task.cancelling() > 0
 
 
@@ -96,5 +96,5 @@ def _out_of_time(handover: Handover, provider: str) -> Outcome:
 
 
 def _unanswered(handover: Handover, failure: Failure) -> Outcome:
-    """Before the hand-over nothing was handed over; after it nobody knows."""
+    """Before the hand-over nothing was handed over; after it the result is unknown."""
     return Unknown(failure) if handover.begun else Deferred(failure)

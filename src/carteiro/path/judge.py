@@ -1,7 +1,7 @@
-"""Decide what becomes of a message: after an attempt, and before one that may have to be left out.
+"""Decide on a message: after an attempt, and before an attempt that may have to be skipped.
 
-In comes what the provider said, or a job just claimed; out goes a verdict. Pure: no clock, no
-randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing behind.
+In: the outcome of an attempt, or a job just claimed. Out: a verdict. Pure: no clock, no
+randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing.
 """
 
 from datetime import timedelta
@@ -15,10 +15,10 @@ from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import RetryPolicy
 
 _LONGEST_UNMADE = timedelta(minutes=1)
-MOST_CLAIMS = 5  # so many workers may die over a message before it is left alone
+MOST_CLAIMS = 5  # workers that may die on a message before it is given up
 
 
-def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decides
+def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument matters
     outcome: model.Outcome,
     *,
     provider: str,
@@ -33,10 +33,10 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
 ) -> model.Verdict:
     """Turn the outcome of an attempt into a verdict.
 
-    ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not count this outcome.
-    ``replays_in``: for so long the provider will know the call again by its key.
-    ``elsewhere``: after so long another provider can have it, so that this one's own trouble ends nothing and
-    is not charged: each is tried once before the policy has its wait.
+    ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not include this outcome.
+    ``replays_in``: the time for which the provider still recognizes the key of the call.
+    ``elsewhere``: the time until another provider can be tried. Then a fault of this provider is not
+    charged and not final: each provider is tried once before the wait of the policy.
     """
     if elsewhere is not None and isinstance(
         outcome, model.Rejected | model.Deferred | model.NotMade
@@ -50,7 +50,7 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
         case model.Deferred():
             return _deferred(outcome, charged_before, policy, expires_in, chance)
         case model.NotMade(failure, wait):
-            soon = min(wait, _LONGEST_UNMADE)  # nobody knows better than by asking again
+            soon = min(wait, _LONGEST_UNMADE)  # a longer wait may be wrong: ask again soon
             return _retry(soon, failure, charged=False, expires_in=expires_in)
         case model.Unknown(failure):
             in_doubt = in_doubt_before + 1
@@ -65,11 +65,11 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
 def judge_claim(
     job: model.LeasedJob, policy: RetryPolicy, *, replays_in: timedelta = model.ZERO
 ) -> model.Dead | None:
-    """What a claimer decides before it runs the job; None: go on, at once.
+    """Decide on a claimed job before it runs; None: run it.
 
-    Doubt comes first: whether it may be sent again does not depend on the rest. It is judged anew
-    at each claim: what was to be a replay may come too late to be one. A message that kills workers
-    comes before its expiry: people must learn of it.
+    Doubt comes first, as a resend does not depend on the rest. It is decided at each claim: a
+    planned replay may come too late. A message that kills workers comes before its expiry, so
+    that a human learns of it.
     """
     is_replay = replays_in > model.ZERO
     if doubts(job) and not _may_send_again(doubts(job), job.delivery, policy, is_replay=is_replay):
@@ -82,15 +82,15 @@ def judge_claim(
 
 
 def may_kill(job: model.LeasedJob) -> bool:
-    """Whether the job is to run when nothing else of its process does: its last workers did not end it.
+    """True if the job must run alone: its last workers died or hung.
 
-    What has had too many of them is not run at all, and keeps nobody waiting.
+    A job with too many claims is not run at all, so it need not be alone.
     """
     return job.claims > SUSPECT_CLAIMS and _undeclared_claims(job) <= MOST_CLAIMS
 
 
 def doubts(job: model.LeasedJob) -> int:
-    """How many outcomes of this round are unknown, the open attempt included."""
+    """The number of unknown outcomes of this round, including the open attempt."""
     return job.in_doubt + job.open_attempt
 
 
@@ -105,28 +105,28 @@ def _deferred(
     failed = charged_before + charged
     if failed >= policy.max_attempts:
         return model.Dead(model.DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
-    # A header may be mistaken, or a proxy's: it ends no message that has time left.
+    # A header may be wrong, or from a proxy: it ends no message that has time left.
     asked = outcome.retry_after if outcome.retry_after < expires_in else model.ZERO
     wait = max(policy.delay(failed, chance), asked)
     longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
-    soonest = longer if longer < expires_in else wait  # patience must not be what ends a message
+    soonest = longer if longer < expires_in else wait  # a longer wait must not expire the message
     return _retry(soonest, outcome.failure, charged=charged, expires_in=expires_in)
 
 
 def _may_send_again(
     in_doubt: int, delivery: model.Delivery, policy: RetryPolicy, *, is_replay: bool
 ) -> bool:
-    """A replay is no second delivery: anybody may have it, as often as a failure is retried."""
+    """A replay is not a second delivery: it is always allowed, within the retries of the policy."""
     if is_replay:
         return in_doubt < policy.max_attempts
     return delivery is model.Delivery.AT_LEAST_ONCE and in_doubt <= policy.max_in_doubt_resends
 
 
 def _undeclared_claims(job: model.LeasedJob) -> int:
-    """The claims, this one included, that did not lead to an attempt.
+    """The claims, including this one, that did not lead to an attempt.
 
-    Claims that ended in doubt are bounded by the policy and not held against the message here, but
-    an open attempt is no cover either: the resend may die before it is declared, time and again.
+    Claims that ended in doubt do not count: the policy limits them. Claims after an open attempt do
+    count, because a worker may die each time before it declares the resend.
     """
     return job.claims - doubts(job) if job.open_attempt else job.claims
 

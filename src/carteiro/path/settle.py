@@ -1,7 +1,7 @@
-"""Write the verdict under the lease: state, events, queue and dead letter at once.
+"""Write the verdict under the lease: state, events, queue and dead letter in one transaction.
 
-In: a verdict. Out: what the ledger is to commit. If we crash before the commit, a declared attempt
-is in doubt and an undeclared one runs again; after it, everything is in place.
+In: a verdict. Out: the end for the ledger to commit. A crash before the commit leaves a declared attempt
+in doubt, and an undeclared one runs again; after it, everything is stored.
 """
 
 from datetime import timedelta
@@ -29,7 +29,7 @@ def ended(
     duration: timedelta,
     declared: bool,
 ) -> model.End:
-    """The end of an attempt that was made."""
+    """End a job after its attempt."""
     if isinstance(outcome, model.Unknown):
         told = {"attempt": job.attempts + 1, "cause": outcome.failure.reason}
         events: tuple[model.Event, ...] = (model.Event(model.EventType.IN_DOUBT, told),)
@@ -40,7 +40,7 @@ def ended(
 
 
 def unfit(job: model.LeasedJob, found: Unfit, *, duration: timedelta) -> model.End:
-    """The end of a message that must not be sent."""
+    """End a message that failed a validation."""
     told = {
         "validation": found.validation,
         "errorCode": found.failure.code,
@@ -56,17 +56,17 @@ def unfit(job: model.LeasedJob, found: Unfit, *, duration: timedelta) -> model.E
 
 
 def unrun(job: model.LeasedJob, verdict: model.Verdict) -> model.End:
-    """The end of a job that its claimer does not run."""
+    """End a job that is not run."""
     return model.End(job.lease, verdict, doubt(job), in_doubt=int(job.open_attempt))
 
 
 def not_made(job: model.LeasedJob) -> model.End:
-    """The end of what was to be cancelled or was delivered: of its retry the ledger makes CANCELLED or SENT."""
+    """End a job without an attempt: the ledger makes it CANCELLED or SENT."""
     return unrun(job, model.Retry(model.ZERO, charged=False, failure=_NOT_MADE))
 
 
 def refused(job: model.LeasedJob, why: model.Refused) -> model.End | None:
-    """The end of a job whose attempt the ledger refused; None: it is not ours to end."""
+    """End a job whose attempt the ledger refused; None: another worker has the job."""
     if why.why in {model.RefusedWhy.CANCELLED, model.RefusedWhy.DELIVERED}:
         return not_made(job)
     if why.why is model.RefusedWhy.EXPIRED:

@@ -1,9 +1,9 @@
-"""What is learnt of a message once its attempt is settled, and later: late results, refusals, feedback.
+"""Record the results after an attempt is settled, and later: late results, refusals, feedback.
 
-In: the end of an attempt and the ledger's answer, or what a provider tells of it, now or in days. Out: log lines and
-figures, events on its timeline, suppressed addresses. A result that came late is kept by the ledger as evidence, and so
-is what a provider tells later. If we crash here after an attempt, no more is lost than a line of the log, and whom not
-to write to: the next message to that address is answered the same. What a provider tells it repeats until we answer.
+In: the end of an attempt with the ledger's answer, or a later report of a provider. Out: log lines and
+metrics, events on its timeline, suppressed addresses. The ledger records late results and reports as
+evidence. A crash here loses at most a log line and a suppression; the next message to that address gets the
+same refusal. A provider repeats its report until we answer.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _REASONS = {
 
 @model.value
 class Attempt:
-    """What the log says of an attempt beside its message; ``number`` None: none was made."""
+    """Log fields of an attempt, in addition to those of its message; ``number`` None: no attempt was made."""
 
     number: int | None
     provider: str
@@ -46,7 +46,7 @@ def track(
     attempt: Attempt,
     tally: Tally,
 ) -> None:
-    """Tell what became of the attempt, as the ledger has it."""
+    """Log and count the result of the attempt, as the ledger stored it."""
     number = job.attempts if attempt.number is None else attempt.number
     if isinstance(answer, model.Late):
         log.result_late(job, attempt=number, state=answer.state, duration=end.duration)
@@ -76,14 +76,14 @@ def track(
             )
         case model.State.FAILED | model.State.EXPIRED, model.Dead() as dead:
             _died(job, end, dead, tally, state=answer.state, attempt=number)
-        case model.State.EXPIRED, model.Retry(failure=failure):  # the ledger's clock knew better
+        case model.State.EXPIRED, model.Retry(failure=failure):  # decided by the ledger's clock
             dead = model.Dead(model.DeadReason.EXPIRED, failure)
             _died(job, end, dead, tally, state=answer.state, attempt=number)
-        case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
+        case _:  # sent or cancelled, regardless of the verdict: the line of the attempt is enough
             pass
 
 
-def _died(  # noqa: PLR0913 - what died, of what, and who is told
+def _died(  # noqa: PLR0913 - all facts of the log line
     job: model.LeasedJob,
     end: model.End,
     dead: model.Dead,
@@ -92,7 +92,7 @@ def _died(  # noqa: PLR0913 - what died, of what, and who is told
     state: model.State,
     attempt: int,
 ) -> None:
-    """Tell of a dead letter under the reason that the ledger filed it."""
+    """Log and count a dead letter, with the reason stored in the ledger."""
     reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
     filed = replace(dead, reason=reason)
     tally.died(job, filed)
@@ -102,7 +102,7 @@ def _died(  # noqa: PLR0913 - what died, of what, and who is told
 async def learn_refusals(
     parcel: Parcel, outcome: model.Outcome, verdict: model.Verdict, *, suppressions: Suppressions
 ) -> None:
-    """Suppress the addresses that were refused for good, or count that they were."""
+    """Suppress permanently refused addresses, or count their soft bounces."""
     told = [
         model.NewSuppression(address, _REASONS[said])
         for address, failure in _refused(parcel, outcome, verdict)
@@ -118,17 +118,17 @@ async def learn_refusals(
 def _refused(
     parcel: Parcel, outcome: model.Outcome, verdict: model.Verdict
 ) -> Iterator[tuple[str, model.Failure]]:
-    """Who was refused: copies that were left out, and whom the answer is about that ended a message."""
+    """The refused addresses: refused copies, and the address behind the failure that ended a message."""
     if isinstance(outcome, model.Taken):
         yield from outcome.refused
     elif isinstance(verdict, model.Dead):
-        whom = _whom(parcel.content, verdict.failure)
+        whom = _address_of(parcel.content, verdict.failure)
         if whom is not None:
             yield whom, verdict.failure
 
 
-def _whom(email: Email, failure: model.Failure) -> str | None:
-    """Whom an answer is about: of several, the one that was asked for or that it names; None: it may be anybody."""
+def _address_of(email: Email, failure: model.Failure) -> str | None:
+    """The address that a failure is about: the only one, or the one it names; None: unknown."""
     addresses = {each.casefold(): each for each in (*email.bcc, *email.cc, email.to)}
     if len(addresses) == 1 or failure.rule.endswith(f"@{Stage.RCPT}"):
         return email.to
@@ -139,7 +139,7 @@ def _whom(email: Email, failure: model.Failure) -> str | None:
 async def hear(
     told: model.Feedback | None, *, provider: str, tracking: Tracking, tally: Tally
 ) -> model.NoteAnswer:
-    """Note what a provider tells later, and tell whoever watches; ``told`` None: it is not about a mail of ours."""
+    """Record a later report of a provider, log and count it; ``told`` None: it is not about our mail."""
     [answer] = [model.NoteAnswer.UNKNOWN] if told is None else await tracking.note([told])
     tally.heard(provider, None if told is None else told.type, answer)
     if told is not None and answer is model.NoteAnswer.RESOLVED:

@@ -1,1 +1,1 @@
-"""Decisions as pure functions and data: no clock, no chance, no I/O."""
+"""Decisions as pure functions and data: no clock, no randomness, no I/O."""

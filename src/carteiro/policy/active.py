@@ -1,6 +1,6 @@
-"""Judge the elements of one mail: which attributes and styles run something. Pure.
+"""Find attributes and styles that run something, in the elements of one mail. Pure.
 
-Each element is judged by itself, wherever it stands. No text is judged twice, and the work has bounds: a
+Each element is judged by itself, wherever it is. No text is judged twice, and the work is limited: a
 document that repeats its content costs no more than its source.
 """
 
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator
 from carteiro.policy.disguises import IGNORED_IN_URLS, decode_css, squeeze, unescape_html
 from carteiro.policy.markup import TooMuchMarkup
 
-MOST_COMMENTS = 500  # in styles; what is around each is looked at, which takes some 20 µs
-# Characters of attributes and styles: each is once in the source, and a style may be read in two ways.
+MOST_COMMENTS = 500  # in styles; the text around each is checked, which takes about 20 µs
+# Characters of attributes and styles: each is in the source once, and a style may be read in two ways.
 MOST_TIMES_JUDGED = 2
 SPARE_CHARACTERS = 16 * 1024  # a short mail may repeat more of itself
 
-WRAPPERS = r"(?:[a-z][a-z0-9+.-]*:)*?"  # feed:, view-source:, …: some clients open the URL behind
+WRAPPERS = r"(?:[a-z][a-z0-9+.-]*:)*?"  # feed:, view-source:, …: some open the URL after them
 NO_PICTURE = r"data:(?!image/(?!svg))"
 BEHAVIOR = "behavior:"
-# What attaches no script: a plain word (scroll-behavior:smooth), and Outlook's shapes, in many a mail.
+# Harmless behaviors: a plain word (scroll-behavior:smooth), and Outlook's shapes, which many mails have.
 PLAIN_BEHAVIOR = r"behavior:(?:url\([\"']?#default#vml[\"']?\)|[a-z,-]{0,24})(?:!important)?"
 
-_MAY_RUN = re.compile(r"[:(\\]")  # one of them is in every URL and style that runs something
+_MAY_RUN = re.compile(r"[:(\\]")  # every URL and style that runs something has one of these
 _SCRIPT_URL = re.compile(r"(?:java|vb)script:")
 _STARTS_SCRIPT = re.compile(rf"{WRAPPERS}(?:java|vb)script:")
 _DATA_URL = re.compile(rf"{WRAPPERS}(data:)")
@@ -35,16 +35,16 @@ _ACTIVE_CSS = re.compile(
     r"|url\([\"']?data:(?:text/(?:html|xml)|application/(?:xhtml\+)?xml)"
 )
 _BEHAVES = re.compile(rf"(?!{PLAIN_BEHAVIOR}(?:[;}}]|/\*|$))behavior:")
-_HANDLER_NAME = re.compile(r"on[^\"']*")  # no client knows a handler with a quote in its name
+_HANDLER_NAME = re.compile(r"on[^\"']*")  # clients know no handler with a quote in its name
 _COMMENT_START = re.compile(r"/\*")
 _COMMENT_END = re.compile(r"\*/")
-_BEFORE_COMMENT = 80  # characters: any of our words and rules, with a space behind each character
+_BEFORE_COMMENT = 80  # characters: any of our words and rules, with a space after each character
 _BEHIND_COMMENT = 64
 _IN_OUR_WORDS = frozenset("abcdefghijklmnopqrstuvwxyz(:)\"' -")
 
 _FRAMES = frozenset({"fencedframe", "frame", "iframe", "portal", "use"})
 _PLUGINS = frozenset({"applet", "embed", "object"})
-# A plugin is given all other attributes, and may load what they name.
+# A plugin gets all other attributes, and may load what they name.
 _PLAIN_IN_PLUGINS = re.compile(
     r"align|alt|aria-.*|border|class|data-.*|dir|height|hidden|hspace|id|lang|name|role|standby|style"
     r"|tabindex|title|type|vspace|width|xmlns.*"
@@ -65,23 +65,23 @@ class Judge:
         self._most_characters = MOST_TIMES_JUDGED * len(source) + SPARE_CHARACTERS
         self._harmless: set[tuple[str, str, str]] = set()  # tag, name and value of attributes
         self._harmless_css: set[str] = set()
-        self.characters = 0  # judged so far
+        self.characters = 0  # judged already
         self.comments = 0
 
     def judge_tag(self, tag: str, attributes: Iterable[tuple[str, str]]) -> str | None:
-        """Why the element must not be sent, but for its text."""
+        """The reason why the element must not be sent, except for its text; None: it may."""
         if tag == "script":
             return "script element"
         for name, value in attributes:
             if not value or (tag, name, value) in self._harmless:
                 continue
             if self._is_active(tag, name, value):
-                return _told(tag, name)
+                return _reason(tag, name)
             self._harmless.add((tag, name, value))
         return None
 
     def judge_css(self, css: str, *, may_be_escaped: bool = False) -> str | None:
-        """Why the text of a style element must not be sent; in an image it may be escaped."""
+        """The reason why the text of a style element must not be sent; in an image it may be escaped."""
         if self._has_active_css(css) or (
             may_be_escaped and "&" in css and self._has_active_css(unescape_html(css))
         ):
@@ -91,7 +91,7 @@ class Judge:
     def _count(self, text: str) -> None:
         self.characters += len(text)
         if self.characters > self._most_characters:
-            raise TooMuchMarkup("repeats more of its attributes and styles than can be judged")
+            raise TooMuchMarkup("repeats too much of its attributes and styles to be checked")
 
     # --- attributes ---------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Judge:
         if tag == "meta" and name == "http-equiv" and value.strip().lower() == "refresh":
             return True
         if name == "attributename" and squeeze(value.lower()).startswith("on"):
-            return True  # a handler that comes with an animation
+            return True  # a handler that belongs to an animation
         if tag == "link" and name == "rel" and "import" in value.lower().split():
             return True
         if name in _SHOWN_ATTRIBUTES or name == "content" or not _MAY_RUN.search(value):
@@ -144,10 +144,10 @@ class Judge:
         return False
 
     def _around_comments(self, css: str) -> Iterator[tuple[str, str]]:
-        """What stands before each comment, squeezed, and behind it, where comments leave no trace, as in old clients.
+        """The text before each comment, squeezed, and after it, as old clients see it: without the comment.
 
-        Whether a "/*" begins a comment depends on where strings and URLs do, and clients disagree about that. So
-        each one is taken to begin one, whatever stands before it. The work is linear: the last is looked at first.
+        A "/*" may begin a comment or be in a string or URL, and clients disagree about that. So each "/*"
+        is taken as a comment. The work is linear: the last one comes first.
         """
         self.comments += css.count("/*")
         if self.comments > MOST_COMMENTS:
@@ -168,7 +168,7 @@ class Judge:
 
 
 def _is_document(tag: str, name: str, url: str) -> bool:
-    """Whether a client may open it as a document; images, such as SVG in an ``img``, run nothing."""
+    """True if a client may open it as a document; images, such as SVG in an ``img``, run nothing."""
     if tag in _FRAMES:
         return True
     if name in _NAVIGATION and tag not in _IMAGES:
@@ -185,14 +185,14 @@ def _has_document(urls: str) -> bool:
 
 
 def _runs(squeezed: str, *, begins_in: int | None = None) -> bool:
-    """Whether something active is there; ``begins_in``: among so many first characters."""
+    """True if something active is in it; ``begins_in``: within the first characters."""
     searches = (_ACTIVE_CSS, _BEHAVES) if BEHAVIOR in squeezed else (_ACTIVE_CSS,)
     found = [match.start() for each in searches if (match := each.search(squeezed)) is not None]
     return bool(found) and (begins_in is None or min(found) < begins_in)
 
 
-def _told(tag: str, name: str) -> str:
-    """A reason repeats no content: a name that is no plain one may hold anything."""
+def _reason(tag: str, name: str) -> str:
+    """A reason without content: an unusual name is not repeated, as it may contain anything."""
     if (tag, name) == ("meta", "http-equiv"):
         return "meta refresh"
     shown = [each if _PRINTABLE_NAME.fullmatch(each) else "(unprintable)" for each in (name, tag)]

@@ -1,4 +1,4 @@
-"""Judge e-mail addresses by their syntax, and mask them for logs. Pure: no DNS, no I/O."""
+"""Check the syntax of e-mail addresses, and mask them for logs. Pure: no DNS, no I/O."""
 
 import re
 from collections.abc import Iterable
@@ -15,32 +15,30 @@ _LONGEST_ADDRESS = 254
 _LONGEST_LOCAL_PART = 64
 _LONGEST_DOMAIN = 253
 _LONGEST_LABEL = 63
-_LONGEST_OTHER_SCRIPT = (
-    64  # characters of a domain that is not in ASCII: far beyond those there are
-)
+_LONGEST_OTHER_SCRIPT = 64  # characters of a domain that is not ASCII: far more than any has
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,61}(?<!-)"
 _PLAIN = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+([A-Za-z]{{2,63}}))", re.ASCII)
 
-# What the library treats apart: left to it, so that both ways agree.
+# Special cases of the library: passed to it, so that both ways agree.
 _SPECIAL_TLDS = {name.rpartition(".")[2] for name in SPECIAL_USE_DOMAIN_NAMES} - {"test"}
 _FOLDED_MAILBOXES = frozenset(CASE_INSENSITIVE_MAILBOX_NAMES)
 
 _OUTSIDE = r"\s<>()\[\],;:\"\\"
 _ADDRESS_IN_TEXT = re.compile(
     rf"(?:(?<![^{_OUTSIDE}@])[^{_OUTSIDE}@]+|\"[^\"\n]{{1,{_LONGEST_ADDRESS}}}\")"
-    # An address that follows another without a gap is masked along with it.
+    # Two addresses without a gap are masked together.
     rf"(?:(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])(?:[^{_OUTSIDE}@]*(?=@[\w*\[-]))?)+"
 )
-_SCRUBBED = re.compile(r"//\*\*\*@[^@]*")  # of an address of a server; its host is to be seen
+_SCRUBBED = re.compile(r"//\*\*\*@[^@]*")  # a masked server URL; its host stays visible
 _BETWEEN_WORDS = re.compile(f"[{_OUTSIDE}]+")
 _ESCAPED_AT = re.compile("%40", re.IGNORECASE)
 _ENDING = re.compile(r"[\w-]{1,24}")
 
 
 def judge_address(text: str) -> str | None:
-    """The address in its normal form (domain in lower case), or None if it is no address."""
+    """The address in normal form (domain in lower case), or None if it is not an address."""
     plain = _PLAIN.fullmatch(text)
     if plain is None or len(text) > _LONGEST_ADDRESS:
         return _judge_rare(text) if _is_worth_judging(text) else None
@@ -57,7 +55,7 @@ def _is_special(local: str, tld: str) -> bool:
 
 
 def _is_worth_judging(text: str) -> bool:
-    """Whether it may be an address by its lengths alone; the library's cost grows with them."""
+    """True if the lengths allow an address; the library's cost grows with them."""
     local, at, domain = text.rpartition("@")
     longest = _LONGEST_DOMAIN if domain.isascii() else _LONGEST_OTHER_SCRIPT
     return (
@@ -69,14 +67,14 @@ def _is_worth_judging(text: str) -> bool:
 
 
 class Unusual:
-    """How many addresses were given to the library so far: each costs as much as hundreds of plain ones."""
+    """Counts the addresses passed to the library: each costs as much as hundreds of plain ones."""
 
     judged = 0
 
 
 @lru_cache(maxsize=4096)
 def _judge_rare(text: str) -> str | None:
-    """All that the plain form does not cover: other scripts, special names, and what is wrong."""
+    """Check everything beyond the plain form: other scripts, special names, invalid addresses."""
     Unusual.judged += 1
     try:
         return validate_email(
@@ -87,13 +85,13 @@ def _judge_rare(text: str) -> str | None:
 
 
 def named_in(text: str, addresses: Iterable[str]) -> list[str]:
-    """Those of the addresses that a text names, as a word of its own, however its letters are cased."""
+    """The addresses that occur in a text as a separate word, ignoring case."""
     words = {each.strip(".'").casefold() for each in _BETWEEN_WORDS.split(text)}
     return [each for each in addresses if each.casefold() in words]
 
 
 def mask(address: str) -> str:
-    """The address as logs may show it: ``u***@e***.com``. Anything else becomes ``***``."""
+    """The address masked for logs: ``u***@e***.com``. Anything else becomes ``***``."""
     local, at, domain = address.rpartition("@")
     if not at:
         return "***"
@@ -108,7 +106,7 @@ def _first(text: str) -> str:
 
 
 def mask_text(text: str) -> str:
-    """The text with every address inside it masked; what took a secret out of a URL is left as it is."""
+    """The text with every address in it masked; URLs that are masked already are not changed."""
     if "@" not in text and "%40" not in text:
         return text
     return _ADDRESS_IN_TEXT.sub(_masked, _ESCAPED_AT.sub("@", text))

@@ -1,18 +1,18 @@
-"""What went wrong, classified once: from a reply, a status or any text to a `Failure`.
+"""Classify an answer once: from a reply, a status or any text to a `Failure`.
 
-Pure and total: whatever a server says, there is a verdict with a reason that is not blank and with
-the name of the rule that decided. What no rule knows may pass: it is retryable.
+Pure and total: every answer gets a verdict, with a reason that is not blank and the name of the rule
+that decided. An answer that no rule knows is retryable.
 
-An SMTP reply is judged in this order, and the first that decides does:
+An SMTP reply is judged in this order; the first step that decides wins:
 
-1. the stage: what is said before any recipient is the relay's own, and at a login about our account;
-2. words of the answering system, known by its host or by words of its own (`rules.systems`);
-3. words that name a cause, whoever says them (`rules.words`);
+1. the stage: a reply before any recipient is about the relay, and one at a login about our account;
+2. phrases of the answering system, known by its host or its own phrases (`rules.systems`);
+3. phrases that name a cause, of any system (`rules.words`);
 4. an enhanced code that is specific (`rules.codes.ENHANCED`);
-5. words that only hint at one (`rules.words`);
-6. what is left: an open enhanced code, its subject, the code in the light of its stage, its class.
+5. phrases that only hint at a cause (`rules.words`);
+6. the rest: a generic enhanced code, its subject, the code at its stage, its class.
 
-Rules of the operator come before all but the time-out after the hand-over: see `own_rules`.
+Rules of the operator come first, except for a timeout after the hand-over: see `own_rules`.
 """
 
 import re
@@ -37,19 +37,19 @@ from carteiro.policy.rules.words import TextRule
 from carteiro.policy.stage import CONTENT, SESSION, Stage
 
 LONGEST_REASON = 500
-LONGEST_READ = 4 * LONGEST_REASON  # nothing that decides comes later, and texts may be endless
+LONGEST_READ = 4 * LONGEST_REASON  # the deciding part comes earlier, and texts may be endless
 _NO_REASON = "No reason was given"
 
 _CODE_END = r"(?!\w|\.\d)"
-_ENHANCED = r"[45]\.[0-9]{1,3}\.[0-9]{1,3}(?![.\d])"  # an address such as 5.61.2.14 is not one
+_ENHANCED = r"[45]\.[0-9]{1,3}\.[0-9]{1,3}(?![.\d])"  # an IP address such as 5.61.2.14 is not one
 _REPLY_LINE = re.compile(
     rf"\s*(?P<code>[2-5][0-9]{{2}}){_CODE_END}[\s:,-]*(?:[#\[(]?(?P<enhanced>{_ENHANCED}))?(?P<text>.*)",
     re.DOTALL,
 )
 _IN_BRACKETS = re.compile(rf"\(#(?P<enhanced>{_ENHANCED})")
 
-# Reply position is the start of a text. Even there a number may count something ("421 ms") or be
-# the status line of a proxy ("503 Service Unavailable" is no bad sequence of commands).
+# A code counts at the start of a text. Even there a number may count something ("421 ms") or be
+# the status line of a proxy ("503 Service Unavailable" is not a bad sequence of commands).
 _NOT_A_REPLY = (
     r"(?!\s*(?:ms|m?secs?|s|seconds?|min|minutes?|[kmg]?i?b|bytes?|%)(?!\w))"
     r"(?!\s+(?:internal\s+server\s+error|not\s+implemented|bad\s+gateway|service\s+unavailable"
@@ -64,13 +64,13 @@ _REPLY_IN_TEXT = re.compile(
 _OTHER, _POLICY = (
     ".0",
     "5.7",
-)  # RFC 3463: "other or undefined", and all that security and policy forbid
+)  # RFC 3463: "other or undefined", and everything that security and policy forbid
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
 
 class _Reply(NamedTuple):
-    """An SMTP reply taken apart."""
+    """The parts of an SMTP reply."""
 
     code: str
     enhanced: str | None
@@ -78,7 +78,7 @@ class _Reply(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The class: the enhanced code knows better, but what any of them calls temporary is."""
+        """The class of the enhanced code, else of the code; temporary if either of them is."""
         return self.code[0] if self.code[0] == "4" else (self.enhanced or self.code)[0]
 
 
@@ -91,24 +91,24 @@ def classify_smtp(reply: str, *, stage: Stage | None = None, mx: str = "") -> Fa
 
 
 def classify_text(text: str, *, stage: Stage | None = None, mx: str = "") -> Failure:
-    """Judge any text by the SMTP reply it carries: whole, at its start or behind a known prefix."""
+    """Judge any text by the SMTP reply in it: the whole text, its start, or after a known prefix."""
     smtp = _REPLY_IN_TEXT.search(text[:LONGEST_READ])
     return _smtp(smtp["reply"], reason=text, stage=stage, mx=mx) if smtp else unknown(text)
 
 
 def classify_http(status: int, text: str) -> Failure:
-    """Judge a status of HTTP without a name, of whatever service."""
+    """Judge an HTTP status without an error name, of any service."""
     ruling = http.ruling_of(status) or UNKNOWN
     return failure_of(ruling, code=f"HTTP_{status}", reason=text, rule=f"http.status.{status}")
 
 
 def unknown(text: str) -> Failure:
-    """What no rule knows: worth another try."""
+    """The failure for an answer that no rule knows: retryable."""
     return failure_of(UNKNOWN, code="UNKNOWN", reason=text, rule="unknown")
 
 
 def timeout(provider: str) -> Failure:
-    """The provider's time ran out before anything was handed over, or without an answer."""
+    """The call timed out before the hand-over, or without an answer."""
     return Failure(
         code=f"{upper_snake(provider)}_TIMEOUT",
         category=Category.TIMEOUT_ERROR,
@@ -125,33 +125,33 @@ def network(reason: str) -> Failure:
 
 
 def unfit(provider: str, code: str, reason: str) -> Failure:
-    """The provider is not what the settings ask for; nothing is sent until one of them changes."""
+    """The provider does not fit the settings; nothing is sent until one of them changes."""
     ruling = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
     return failure_of(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
 
 
 def no_sender(provider: str) -> Failure:
-    """The mail names no sender, and the provider's settings name none either."""
-    reason = f"The e-mail has no from address: give it one, or set {provider}.default_from"
+    """Neither the mail nor the provider's settings have a sender."""
+    reason = f"The e-mail has no from address: set from, or set {provider}.default_from"
     rule = f"{provider}.sender_missing"
     return failure_of(OUR_SENDER, code="SENDER_MISSING", reason=reason, rule=rule)
 
 
 def not_international(provider: str, why: str) -> Failure:
-    """An address is not ASCII before its @, and the provider does not take such addresses."""
+    """An address is not ASCII before its @, and the provider does not accept that."""
     reason = f"An address is not ASCII before its @, and {why}"
     rule = f"{provider}.smtputf8_missing"
     return failure_of(UNREACHED_RECIPIENT, code="SMTPUTF8_MISSING", reason=reason, rule=rule)
 
 
 def validation(code: str, reason: str) -> Failure:
-    """What was to be sent is not valid, and never will be."""
+    """The message is not valid, and a retry cannot fix it."""
     ruling = never(Scope.MESSAGE, Category.VALIDATION_ERROR)
     return failure_of(ruling, code=code, reason=reason, rule=f"validation.{code}")
 
 
 def task_error(exception: BaseException) -> Failure:
-    """A task raised something that it did not classify itself."""
+    """A task raised an exception that it did not classify itself."""
     name = type(exception).__name__
     message = message_of(exception)
     return failure_of(
@@ -164,25 +164,25 @@ def task_error(exception: BaseException) -> Failure:
 
 
 def in_doubt() -> Failure:
-    """An attempt was declared and its worker never came back to say how it ended."""
+    """An attempt was declared, and its worker never reported the result."""
     return Failure(
         code="IN_DOUBT",
         category=Category.TRANSIENT_ERROR,
         retryable=True,
         scope=Scope.MESSAGE,
-        reason="An attempt was begun and its outcome was never recorded",
+        reason="An attempt was started and its outcome was never recorded",
         rule="in_doubt",
     )
 
 
 def crashes_worker(claims: int) -> Failure:
-    """The message was claimed again and again, and no worker lived to attempt it."""
+    """The message was claimed repeatedly, and each worker died before an attempt."""
     return Failure(
         code="CRASHES_WORKER",
         category=Category.PERMANENT_ERROR,
         retryable=False,
         scope=Scope.MESSAGE,
-        reason=f"No worker lived to attempt it: {claims} claims were neither settled nor released",
+        reason=f"{claims} claims ended without an attempt: their workers died or hung",
         rule="crashes_worker",
     )
 
@@ -205,7 +205,7 @@ def _smtp(reply: str, *, reason: str, stage: Stage | None, mx: str) -> Failure:
 
 
 def _take_apart(reply: str) -> _Reply | None:
-    """The parts of a reply; the codes that its further lines repeat are not text."""
+    """The parts of a reply; codes repeated on further lines are not text."""
     first = _REPLY_LINE.match(reply)
     if first is None:
         return None
@@ -226,7 +226,7 @@ def _take_apart(reply: str) -> _Reply | None:
 
 
 def _enhanced_at_the_end(reply: str) -> str | None:
-    """As qmail and its kin write it: ``550 sorry, no mailbox here by that name (#5.1.1)``."""
+    """The code as qmail and similar systems write it: ``550 sorry, no mailbox here by that name (#5.1.1)``."""
     found = _IN_BRACKETS.search(reply) if "#" in reply else None
     return found["enhanced"] if found else None
 
@@ -248,14 +248,14 @@ def _about_login(reply: _Reply) -> tuple[str, Ruling]:
 
 
 def _of_session(ruling: Ruling) -> Ruling:
-    """Before the first mail it cannot be a message's fault; only "too fast" is more than "not now"."""
+    """Before the first mail it cannot be a message's fault; only "too fast" says more than "not now"."""
     if ruling.category is Category.QUOTA_ERROR and ruling.scope is not Scope.RECIPIENT:
         return replace(ruling, scope=Scope.PROVIDER)
     return UNAVAILABLE
 
 
 def _of_envelope(ruling: Ruling) -> Ruling:
-    """No recipient was named yet: the relay says it for itself, and another may say otherwise."""
+    """Before the first recipient the reply is about the relay's own rules; another relay may accept the mail."""
     category = ruling.category
     if ruling.scope is Scope.RECIPIENT:
         category = UNAVAILABLE.category if ruling.retryable else OUR_SENDER.category
@@ -315,7 +315,7 @@ def _what_is_left(reply: _Reply, enhanced: str, stage: Stage | None) -> tuple[st
 
 
 def _at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
-    """What says little says no more than its stage: after the content it is the content that is refused."""
+    """A vague reply is judged by its stage: after the content, the content is refused."""
     if stage in CONTENT and ruling.scope is Scope.RECIPIENT:
         return replace(ruling, scope=Scope.MESSAGE)
     return ruling
@@ -327,7 +327,7 @@ def _at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
 def failure_of(
     ruling: Ruling, *, code: str, reason: str, rule: str, original_code: str | None = None
 ) -> Failure:
-    """The failure that a ruling makes of what was said; the reason is one line, and never blank."""
+    """The failure of a ruling; the reason is one line, and never blank."""
     return Failure(
         code=code,
         category=ruling.category,
@@ -340,9 +340,9 @@ def failure_of(
 
 
 def one_line(text: str) -> str:
-    """The text as any store, log and terminal can take it: one short line of printable characters.
+    """One short line of printable characters, safe for every store, log and terminal.
 
-    Servers and tasks say what they like: control sequences, NUL, half a surrogate pair.
+    Servers and tasks may send anything: control sequences, NUL, half a surrogate pair.
     """
     seen = text[:LONGEST_READ]
     if not seen.isprintable():
@@ -352,18 +352,18 @@ def one_line(text: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """The name of an error without what stands before it and the ``Exception`` behind it."""
+    """The name of an error without its module and the ``Exception`` at its end."""
     return re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
 
 
 def upper_snake(name: str) -> str:
-    """The name of an error as codes have it."""
+    """The name of an error in upper snake case, as in codes."""
     return _HUMPS.sub("_", name).strip("_").upper()[:64]
 
 
 def message_of(exception: BaseException) -> str:
-    """What an exception says; "" where it cannot say it."""
+    """The text of an exception; "" if it cannot be made."""
     try:
         return str(exception)
-    except Exception:  # noqa: BLE001 - a task's own __str__ may raise anything; its failure must still be told
+    except Exception:  # noqa: BLE001 - a task's own __str__ may raise anything; its failure must still be reported
         return ""

@@ -1,6 +1,6 @@
-"""What follows from a failure beside its retry: for the breaker, the send rate and the suppression list.
+"""Consequences of a failure besides its retry: for the breaker, the send rate and the suppression list.
 
-All of it is told by the failure itself and by the rule that it names; nothing more is stored.
+All follow from the failure and the rule that it names; nothing more is stored.
 """
 
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from carteiro.policy.rules import codes, systems, words
 from carteiro.policy.rules.ruling import Ruling, Suppression
 from carteiro.policy.stage import BEFORE_RECIPIENTS, Stage
 
-_UNDEFINED = "5.0.0"  # RFC 3463: says no more than that it is permanent
+_UNDEFINED = "5.0.0"  # RFC 3463: permanent, and no more is known
 
 
 def throttles(failure: Failure) -> bool:
-    """Whether the shared send rate must fall: the provider itself said "too fast".
+    """True if the shared send rate must fall: the provider itself throttles.
 
-    A destination that says so, or a full mailbox, must not slow the mail to all others: its own mail waits.
+    A throttling destination or a full mailbox must not slow other mail: only its own mail waits.
     """
     return failure.category is Category.QUOTA_ERROR and failure.scope is Scope.PROVIDER
 
 
 def is_providers_own(failure: Failure) -> bool:
-    """Whether the provider, and no destination, is why it failed: another one may do better, and nobody has it.
+    """True if the provider failed, not a destination: another provider may succeed, and none has the mail.
 
-    What one destination holds against a provider, as a block list, is not: the next one is no better known there.
+    A destination that blocks a provider, as by a block list, does not count: it may block the next one too.
     """
     if failure.scope is not Scope.PROVIDER:
         return False
@@ -34,9 +34,9 @@ def is_providers_own(failure: Failure) -> bool:
 
 
 def may_open_breaker(failure: Failure) -> bool:
-    """Whether it speaks against the provider's health: only what is the provider's own, and no mere pace.
+    """True if the failure is about the provider's health: its own failure, and not mere throttling.
 
-    Nor does what it says to MAIL of one sender's address, or of one message: others' mail it takes.
+    A refusal at MAIL of one sender's address, or of one message, does not count: other mail is accepted.
     """
     if not is_providers_own(failure) or _is_of_one_sender(failure):
         return False
@@ -45,7 +45,7 @@ def may_open_breaker(failure: Failure) -> bool:
 
 
 def _is_of_one_sender(failure: Failure) -> bool:
-    """Said to MAIL: all that knows a sender, and what is refused for good but for our account or host."""
+    """True for a reply to MAIL about the sender, and for a permanent one that is not about our account or host."""
     ruling = RULINGS.get(rule_name(failure))
     if ruling is None or stage_of(failure) is not Stage.MAIL:
         return False
@@ -53,9 +53,9 @@ def _is_of_one_sender(failure: Failure) -> bool:
 
 
 def suppression(failure: Failure) -> Suppression:
-    """What it says about writing to the recipient again; hard only where nobody is there.
+    """The effect on the recipient's address; hard only if the mailbox does not exist.
 
-    An SMTP reply says that if its words do, its codes agree and the recipient was what it answered.
+    An SMTP reply means that if its text says so, its codes agree and it answered a recipient.
     """
     if failure.scope is not Scope.RECIPIENT:
         return Suppression.NONE
@@ -63,7 +63,7 @@ def suppression(failure: Failure) -> Suppression:
     ruling = RULINGS.get(name)
     if ruling is None and not name.startswith(
         "own."
-    ):  # found out by ourselves: no mailbox was asked
+    ):  # found by our own checks: no mailbox was asked
         return Suppression.NONE
     if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT
@@ -73,7 +73,7 @@ def suppression(failure: Failure) -> Suppression:
 
 
 def _says_nobody(failure: Failure) -> bool:
-    """Whether stage and codes allow what the words say: that there is no such mailbox."""
+    """True if stage and codes agree with the text that there is no such mailbox."""
     if stage_of(failure) is not Stage.RCPT:
         return False
     enhanced = failure.original_code or ""
@@ -83,7 +83,7 @@ def _says_nobody(failure: Failure) -> bool:
 
 
 def rule_name(failure: Failure) -> str:
-    """The rule without the stage that it was applied at."""
+    """The rule without its stage."""
     return failure.rule.partition("@")[0]
 
 

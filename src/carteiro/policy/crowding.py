@@ -1,6 +1,6 @@
-"""Who gives way when there are more dead letters than may be kept.
+"""Choose the dead letters to remove when there are too many.
 
-Pure: no clock, no chance, no I/O.
+Pure: no clock, no randomness, no I/O.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from carteiro.model import TenantId, value
 
 @value
 class Share:
-    """How many entries a tenant has, and how many of them may go."""
+    """A tenant's number of entries, and how many of them can be removed."""
 
     entries: int
     may_go: int
 
 
 def giving_way(shares: Mapping[TenantId, Share], *, excess: int) -> dict[TenantId, int]:
-    """How many entries each tenant gives: one after another, each from the tenant that has most then.
+    """The entries to remove from each tenant: one at a time, from the tenant that has most.
 
-    So a tenant with few entries loses none because of another that has many.
+    So a tenant with few entries loses none because of one with many.
     """
     crowd = [(-share.entries, tenant, share.may_go) for tenant, share in shares.items()]
     heapify(crowd)

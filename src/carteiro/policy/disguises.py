@@ -1,4 +1,4 @@
-"""Undo what clients undo before they read: character references, CSS escapes, white space in URLs. Pure."""
+"""Decode what clients decode: character references, CSS escapes, white space in URLs. Pure."""
 
 import re
 from html import unescape
@@ -23,7 +23,7 @@ def squeeze(text: str) -> str:
 
 
 def unescape_html(text: str) -> str:
-    """The text with its character references decoded, however many digits they have."""
+    """The text with its character references decoded, with any number of digits."""
     if "&" not in text:
         return text
     known = _References()
@@ -38,7 +38,7 @@ def decode_css(css: str) -> str:
     return _CSS_ESCAPE.sub(lambda found: known[found[0]], css)
 
 
-# A mail repeats few of them a thousand times: each is decoded once.
+# A mail may repeat a few of them a thousand times: each is decoded once.
 
 
 class _References(dict[str, str]):
@@ -59,7 +59,7 @@ class _Escapes(dict[str, str]):
 
 
 def _named(name: str) -> str:
-    """What the standard makes of ``&name``: the longest beginning that is known counts."""
+    """The meaning of ``&name`` in the standard: the longest known prefix counts."""
     if name in html5:
         return html5[name]
     for known in _KNOWN_WITHOUT_END.get(name[:2], ()):

@@ -1,6 +1,6 @@
-"""Which failures leave a doubt once a message was handed over: silence, and answers that something broke inside.
+"""Failures that leave a doubt after the hand-over: no answer, and answers of an internal error.
 
-By the rule that judged them. Providers decide by what they know of the call; this tells people beforehand.
+Found by the rule that judged them. Providers decide by what they know of the call; this is for documentation.
 """
 
 from carteiro.policy.consequences import RULINGS
@@ -12,7 +12,7 @@ _REQUEST_TIMEOUT, _SERVER_ERROR = 408, 500
 
 
 def may_leave_doubt(rule: str) -> bool:
-    """Whether such a failure does not prove, after the hand-over, that nothing was taken."""
+    """True if such a failure, after the hand-over, does not prove that nothing was taken."""
     name, _, status = rule.partition(_STATUS)
     if name and status.isdecimal():
         return int(status) >= _SERVER_ERROR or int(status) == _REQUEST_TIMEOUT

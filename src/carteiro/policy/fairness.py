@@ -1,8 +1,8 @@
-"""How tenants take turns: the arithmetic of virtual time, the same in every store.
+"""The tenants' turns: the arithmetic of virtual time, the same in every store.
 
-Virtual time is served jobs divided by weight, in whole numbers so that all stores tie alike.
+Virtual time is served jobs divided by weight, in whole numbers, so that all stores order ties equally.
 The tenant with the least goes first, ties to the least recently served. V is the start of the
-last served turn; a tenant keeps its virtual time when it leaves the ring and comes back at
+last served turn; a tenant keeps its virtual time when it leaves the ring and returns at
 max(own, V): no credit for absence.
 """
 
@@ -10,20 +10,20 @@ from carteiro.model import Fairness
 
 SCALE = 1_000_000  # the virtual time of one job at weight 1
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
-SUSPECT_CLAIMS = 2  # after so many claims without an end a job is claimed alone
+SUSPECT_CLAIMS = 2  # after this many claims without an end a job is claimed alone
 SUSPECT_TURNS = (
-    5  # what such a claim costs its tenant: it ends the claim before it, and most are put off
+    5  # cost of such a claim for its tenant: it ends the claim before it, and most are put off
 )
 READIED_PER_TURN = 30
 
 
 def stride(weight: float) -> int:
-    """The virtual time that one job costs at this weight."""
+    """The virtual time of one job at this weight."""
     return round(SCALE / min(max(weight, LEAST_WEIGHT), MOST_WEIGHT))
 
 
 def rescaled(vt: int, v: int, *, old: int, new: int) -> int:
-    """Virtual time after a change of stride: what it is ahead of V counts at the new price."""
+    """Virtual time after a change of stride: its lead over V is converted to the new stride."""
     return v + (vt - v) * new // old if vt > v else vt
 
 
@@ -33,6 +33,6 @@ def rounds_without(turn: int, last_turn: int, seated: int) -> int:
 
 
 def priority(rounds: int, fairness: Fairness) -> int:
-    """The view of virtual time that people know: more urgent (smaller) the longer without a turn."""
+    """Virtual time as the classic priority: smaller (more urgent) the longer without a turn."""
     urgency = fairness.round_robin_base_priority - rounds * fairness.priority_increment_per_round
     return max(fairness.max_round_robin_priority, urgency)

@@ -1,7 +1,7 @@
-"""What providers tell later: where a mail got to, and how their events are read. Pure.
+"""Read providers' events, and find the final delivery state of a mail. Pure.
 
-What is not about a mail of ours, or cannot be read, becomes nothing: the provider has said it, and would only
-say it again.
+An event that is not about our mail, or cannot be read, is ignored: an error would only make the provider
+repeat it.
 """
 
 import re
@@ -20,13 +20,13 @@ _OUR_MESSAGE_ID = re.compile(
 _PERMANENT = "permanent"
 _HARD = frozenset(
     {"general", "noemail"}
-)  # the narrow set: others may be cured, or are not the address's
+)  # the narrow set: other bounces may be temporary, or are not about the address
 
 _MESSAGE, _TENANT, _REVISION, COPIES_TAG = (
     each.replace("-", "_") for each in (tags.MESSAGE, tags.TENANT, tags.REVISION, tags.COPIES)
 )
 
-# What says more about where a mail got to, last. A soft bounce is often an answering machine's.
+# Later ones say more about the delivery. A soft bounce is often an automatic reply.
 _STANDINGS = (
     (EventType.DELAYED, None),
     (EventType.BOUNCED, BounceKind.SOFT),
@@ -41,9 +41,9 @@ _RANKS = {each: rank for rank, each in enumerate(_STANDINGS)}
 
 
 def standing(events: Iterable[TimelineEvent]) -> EventType | None:
-    """Where a mail got to, as its timeline tells; the same in whatever order it was told. None: nobody told.
+    """The delivery state in a timeline, independent of the order of its reports. None: no report.
 
-    What was told of a revision that is no more does not count.
+    Reports on an old revision do not count.
     """
     told = [_rank(event) for event in events if "revision" not in event.metadata]
     best = max((rank for rank in told if rank is not None), default=None)
@@ -56,17 +56,17 @@ def _rank(event: TimelineEvent) -> int | None:
     return _RANKS.get((event.type, BounceKind(bounce) if is_bounce else None))
 
 
-# --- reading what a provider says ----------------------------------------------------------------
+# --- reading events ------------------------------------------------------------------------------
 
 
 def bounce_kind(type: object, sub_type: object) -> BounceKind:
-    """Hard only if the address does not exist; types and subtypes as SES and those behind it write them."""
+    """Hard only if the address does not exist; types and subtypes are those of SES and its users."""
     is_hard = text(type).lower() == _PERMANENT and text(sub_type).lower() in _HARD
     return BounceKind.HARD if is_hard else BounceKind.SOFT
 
 
 class Ours(NamedTuple):
-    """The message that an event is about, as our tags and ids tell."""
+    """The message of an event, according to our tags and ids."""
 
     message: MessageId
     revision: int | None
@@ -74,7 +74,7 @@ class Ours(NamedTuple):
 
 
 def ours(mail: Mapping[str, Any]) -> Ours | None:
-    """Our ids: as tags, however the provider writes them, else out of the Message-ID that we gave."""
+    """Our ids: from tags in any notation, else from the Message-ID that we set."""
     told = tags_of(mail.get("tags"))
     if told.get(_MESSAGE):
         revision = told.get(_REVISION, "")
@@ -86,7 +86,7 @@ def ours(mail: Mapping[str, Any]) -> Ours | None:
 
 
 def tags_of(given: object) -> Mapping[str, str]:
-    """Tags by name, with underscores: SES lists values by name, Resend has them as a mapping or listed."""
+    """Tags by name, with underscores: SES lists values by name, Resend sends a mapping or a list."""
     pairs = (
         list(given.items())
         if isinstance(given, Mapping)
@@ -115,12 +115,12 @@ def addresses(given: Iterable[object]) -> tuple[str, ...]:
 
 
 def detail(words: Iterable[str]) -> str | None:
-    """What an event says, on one line."""
+    """The text of an event, on one line."""
     return one_line(": ".join(filter(None, words))) or None
 
 
 def moment(given: object) -> datetime | None:
-    """A moment as providers write it; None: it is none."""
+    """A time as providers write it; None if it is not one."""
     try:
         at = datetime.fromisoformat(text(given))
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -129,15 +129,15 @@ def moment(given: object) -> datetime | None:
 
 
 def mapping(given: object) -> Mapping[str, Any]:
-    """It, if it is an object."""
+    """The value if it is an object, else an empty one."""
     return given if isinstance(given, Mapping) else {}
 
 
 def sequence(given: object) -> list[Any]:
-    """It, if it is a list."""
+    """The value if it is a list, else an empty one."""
     return given if isinstance(given, list) else []
 
 
 def text(given: object) -> str:
-    """It, if it is a text."""
+    """The value if it is a text, else an empty one."""
     return given if isinstance(given, str) else ""

@@ -1,12 +1,12 @@
-"""Find what must not be in the HTML of an e-mail: anything that runs. Pure.
+"""Find active content in the HTML of an e-mail: anything that runs. Pure.
 
-1. `spells_danger`, a few searches: most mails do not even spell out anything that runs, in any disguise.
+1. `spells_danger`, a few searches: most mails contain no text that could be active, in any disguise.
 2. `look_closely` reads the tags of the rest, in every way that a client may read them (`markup`), and judges
    each (`active`).
 3. Where clients build different documents from the same tags, a second, independent parser (Lexbor) must
    agree that nothing runs.
 
-Each step has bounds. A mail that spells out something active and exceeds them is refused.
+Each step has limits. A mail with text that could be active and that exceeds them is refused.
 """
 
 import re
@@ -18,20 +18,18 @@ from carteiro.policy.active import BEHAVIOR, NO_PICTURE, PLAIN_BEHAVIOR, WRAPPER
 from carteiro.policy.disguises import decode_css, squeeze, unescape_html
 from carteiro.policy.markup import WHAT_FOLLOWS, Reader, TooMuchMarkup
 
-SCREENED_AT_ONCE = (
-    16 * 1024
-)  # characters that `spells_danger` looks through in a millisecond or two
+SCREENED_AT_ONCE = 16 * 1024  # characters that `spells_danger` searches in one or two milliseconds
 
 # Lexbor takes quadratic time and memory on tags that it must repeat, merge or search for the end of.
-# Within these bounds it takes 30 ms and 60 MB at worst, and others can run meanwhile.
+# Within these limits it takes 30 ms and 60 MB at worst, and other threads can run.
 LARGEST_PARSED = 64 * 1024  # characters
 MOST_PARSED_TAGS = 500
 MOST_PARSED_ATTRIBUTES = 2_000
-MOST_REPEATED = 200_000  # elements and attributes, if Lexbor repeats all formatting behind each tag
-# What it builds is judged again, so what it repeats must be little.
+MOST_REPEATED = 200_000  # elements and attributes, if Lexbor repeats all formatting after each tag
+# The result is judged again, so it must not repeat much.
 MOST_BUILT = 8_000  # elements and attributes
 MOST_BUILT_CHARACTERS = 4 * LARGEST_PARSED  # in attributes and styles
-_TOO_LARGE = "spells out active content and is too large to be parsed"
+_TOO_LARGE = "seems to have active content and is too large to be parsed"
 _PARSED = re.compile(  # where clients build different documents
     r"<(?:svg|math|select|template|frameset|iframe|noembed|noframes|noscript|plaintext|textarea|xmp|!\[CDATA\[)",
     re.IGNORECASE | re.ASCII,
@@ -40,7 +38,7 @@ _IMAGE = re.compile(r"<(?:svg|math)", re.IGNORECASE | re.ASCII)
 
 _ACTIVE_TAGS = ("<script", "<object", "<embed", "<applet", "<param")
 _FRAMES = ("<fencedframe", "<frame", "<iframe", "<portal", "<use")
-_SPELLED_OUT = {  # few words are looked for in every mail; each stands for more precise ones
+_SPELLED_OUT = {  # few words are searched in every mail; each leads to more precise ones
     "script:": ("javascript:", "vbscript:"),
     "data:": ("data:text/", "data:application/", "data:image/svg", "+xml", *_FRAMES),
     "id:": _FRAMES,  # cid: and mid: are parts of the mail
@@ -50,7 +48,7 @@ _SPELLED_OUT = {  # few words are looked for in every mail; each stands for more
     "attributename=": ("attributename=on", 'attributename="on', "attributename='on"),
     "refresh": ("http-equiv=refresh", 'http-equiv="refresh', "http-equiv='refresh"),
 }
-# Attribute names follow white space, a slash or the quote that ended the value before.
+# Attribute names follow white space, a slash or the quote that ended the previous value.
 _EVENT_HANDLER = re.compile(r"on(?<=[\t\n\f\r /\"']on)[^\t\n\f\r />=\"']*[\t\n\f\r ]*=")
 _IMPORT = re.compile(r"import(?<=[\t\n\f\r \"'=]import)(?=[\t\n\f\r \"'>]|$)")
 _GIVEN_DATA = re.compile(rf"[=;][\"']?{WRAPPERS}{NO_PICTURE}")  # as an attribute's value
@@ -62,24 +60,24 @@ _MAY_BEHAVE = re.compile(rf"(?!{PLAIN_BEHAVIOR}(?:[;}}]|{_END_OF_ATTRIBUTE}))beh
 
 
 def find_danger(html: str) -> str | None:
-    """Why the HTML must not be sent: the element or attribute at fault, never its content."""
+    """The reason why the HTML must not be sent: the element or attribute at fault, never its content."""
     return look_closely(html) if spells_danger(html) else None
 
 
-# --- the screen -------------------------------------------------------------------------------
+# --- first check ------------------------------------------------------------------------------
 
 
 def spells_danger(html: str) -> bool:
-    """Whether active content is spelled out anywhere, be it as harmless text; False is certain."""
+    """True if there is text that could be active, even if harmless; False is certain."""
     lowered = html.lower()
     if _EVENT_HANDLER.search(lowered) or any([tag in lowered for tag in _ACTIVE_TAGS]):  # noqa: C419 - a generator costs twice the searches
         return True
     has_style = "<style" in lowered
     if has_style and ("<svg" in lowered or "<math" in lowered):
-        return True  # there, markup may stand between the letters
+        return True  # there, markup may be between the letters
     if "&" not in lowered:
         return _spells_danger_as_is(lowered)
-    # Only in a style element are character references no other characters.
+    # Character references are decoded everywhere but in a style element.
     if has_style and _spells_danger_as_is(lowered):
         return True
     return _spells_danger_as_is(unescape_html(html).lower())
@@ -106,25 +104,25 @@ def _spells_danger_as_is(text: str) -> bool:
 
 
 def _style_may_behave(squeezed: str) -> bool:
-    """Whether a style element attaches a script: there, a quote ends no attribute."""
+    """True if a style element attaches a script: there, a quote does not end an attribute."""
     _, *styles = squeezed.split("<style")
     texts = [each.partition("</style")[0] + "<" for each in styles]
     return any(BEHAVIOR in text and _STYLE_BEHAVES.search(text) for text in texts)
 
 
-# --- the closer look --------------------------------------------------------------------------
+# --- closer look ------------------------------------------------------------------------------
 
 
 def look_closely(html: str) -> str | None:
-    """What runs in it, for whatever client; or the bound that it exceeds."""
+    """The active content for any client, or the limit that it exceeds; None if there is none."""
     try:
         return find_active(html, Reader(html), Judge(html))
     except TooMuchMarkup as error:
-        return f"spells out active content and {error}"
+        return f"seems to have active content and {error}"
 
 
 def find_active(html: str, reader: Reader, judge: Judge) -> str | None:
-    """What runs in any reading of its tags, or in what Lexbor builds of them; raises `TooMuchMarkup`."""
+    """Active content in any reading of the tags, or in what Lexbor builds; raises `TooMuchMarkup`."""
     has_image = _IMAGE.search(html) is not None
     for tag in reader.read():
         given = tag.attributes and [
@@ -140,7 +138,7 @@ def find_active(html: str, reader: Reader, judge: Judge) -> str | None:
 
 
 def _parse_danger(html: str, reader: Reader, judge: Judge) -> str | None:
-    """What Lexbor finds, if it can be asked."""
+    """The active content that Lexbor finds, if the source is within its limits."""
     if (
         len(html) > LARGEST_PARSED
         or reader.tags > MOST_PARSED_TAGS
@@ -163,12 +161,12 @@ def _parse_danger(html: str, reader: Reader, judge: Judge) -> str | None:
 
 
 def _elements(source: str) -> Iterator[tuple[str, dict[str, str], set[str]]]:
-    """Tag, attributes and styles of every element, templates' insides too.
+    """Tag, attributes and styles of every element, including the contents of templates.
 
     A style that has elements in it is read with and without their text. One inside another style was read
     with that.
     """
-    inside = 0  # how many of the next styles are inside one that was read
+    inside = 0  # the number of next styles inside one that was read
     for node in _nodes(source):
         tag = node.tag or ""
         given = {name.lower(): value or "" for name, value in node.attributes.items()}
@@ -184,7 +182,7 @@ def _elements(source: str) -> Iterator[tuple[str, dict[str, str], set[str]]]:
 
 
 def _nodes(source: str) -> Iterator[LexborNode]:
-    has_templates = "<template" in source.lower()  # asking the tree itself costs twice the parse
+    has_templates = "<template" in source.lower()  # the tree would take twice the parse
     root = LexborHTMLParser(source + WHAT_FOLLOWS).root
     pending = [] if root is None else [root]
     while pending:

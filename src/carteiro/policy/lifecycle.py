@@ -1,8 +1,8 @@
-"""What may happen to a message, as pure rules over its ledger entry; stores load, apply and save.
+"""The lifecycle of a message, as pure rules over its ledger entry; stores load, apply and save.
 
-Each rule gets the entry, what is asked and the store's now (milliseconds), changes the entry in
-place and returns the answer with a `Change`: the events to write and what becomes of job and dead letter.
-Without a change the entry is as it was and nothing is to be written.
+Each rule gets the entry, the request and the store's time (milliseconds). It changes the entry in place and
+returns the answer with a `Change`: the events to write, and the effect on job and dead letter.
+Without a change the entry is unchanged and nothing is written.
 """
 
 import json
@@ -18,12 +18,12 @@ from carteiro.policy.tags import tag_value
 MILLISECOND = timedelta(milliseconds=1)
 LONGEST_HOLD = timedelta(
     hours=1
-)  # beyond it a lease or hold is the work of a clock that stepped back
+)  # a longer lease or hold is the result of a clock that stepped back
 LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
-MOST_GLANCES = 100  # opens and clicks on one timeline: some readers' machines look without end
+MOST_GLANCES = 100  # opens and clicks on one timeline: some mail scanners open without end
 _GLANCES = frozenset({model.EventType.OPENED, model.EventType.CLICKED})
-_BY_FEEDBACK = model.ClaimId("feedback")  # whose evidence it is
+_BY_FEEDBACK = model.ClaimId("feedback")  # source of the evidence
 
 EXPIRED_UNSENT = model.Failure(
     code="EXPIRED",
@@ -84,7 +84,7 @@ class Stamped(NamedTuple):
 
 
 class NewDeadLetter(NamedTuple):
-    """What a dead letter records beyond its message."""
+    """Fields of a dead letter that its message does not have."""
 
     reason: model.DeadReason
     failure: model.Failure
@@ -93,29 +93,29 @@ class NewDeadLetter(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """What a rule leaves to be written beside the entry."""
+    """The effects of a rule besides the entry."""
 
     events: tuple[Stamped, ...] = ()
-    park_until: int | None = None  # the job waits until then, with no claim on it
+    park_until: int | None = None  # the job waits until then, without a claim
     drop_job: bool = False
     buried: NewDeadLetter | None = None
-    unburied: bool = False  # a dead letter that was redriven is one no more
+    unburied: bool = False  # a redriven dead letter ends
 
 
 def is_live(until: int | None, now: int) -> bool:
-    """Whether a lease or hold that ends then is still good."""
+    """True if a lease or hold with this end is valid."""
     return until is not None and now < until <= now + LONGEST_HOLD_MS
 
 
 def is_open(entry: Entry) -> bool:
-    """Whether an attempt was declared and not settled."""
+    """True if an attempt was declared and not settled."""
     return entry.state == model.State.SENT_ATTEMPT
 
 
 def filed_under(reason: model.DeadReason, *, in_doubt: int) -> model.DeadReason:
-    """The reason of a dead letter: what may have been handed over is in doubt, whatever ended it.
+    """The reason of a dead letter: in doubt if it may have been handed over, for any end.
 
-    Whoever reads another reason would send it again, and nobody would have looked for the first.
+    Another reason would invite a redrive before anyone looks for the first delivery.
     """
     return model.DeadReason.IN_DOUBT if in_doubt else reason
 
@@ -123,7 +123,7 @@ def filed_under(reason: model.DeadReason, *, in_doubt: int) -> model.DeadReason:
 def begin(
     entry: Entry, start: model.Start, *, owner: bool, now: int
 ) -> tuple[model.Begun | model.Refused, Change | None]:
-    """Declare an attempt. ``owner``: the job's claim is the start's."""
+    """Declare an attempt. ``owner``: the start belongs to the job's claim."""
     refusal = _why_not_begin(entry, start, owner=owner, now=now)
     if refusal is not None:
         return refusal, None
@@ -143,12 +143,12 @@ def begin(
 def finish(
     entry: Entry, end: model.End, *, owner: bool, now: int
 ) -> tuple[model.Settled | model.Late, Change | None]:
-    """Settle a claimed job. ``owner``: the job's claim is the end's."""
+    """Settle a claimed job. ``owner``: the end belongs to the job's claim."""
     if not owner:
         return _unclaimed(entry, end, now)
     if entry.state in model.FINISHED:  # a stale queue entry: acknowledged, never sent
         return model.Settled(entry.state), Change(drop_job=True)
-    verdict = _as_things_stand(entry, end.verdict, now)
+    verdict = _current_verdict(entry, end.verdict, now)
     _refuse_undeclared(entry, verdict)
     _close_attempt(entry, end)
     match verdict:
@@ -164,13 +164,13 @@ def finish(
             assert_never(verdict)
     if end.events:
         is_overruled = isinstance(verdict, model.Sent) and verdict is not end.verdict
-        told = _beside_states(end.events) if is_overruled else end.events
+        told = _without_states(end.events) if is_overruled else end.events
         change.events = (*_stamped(told, now), *change.events)
     return model.Settled(entry.state), change
 
 
 def cancel(entry: Entry, *, leased: bool, now: int) -> tuple[model.CancelAnswer, Change | None]:
-    """End what waits; mark what is in flight or in doubt. ``leased``: a live claim is on the job."""
+    """End a waiting message; mark one in flight or in doubt. ``leased``: the job has a live claim."""
     if entry.state in model.FINISHED:
         return model.CancelAnswer.FINISHED, None
     if not is_open(entry) and not _is_running(entry, leased=leased):
@@ -184,7 +184,7 @@ def cancel(entry: Entry, *, leased: bool, now: int) -> tuple[model.CancelAnswer,
 
 
 def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
-    """Bury what was not sent by its time; a running send or an open attempt is left to its claimer."""
+    """Expire a message past its time to live; one in flight or with an open attempt is not touched."""
     if entry.expires_at > now or entry.state in model.FINISHED:
         return None
     if is_open(entry) or _is_running(entry, leased=leased):
@@ -196,7 +196,7 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
     )
 
 
-def note(  # noqa: PLR0913 - what is told of whom, and what is known
+def note(  # noqa: PLR0913 - the report, and what is known of the message
     entry: Entry,
     told: model.Feedback,
     *,
@@ -205,20 +205,21 @@ def note(  # noqa: PLR0913 - what is told of whom, and what is known
     at: int,
     now: int,
 ) -> tuple[model.NoteAnswer, Change | None]:
-    """Note what a provider told later; ``known`` are the ids of what is on the timeline, ``at`` when it happened.
+    """Record a later report; ``known`` are the event ids on the timeline, ``at`` is when it happened.
 
-    ``carriers`` are the providers that it was attempted with: what another tells is not about it.
+    ``carriers`` are the providers that it was attempted with; reports of others are not about it.
 
-    Whatever it tells, it has the message: that is the evidence of a late *sent*. No state changes but by that.
+    Every report proves that the provider has the message: evidence of a late *sent*. Nothing else changes
+    the state.
     """
-    if entry.attempts == 0:  # of another store with the same ids, perhaps a copy
+    if entry.attempts == 0:  # of another store with the same ids, such as a copy
         return model.NoteAnswer.UNKNOWN, None
     if not _is_about(entry, told, carriers):
         return model.NoteAnswer.IGNORED, None
     if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
         return model.NoteAnswer.KNOWN, None
     was = entry.state
-    change = _by_evidence(entry, told, _teller(entry, told, carriers), now)
+    change = _by_evidence(entry, told, _reporter(entry, told, carriers), now)
     if told.type is not model.EventType.SENT:
         change = change or Change()
         change.events = (*change.events, _feedback(entry, told, min(at, now)))
@@ -228,7 +229,7 @@ def note(  # noqa: PLR0913 - what is told of whom, and what is known
 
 
 def reschedule(entry: Entry, *, at: int) -> Change | None:
-    """Have it tried at another time, and give it its whole ttl from then on; None: it is finished or being sent."""
+    """Move the next attempt to another time, with the whole ttl from then on; None: finished or in flight."""
     if entry.state in model.FINISHED or is_open(entry):
         return None
     entry.due_at = at
@@ -239,9 +240,9 @@ def reschedule(entry: Entry, *, at: int) -> Change | None:
 def mark_failed(
     entry: Entry, reason: str | None, *, wait: timedelta | None, now: int
 ) -> Change | None:
-    """Charge a failed attempt that the application made itself; None: it is finished or being sent.
+    """Charge a failed attempt that the application made itself; None: finished or in flight.
 
-    ``wait``: until the next attempt; None: this failure was the last that it may have.
+    ``wait``: time until the next attempt; None: this was the last failure allowed.
     """
     if entry.state in model.FINISHED or is_open(entry):
         return None
@@ -251,7 +252,7 @@ def mark_failed(
         verdict = model.Dead(model.DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=True)
     else:
         verdict = model.Retry(wait, charged=True, failure=failure)
-    verdict = _as_things_stand(entry, verdict, now)
+    verdict = _current_verdict(entry, verdict, now)
     entry.attempts += not isinstance(verdict, model.Sent)
     attempt = {"attempt": entry.attempts, "provider": "application"}
     made = (
@@ -272,16 +273,16 @@ def mark_failed(
 
 
 def is_redriven(entry: Entry) -> bool:
-    """Whether a message that was dead is on its way again."""
+    """True if a dead message was redriven and is not finished."""
     return entry.round > 1 and entry.state not in model.FINISHED
 
 
 def redrive(
     entry: Entry, *, by: str, has_content: bool, now: int, revision: model.Revision | None = None
 ) -> tuple[model.RedriveAnswer, Change | None]:
-    """Start a new round of attempts and a new ttl; with a ``revision``, one revision further.
+    """Start a new round of attempts and a new ttl; with a ``revision``, as the next revision.
 
-    ``has_content``: what was accepted, or revised last, is still there.
+    ``has_content``: its content was not pruned.
     """
     if is_redriven(entry):
         return model.RedriveAnswer.ALREADY, None
@@ -308,11 +309,11 @@ def redrive(
 
 
 def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
-    """The ttl of a dead letter that is put back; one that outlived it meanwhile gets as much again from now on."""
+    """The ttl of a restored dead letter; one that expired meanwhile gets its full ttl again from now."""
     return ttl_ms if moved_at + ttl_ms > now else now - moved_at + ttl_ms
 
 
-def _why_not_begin(  # noqa: PLR0911 - a list of reasons, the first that holds is given
+def _why_not_begin(  # noqa: PLR0911 - a list of reasons; the first is returned
     entry: Entry, start: model.Start, *, owner: bool, now: int
 ) -> model.Refused | None:
     if entry.state in model.FINISHED:
@@ -344,8 +345,8 @@ def _is_running(entry: Entry, *, leased: bool) -> bool:
     return leased and not entry.declares
 
 
-def _as_things_stand(entry: Entry, verdict: model.Verdict, now: int) -> model.Verdict:
-    """The verdict in the light of what came meanwhile: a late success, an end of life before the retry."""
+def _current_verdict(entry: Entry, verdict: model.Verdict, now: int) -> model.Verdict:
+    """The verdict, unless a late success or the end of its life came first."""
     if isinstance(verdict, model.Sent):
         return verdict
     if (proof := _proof(entry)) is not None:
@@ -358,12 +359,12 @@ def _as_things_stand(entry: Entry, verdict: model.Verdict, now: int) -> model.Ve
 
 
 def _refuse_undeclared(entry: Entry, verdict: model.Verdict) -> None:
-    """What declares its attempts can only be sent or retried after one, or end without it."""
+    """Raise if a message of a declaring kind would be sent or retried without an attempt."""
     if not entry.declares or is_open(entry) or isinstance(verdict, model.Dead):
         return
     if isinstance(verdict, model.Retry) and entry.cancel_requested_at is not None:
         return
-    text = f"{entry.id} is {entry.state}: no attempt is declared that could end in {type(verdict).__name__}"
+    text = f"{entry.id} is {entry.state}: no declared attempt can end in {type(verdict).__name__}"
     raise TransitionRefused(text)
 
 
@@ -401,7 +402,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
     wait_ms = verdict.after // MILLISECOND
     entry.due_at = now + wait_ms
     metadata = {
-        **_told(verdict.failure),
+        **_failure_fields(verdict.failure),
         "willRetry": True,
         "nextAttemptNumber": entry.attempts + 1,
         "backoffDelay": wait_ms,
@@ -418,7 +419,7 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
     entry.finished_at = now
     reason = filed_under(verdict.reason, in_doubt=entry.in_doubt)
     metadata = {
-        **_told(verdict.failure),
+        **_failure_fields(verdict.failure),
         "willRetry": False,
         "reason": reason.value,
     }
@@ -439,10 +440,10 @@ def _cancelled(entry: Entry, now: int) -> Change:
 def _unclaimed(
     entry: Entry, end: model.End, now: int
 ) -> tuple[model.Settled | model.Late, Change | None]:
-    """An end without the claim: a repetition whose answer was lost, or one that comes late.
+    """An end without the claim: a repetition whose answer was lost, or a late result.
 
-    Only a late *sent* is news, and it never touches an attempt that is live now. Of a revision that
-    is no more it is kept, and proves nothing: what people wrote instead has not been sent.
+    Only a late *sent* is new, and it never changes an attempt that is live now. A late *sent* of an old
+    revision is recorded but proves nothing: the new content has not been sent.
     """
     if entry.holder == end.lease.claim and entry.held_until is None:
         return model.Settled(entry.state), None
@@ -468,15 +469,18 @@ def _unclaimed(
 
 
 def _is_about(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> bool:
-    """Whether it can be about this message; behind a relay there may be any provider."""
+    """True if the report can be about this message; behind a relay there may be any provider."""
     if told.tenant_tag not in {None, tag_value(entry.tenant)}:
         return False
     types = {each.partition(":")[0] for each in carriers}
     return not types.isdisjoint({told.provider, *told.relays})
 
 
-def _teller(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> str:
-    """Which carrier tells it: the last if it can be, as none says its region; else one of that type, or the relay."""
+def _reporter(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> str:
+    """The carrier that reported: the last one if possible, else one of that type, or the relay.
+
+    Reports do not name a region.
+    """
     last = entry.provider or told.provider
     fitting = [each for each in carriers if each.partition(":")[0] == told.provider]
     if not fitting or last in fitting:
@@ -484,12 +488,12 @@ def _teller(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> st
     return fitting[0] if len(fitting) == 1 else told.provider
 
 
-def _by_evidence(entry: Entry, told: model.Feedback, teller: str, now: int) -> Change | None:
-    """What follows from knowing that the provider has it; None: nothing that was not known."""
+def _by_evidence(entry: Entry, told: model.Feedback, reporter: str, now: int) -> Change | None:
+    """Effects of knowing that the provider has it; None: nothing new."""
     is_stale = told.revision not in {None, entry.revision}
     if is_stale or entry.state is model.State.SENT or _proof(entry) is not None:
         return None
-    sent = model.Sent(teller, told.provider_id)
+    sent = model.Sent(reporter, told.provider_id)
     end = model.End(model.Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
     _, change = _unclaimed(entry, end, now)
     return change
@@ -509,7 +513,7 @@ def _feedback(entry: Entry, told: model.Feedback, at: int) -> Stamped:
 
 
 def _proof(entry: Entry) -> model.Sent | None:
-    """The late success of what the message now is, if one is known."""
+    """The late success of the current revision, if one is known."""
     if entry.evidence is None:
         return None
     _, provider, provider_id, *revision = json.loads(entry.evidence)
@@ -520,12 +524,12 @@ def _is_known(entry: Entry, end: model.End) -> bool:
     return entry.evidence is not None and json.loads(entry.evidence)[0] == end.lease.claim
 
 
-def _beside_states(events: Iterable[model.Event]) -> list[model.Event]:
-    """Without the states on the way to a verdict that evidence overruled: the message never was there."""
+def _without_states(events: Iterable[model.Event]) -> list[model.Event]:
+    """The events without the states that led to an overruled verdict: the message never was in them."""
     return [event for event in events if event.type.value not in model.State.__members__]
 
 
-def _told(failure: model.Failure) -> dict[str, object]:
+def _failure_fields(failure: model.Failure) -> dict[str, object]:
     return {
         "errorCode": failure.code,
         "errorCategory": failure.category.value,

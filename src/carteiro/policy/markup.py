@@ -2,7 +2,7 @@
 
 Clients disagree about what is text: the inside of an ``xmp``, a ``style`` in a ``select``, CDATA in an
 image, a comment that only Outlook reads. Only this decides which tags there are; tables and nesting
-decide where they end up. So all readings are followed at once, and they merge where they meet again.
+only move them. So all readings are followed at once, and they merge where they meet again.
 """
 
 import re
@@ -15,23 +15,23 @@ MOST_ATTRIBUTES = 256  # of one tag
 MOST_STEPS = 32_768  # tags and attributes, in all readings
 
 _SPACE = r"[\t\n\f\r ]"
-_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)(>)?+")  # most end tags have no more
+_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)(>)?+")  # most end tags have nothing more
 _ATTRIBUTE = re.compile(
     r"[\t\n\f\r /]*+(?:>|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
     rf"(?:{_SPACE}*+={_SPACE}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+))?+)?+)"
 )
-_ENDS_OF_TEXT = {  # of elements whose inside some clients take for text, some for markup
+_ENDS_OF_TEXT = {  # of elements whose inside is text for some clients, and markup for others
     name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
     for name in (
         *("iframe", "noembed", "noframes", "noscript", "script", "style"),
         *("textarea", "title", "xmp"),
     )
 }
-_MARKUP = re.compile("<[A-Za-z/!?]")  # any other "<" is text, for everybody
+_MARKUP = re.compile("<[A-Za-z/!?]")  # any other "<" is text for all clients
 _CLOSING = re.compile(">")
 _END_OF_CDATA = re.compile(r"\]\]>")
 _END_OF_COMMENT = re.compile("-->")
-_RARE_END_OF_COMMENT = re.compile("--!>")  # not every client knows it
+_RARE_END_OF_COMMENT = re.compile("--!>")  # not known to all clients
 _END_OF_CONDITION = re.compile(r"\]>")
 
 # Elements that a parser repeats where they were not closed.
@@ -42,16 +42,16 @@ _FORMATTING = frozenset(
     }
 )
 
-# A tag left open at the end is not read yet; the client's own markup behind the mail ends it.
+# A tag left open at the end is not read here; the client's own markup after the mail closes it.
 WHAT_FOLLOWS = " \"'>"
 
 
 class TooMuchMarkup(Exception):
-    """The source has more markup than is read; the text says of what."""
+    """The source has more markup than is read; the text names the limit."""
 
 
 class Tag(NamedTuple):
-    """A start tag as it is written, names in lower case; ``css`` is the text inside a style element."""
+    """A start tag as written, names in lower case; ``css`` is the text inside a style element."""
 
     name: str
     attributes: list[tuple[str, str]]
@@ -59,7 +59,7 @@ class Tag(NamedTuple):
 
 
 class _Search:
-    """Where a pattern is next in a source; asked further and further on, it looks at nothing twice."""
+    """Finds the next match of a pattern, for increasing positions; reads nothing twice."""
 
     def __init__(self, pattern: re.Pattern[str], source: str) -> None:
         self._search = pattern.search
@@ -68,7 +68,7 @@ class _Search:
         self.looked_at = 0  # characters
 
     def __call__(self, at: int) -> tuple[int, int]:
-        """Start and end of the next one; both the end of the source if there is none."""
+        """Start and end of the next match; both the end of the source if there is none."""
         if not self._asked <= at <= self._start:
             found = self._search(self._source, at)
             nowhere = len(self._source)
@@ -81,15 +81,15 @@ class _Search:
 class Reader:
     """Reads one source, once; ``tags`` and ``attributes`` count what was read so far.
 
-    ``repeated`` counts the elements and attributes that a parser adds if it repeats all formatting behind
+    ``repeated`` counts the elements and attributes that a parser adds if it repeats all formatting after
     each tag.
     """
 
     def __init__(self, source: str) -> None:
         self._source = source = source + WHAT_FOLLOWS
-        self._pending: list[int] = []  # where a reading goes on: at a "<"
+        self._pending: list[int] = []  # where a reading continues: at a "<"
         self._markup = [found.start() for found in _MARKUP.finditer(source)]
-        self._met: set[int] = set()  # those of them that a reading came to
+        self._met: set[int] = set()  # positions that a reading reached
         self._closing = _Search(_CLOSING, source)
         self._end_of_cdata = _Search(_END_OF_CDATA, source)
         self._end_of_comment = _Search(_END_OF_COMMENT, source)
@@ -104,7 +104,7 @@ class Reader:
 
     @property
     def looked_at(self) -> int:
-        """How many characters were searched so far; one counts as often as it was looked at."""
+        """The number of characters searched so far, counting repetitions."""
         searches = (
             *(self._closing, self._end_of_cdata, self._end_of_comment),
             *(self._rare_end_of_comment, self._end_of_condition, *self._end_of_text.values()),
@@ -161,7 +161,7 @@ class Reader:
         return attributes, at
 
     def _pass_over(self, at: int) -> None:
-        """Go on behind what starts like a tag and is none, wherever a client sees its end."""
+        """Continue after something that only looks like a tag, at each end that a client may see."""
         if self._source.startswith("<!--", at):
             self._pass_comment(at)
             return
@@ -171,7 +171,7 @@ class Reader:
 
     def _pass_comment(self, at: int) -> None:
         is_short = self._source.startswith((">", "->", "!>", "-!>"), at + 4)
-        for start in (at + 2, at + 4) if is_short else (at + 4,):  # "<!-->" is a whole one for most
+        for start in (at + 2, at + 4) if is_short else (at + 4,):  # "<!-->" is complete for most
             self._go_on(self._end_of_comment(start)[1])
             self._go_on(self._rare_end_of_comment(start)[1])
         end, _ = self._end_of_comment(at + 4)

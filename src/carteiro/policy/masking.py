@@ -1,7 +1,8 @@
-"""Addresses of servers as people and logs may see them. Pure.
+"""Mask secrets in URLs of servers, for users and logs. Pure.
 
-What is not known to be harmless is masked: a password may stand where nobody expects one, and may hold characters
-that should have been escaped. So it rather masks too much: ``@``, wherever the last one is, ends what is secret.
+Everything that is not known to be harmless is masked. A password may be in an unexpected place, and may
+contain characters that should have been escaped. So it masks too much rather than too little: the secret
+part ends at the last ``@``.
 """
 
 import re
@@ -9,7 +10,7 @@ from typing import Final
 
 MASK: Final = "***"
 
-# Parameters of addresses whose values are no secrets, in any case; of libpq, redis-py and MongoDB's drivers.
+# URL parameters without secrets, in any case; of libpq, redis-py and MongoDB's drivers.
 HARMLESS: Final = frozenset(
     {
         *("application_name", "connect_timeout", "database", "dbname", "host", "port", "ssl", "sslcert", "sslcrl"),
@@ -36,11 +37,11 @@ _PATH = re.compile(r"(?:/[\w.+ -]{0,255})*")
 _SAID = re.compile(r"[\w./:+-]{0,255}")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]{0,30}://[^\s\"'<>]+")
 _QUOTED = re.compile(r"'[^']*'?|\"[^\"]*\"?|<[^>]*>?")
-_STEP = re.compile(r"[a-z][a-z._-]{0,23}|v\d{1,3}|")  # of a page: a word, and no token
+_STEP = re.compile(r"[a-z][a-z._-]{0,23}|v\d{1,3}|")  # of a web page: a word, not a token
 
 
 def masked_url(url: str) -> str:
-    """An address without what may be secret in it; a file's is as it is."""
+    """A URL without its secrets; that of a file is not changed."""
     scheme, mark, rest = url.partition("://")
     if not mark:
         return masked_servers(url)
@@ -53,23 +54,23 @@ def masked_url(url: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """The server of an address and what is asked of it, without credentials and parameters."""
+    """Server and path of a URL, without credentials and parameters."""
     scheme, _, rest = url.partition("://")
     return _where(scheme, rest.rpartition("@")[2])
 
 
 def masked_servers(text: str) -> str:
-    """A list of servers, HOST:PORT parted by commas, without what stands before an ``@``."""
+    """A list of servers, HOST:PORT separated by commas, without credentials."""
     return f"{MASK}@{text.rpartition('@')[2]}" if "@" in text else text
 
 
 def masked_text(text: str) -> str:
-    """A text of a library with every address in it masked: proxies have passwords, too."""
+    """A text of a library with every URL in it masked, also of proxies."""
     return _ADDRESS.sub(lambda found: masked_url(found[0]), text)
 
 
 def without_quoted(text: str) -> str:
-    """What a library says is wrong with an address, without the parts of it that it quotes."""
+    """The text of a library's error about a URL, without the quoted parts."""
     return _QUOTED.sub(MASK, text)
 
 

@@ -1,4 +1,4 @@
-"""What may be the name of a tenant or of a task, what people may call it, and what the key of a request."""
+"""Rules for names of tenants and tasks, their labels, and keys of requests."""
 
 import re
 from typing import TypeGuard
@@ -14,15 +14,15 @@ _KEY = re.compile(f"[ -~]{{1,{LONGEST_KEY}}}")
 
 
 def is_name(given: object) -> TypeGuard[str]:
-    """Whether it can be stored, printed and told from others."""
+    """True if it can be stored, printed and distinguished from others."""
     return isinstance(given, str) and 0 < len(given) <= LONGEST_NAME and given.isprintable()
 
 
 def is_label(given: str) -> bool:
-    """Whether people may call something so beside its name; it may be empty."""
+    """True if it can be a label shown next to a name; it may be empty."""
     return len(given) <= LONGEST_NAME and given.isprintable()
 
 
 def is_key(given: object) -> TypeGuard[str]:
-    """Whether a request can be called so: it must fit into a header as it is."""
+    """True if it can be the key of a request: it must fit into a header unchanged."""
     return isinstance(given, str) and _KEY.fullmatch(given) is not None

@@ -1,13 +1,13 @@
-"""Rules that an operator writes: they decide before those that come with Carteiro.
+"""Rules that an operator writes: they come before those of Carteiro.
 
-They are asked about what a provider answered and about silence that proves that nothing was handed over,
-never about silence after the hand-over: what is in doubt stays so.
+They judge answers of providers and timeouts that prove that nothing was handed over, never a timeout
+after the hand-over: a doubt stays a doubt.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from re import _constants as node  # there is no public way to look into a pattern
+from re import _constants as node  # there is no public API to analyze a pattern
 from re import _parser as parser
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope
 from carteiro.policy.stage import Stage
 
 LONGEST_PATTERN = 200
-_LONGEST_TEXT = 500  # a reason is no longer
-_MOST_STEPS = 5_000  # at each place of such a text: some 20 ms at worst
+_LONGEST_TEXT = 500  # maximum length of a reason
+_MOST_STEPS = 5_000  # at each position of such a text: about 20 ms at worst
 
-_ASCII = 128  # beyond it, letters that look different may be the same in another case
+_ASCII = 128  # above it, different letters may be equal in another case
 _REPEATS = frozenset({node.MAX_REPEAT, node.MIN_REPEAT, node.POSSESSIVE_REPEAT})
 _PLAIN = frozenset(
     {node.LITERAL, node.NOT_LITERAL, node.ANY, node.IN, node.AT, node.CATEGORY, node.RANGE}
@@ -27,7 +27,7 @@ _PLAIN = frozenset(
 
 @value
 class OwnRule:
-    """What must hold of an answer, and what it then means; an empty condition always holds."""
+    """Conditions on an answer, and its meaning if they hold; an empty condition always holds."""
 
     name: str
     category: Category
@@ -44,7 +44,7 @@ class OwnRule:
 def overruled(
     failure: Failure, rules: Sequence[OwnRule], *, provider: str, mx: str = ""
 ) -> Failure:
-    """The failure as the first rule that fits it wants it, else as it was."""
+    """The failure according to the first matching rule, else unchanged."""
     stage = stage_of(failure)
     for rule in rules:
         if _fits(rule, failure, provider, mx) and rule.stage in {None, stage}:
@@ -62,7 +62,7 @@ def overruled(
 def overruled_outcome(
     outcome: Outcome, rules: Sequence[OwnRule], *, provider: str, mx: str = ""
 ) -> Outcome:
-    """The outcome with its failures as the rules want them; what is in doubt, or was not made, as it is."""
+    """The outcome with its failures according to the rules; Unknown and NotMade are not changed."""
     match outcome:
         case Rejected(failure):
             said = overruled(failure, rules, provider=provider, mx=mx)
@@ -81,7 +81,7 @@ def overruled_outcome(
 
 
 def stage_of(failure: Failure) -> Stage | None:
-    """The stage that the failure's rule was applied at, if that is known."""
+    """The stage at which the failure's rule was applied, if known."""
     name = failure.rule.partition("@")[2]
     return Stage(name) if name else None
 
@@ -100,9 +100,9 @@ def _fits(rule: OwnRule, failure: Failure, provider: str, mx: str) -> bool:
 
 
 def bounded_pattern(text: str) -> re.Pattern[str]:
-    """The pattern, in any case of letters; `ValueError` if it is none, or could take long on some text.
+    """The compiled pattern, ignoring case; `ValueError` if it is invalid or may be slow on some text.
 
-    Servers say what they like, so that it must be cheap on the worst of texts.
+    Servers may send anything, so the pattern must be fast on the worst text.
     """
     if len(text) > LONGEST_PATTERN:
         raise ValueError(f"should have at most {LONGEST_PATTERN} characters")
@@ -113,22 +113,22 @@ def bounded_pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"should be a regular expression: {error}") from None
     if steps > _MOST_STEPS:
         message = (
-            "should be quick on any text: at most one * or +, few and short repetitions"
-            " beside it, none inside another"
+            "should be fast on any text: at most one * or +, and otherwise few and short"
+            " repetitions, none nested"
         )
         raise ValueError(message)
     return pattern
 
 
 class _Cost(NamedTuple):
-    """In how many ways something can match at one place, and how many steps it takes to try them all."""
+    """The number of ways to match at one position, and the steps to try them all."""
 
     ways: int
     steps: int
 
 
 def _cost(parts: Iterable[tuple[Any, Any]]) -> _Cost:
-    """What parts in a row cost at most: each is tried anew for every way of those before it."""
+    """The maximum cost of parts in a row: each is tried again for every match of those before it."""
     ways, steps = 1, 0
     for kind, given in parts:
         part = _cost_of(kind, given)
@@ -153,7 +153,7 @@ def _cost_of(kind: Any, given: Any) -> _Cost:  # noqa: ANN401 - the parser's own
 
 
 def _exclude_each_other(branches: Iterable[Any]) -> bool:
-    """Whether at most one of them can match at one place, as each begins with a letter of its own."""
+    """True if at most one of them can match at one position, as each begins with a different letter."""
     starts: list[tuple[Any, Any]] = [next(iter(branch), (None, 0)) for branch in branches]
     letters = {
         chr(given).lower() for kind, given in starts if kind is node.LITERAL and given < _ASCII
@@ -162,7 +162,7 @@ def _exclude_each_other(branches: Iterable[Any]) -> bool:
 
 
 def _repeated(least: int, most: int, body: _Cost) -> _Cost:
-    """It can end after each round from the least on; a round is tried for every way of those before it."""
+    """It can end after each round from the minimum on; a round is tried for every match of those before it."""
     ways, steps, so_far = 0, 0, 1
     for done in range(most + 1):
         ways += so_far if done >= min(least, most) else 0

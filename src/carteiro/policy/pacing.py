@@ -1,8 +1,8 @@
-"""How fast jobs may start: a `Pace` for the rate of a tenant or provider, a `Window` for a send limit.
+"""Start rates of jobs: a `Pace` for the rate of a tenant or provider, a `Window` for a send limit.
 
 A pace is one record, the time at which the next token is due (GCRA), in whole microseconds of the store's
-clock. A full bucket holds ``burst``'s worth of tokens, at least one: so up to twice a second's worth starts
-within a second. A window remembers its draws instead, so that no span holds more than its count.
+clock. A full bucket holds the tokens of ``burst``, at least one, so up to two seconds' worth can start
+within a second. A window remembers its draws instead, so that no period has more than its count.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from carteiro.model import SendLimit, value
 
-MOST_DRAWS = 100  # that a window remembers one by one; beyond, those close together count as the last of them
+MOST_DRAWS = 100  # kept one by one; beyond this, draws close together count as the last of them
 
 _SECOND_US = 1_000_000
 _MILLISECOND = timedelta(milliseconds=1)
@@ -19,14 +19,14 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @value
 class Pace:
-    """Tokens every ``interval_us``; as many as were due within ``burst_us`` may be drawn at once."""
+    """One token every ``interval_us``; as many as are due within ``burst_us`` can be drawn at once."""
 
     interval_us: int
     burst_us: int
 
     @classmethod
     def per_second(cls, rate: float) -> "Pace":
-        """A tenant's send rate: at most one second's worth at once."""
+        """The send rate of a tenant: at most one second's worth at once."""
         return cls._within(round(_SECOND_US / rate), _SECOND_US)
 
     @classmethod
@@ -35,26 +35,26 @@ class Pace:
         return cls(interval_us, max(0, window_us - interval_us))
 
     def tokens(self, next_us: int, now_us: int) -> int:
-        """How many may be drawn now."""
+        """The number of tokens available now."""
         spare = now_us + self.burst_us - self._due(next_us, now_us)
         return spare // self.interval_us + 1 if spare >= 0 else 0
 
     def drawn(self, next_us: int, now_us: int, count: int) -> int:
-        """The record after ``count`` were drawn."""
+        """The record after a draw of ``count`` tokens."""
         return self._due(next_us, now_us) + count * self.interval_us
 
     def wakes_at_us(self, next_us: int) -> int:
-        """When the next token can be drawn."""
+        """The time of the next token."""
         return next_us - self.burst_us
 
     def _due(self, next_us: int, now_us: int) -> int:
-        # Further ahead than a full draw can have put it: the clock stepped back, the record means nothing.
+        # Further ahead than a full draw can put it: the clock stepped back, and the record is void.
         is_nonsense = next_us > now_us + self.burst_us + self.interval_us
         return now_us if is_nonsense else max(next_us, now_us)
 
 
 class Draw(NamedTuple):
-    """Jobs that a claim started, in milliseconds of the store's clock; none of them started later."""
+    """Jobs that a claim started; ``at`` is their latest start, in milliseconds of the store's clock."""
 
     at: int
     jobs: int
@@ -63,9 +63,9 @@ class Draw(NamedTuple):
 
 @value
 class Window:
-    """At most ``count`` jobs in any span of ``per_ms``: what is left is the count less the draws of the last span.
+    """At most ``count`` jobs in any period of ``per_ms``: the draws of the last period are subtracted.
 
-    Draws lie in the order of their times. A draw counts for a whole span, not a millisecond less.
+    Draws are in the order of their times. A draw counts for a whole period, not a millisecond less.
     """
 
     count: int
@@ -77,7 +77,7 @@ class Window:
         return cls(limit.count, limit.per // _MILLISECOND)
 
     def left(self, draws: Sequence[Draw], now: int) -> int:
-        """How many jobs may start now."""
+        """The number of jobs that may start now."""
         return max(0, self.count - sum(draw.jobs for draw in self._live(draws, now)))
 
     def drawn(self, draws: Sequence[Draw], now: int, jobs: int, claim: str) -> list[Draw]:
@@ -89,7 +89,7 @@ class Window:
         return [*live, Draw(at, jobs, claim)]
 
     def wakes_at(self, draws: Sequence[Draw], now: int) -> int:
-        """When the next job may start: enough draws are a span old."""
+        """The time at which the next job may start: enough draws are a period old."""
         over = 1 - self.count + sum(draw.jobs for draw in self._live(draws, now))
         for draw in self._live(draws, now):
             if over <= 0:
@@ -106,11 +106,11 @@ class Window:
 
 
 def undrawn(draws: Sequence[Draw], claim: str, jobs: int) -> list[Draw]:
-    """The draws after a claim gave ``jobs`` back; those of a claim that is no longer told apart stay drawn."""
+    """The draws after a claim returned ``jobs``; if the claim's draw was merged, it stays counted."""
     fewer = [draw._replace(jobs=draw.jobs - jobs * (draw.claim == claim)) for draw in draws]
     return [draw for draw in fewer if draw.jobs > 0]
 
 
 def stepped_back(draws: Sequence[Draw], now: int) -> list[Draw]:
-    """The draws after the clock stepped back: those that lie ahead were now, so that no wait is longer than a span."""
+    """The draws after the clock stepped back: future ones become now, so that no wait is longer than a period."""
     return [draw._replace(at=min(draw.at, now)) for draw in draws]

@@ -1,7 +1,7 @@
-"""Who may attempt when the queue is kept apart from the ledger: the queue is heard, the ledger decides.
+"""Decide who may attempt when the queue is kept apart from the ledger: the ledger decides, the queue advises.
 
-``told`` is what the queue says of a claim: True, False, or None where it cannot be asked. A queue may have lost
-everything since it handed the job out, so the hold of an attempt counts whatever the queue says.
+``told`` is the queue's answer about a claim: True, False, or None if it cannot be asked. A queue may have lost
+everything since the claim, so the hold of an attempt is respected regardless of the queue.
 """
 
 from carteiro.model import FINISHED, ClaimId, Dead, End
@@ -9,12 +9,12 @@ from carteiro.policy.lifecycle import Entry, is_live, is_open
 
 
 def owns_start(entry: Entry, claim: ClaimId, *, told: bool | None, now: int) -> bool:
-    """Whether a claim may declare; two that both may are told apart by the entry."""
+    """True if a claim may declare; of two such claims the entry decides."""
     return told is not False or _holds(entry, claim, now)
 
 
 def owns_end(entry: Entry, end: End, *, told: bool | None, now: int) -> bool:
-    """Whether an end is its job's own; a repetition and what comes late are not."""
+    """True if an end belongs to the job's claim; False for a repetition and a late result."""
     claim = end.lease.claim
     if entry.holder == claim:
         return is_open(entry) and (told is not False or _holds(entry, claim, now))
@@ -26,14 +26,14 @@ def owns_end(entry: Entry, end: End, *, told: bool | None, now: int) -> bool:
 
 
 def not_yet(entry: Entry, *, due_at: int, now: int) -> int | None:
-    """Until when a claimed job must wait, for the queue did not know better; ``due_at`` is when it thought it due."""
+    """Time until which a claimed job must wait, if the queue was wrong; ``due_at`` is its due time in the queue."""
     if is_open(entry) and is_live(entry.held_until, now):
         return entry.held_until
     return entry.due_at if entry.due_at > now and entry.due_at != due_at else None
 
 
 def is_over(entry: Entry) -> bool:
-    """Whether a claimed job has nothing left to do."""
+    """True if a claimed job is finished."""
     return entry.state in FINISHED
 
 

@@ -1,6 +1,6 @@
-"""How long some failures take to pass, whatever the preset: a policy that is patient waits for as long, or longer.
+"""Minimum waits of failures that take long to end, such as greylisting; used by patient policies.
 
-Presets are made for trouble that passes in seconds. Who greylists asks for minutes, a full mailbox for hours.
+Presets are made for problems that end in seconds. Greylisting takes minutes, a full mailbox hours.
 """
 
 from datetime import timedelta
@@ -17,7 +17,7 @@ _FULL = tuple(timedelta(hours=hours) for hours in (1, 6, 24))
 
 
 def wait_after(policy: RetryPolicy, failure: Failure, failed: int, chance: float) -> timedelta:
-    """The wait after failure number ``failed``: the policy's, lengthened where the policy is patient."""
+    """The wait after failure number ``failed``: that of the policy, or longer if the policy is patient."""
     usual = policy.delay(failed, chance)
     if not policy.is_patient:
         return usual

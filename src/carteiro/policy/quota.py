@@ -1,4 +1,4 @@
-"""What a tenant may hand in: once under a key, and so many in fixed windows of UTC.
+"""API limits of a tenant: messages in fixed windows of UTC, and once under an idempotency key.
 
 Pure: ``now`` and the counts come from the store, in milliseconds since 1970.
 """
@@ -10,14 +10,14 @@ from carteiro.model import ApiLimits, Charged, OverLimit
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-KEY_LIFE_MS = 86_400_000  # so long an idempotency key stands for its request
-_WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # as the fields of `ApiLimits` follow each other
+KEY_LIFE_MS = 86_400_000  # lifetime of an idempotency key
+_WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # in the order of the fields of `ApiLimits`
 
 
 class Tally:
     """What one tenant handed in, within the windows that are open at ``now``.
 
-    ``counted`` is what a store kept: (length, start, count); a window that is over counts nothing.
+    ``counted`` is what the store has: (length, start, count); a past window counts nothing.
     """
 
     def __init__(self, now: int, counted: Iterable[tuple[int, int, int]] = ()) -> None:
@@ -28,7 +28,7 @@ class Tally:
                 self._counts[length] = count
 
     def judge(self, limits: ApiLimits) -> OverLimit | None:
-        """None if one more may come in; else the full window that opens last."""
+        """None if one more is allowed; else the full window that ends last."""
         allowed = (limits.per_minute, limits.per_hour, limits.per_day)
         full = [
             (self._start(length) + length, limit)
@@ -37,12 +37,12 @@ class Tally:
         ]
         if not full:
             return None
-        ends_at, limit = full[-1]  # windows lie inside each other: none ends after a longer one
+        ends_at, limit = full[-1]  # windows are nested: none ends after a longer one
         resets_at = _EPOCH + ends_at * _MILLISECOND
         return OverLimit(limit, 0, resets_at, (ends_at - self._now) * _MILLISECOND)
 
     def charge(self, refused: int, limits: ApiLimits) -> Charged:
-        """Count as many as fit of messages that were refused."""
+        """Count refused messages, up to the limits."""
         for counted in range(refused):
             over = self.judge(limits)
             if over is not None:
@@ -51,12 +51,12 @@ class Tally:
         return Charged(refused)
 
     def count(self) -> None:
-        """One more came in."""
+        """Count one more message."""
         for length in _WINDOWS_MS:
             self._counts[length] += 1
 
     def rows(self) -> list[tuple[int, int, int]]:
-        """What a store keeps: (length, start, count) of each window."""
+        """The rows to store: (length, start, count) of each window."""
         return [(length, self._start(length), count) for length, count in self._counts.items()]
 
     def _start(self, length: int) -> int:

@@ -1,8 +1,8 @@
-"""How fast a provider is called by all processes together: slower at once when it says so, faster again bit by bit.
+"""Adaptive call rate of a provider, shared by all processes.
 
 Pure. One record a provider, in whole microseconds of the store's clock. Additive increase, multiplicative
-decrease: the rate is halved when the provider throttles and climbs by a twentieth each second, up to its
-ceiling. Without a ceiling it is lifted when it has climbed to twice as fast as where the provider throttled.
+decrease: the rate is halved when the provider throttles, and rises by a twentieth each second, up to its
+ceiling. Without a ceiling the limit ends at twice the rate at which the provider throttled.
 """
 
 from collections.abc import Mapping
@@ -14,29 +14,29 @@ from typing import NamedTuple
 from carteiro.model import Drawn, ProviderRate, value
 from carteiro.policy.pacing import Pace
 
-ANY = inf  # a ceiling that is none
-SLOWEST = 0.1  # a second; below it nobody would find out that the provider is well again
-CUT_EVERY_US = 1_000_000  # throttled answers come in bursts: those of a second are one
+ANY = inf  # a ceiling without a limit
+SLOWEST = 0.1  # a second; at a lower rate the recovery of the provider would not be noticed
+CUT_EVERY_US = 1_000_000  # throttled answers come in bursts: those of one second count once
 LONGEST_STAY = timedelta(seconds=10)
 
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND_US = 1_000_000
 _TRIAL = timedelta(seconds=30)
-_LONGEST_OPEN_US = 300 * _SECOND_US  # beyond it, it is the work of a clock that stepped back
+_LONGEST_OPEN_US = 300 * _SECOND_US  # a longer one is the result of a clock that stepped back
 _CUT = 0.5
 _CLIMB = 0.05
 _LIFTED_AT = 2.0
 
 
 class Stay(NamedTuple):
-    """Until when a process counts, and how many calls at once it may have by then."""
+    """Time until which a process counts, and its concurrent calls until then."""
 
     until_us: int
     places: int = 0
 
 
 class Trouble(NamedTuple):
-    """Why a provider was left alone last, and until when whoever said so leaves it alone; the past: no more."""
+    """Why a circuit was last opened, and until when; a past time: closed again."""
 
     why: str
     at_us: int
@@ -45,11 +45,11 @@ class Trouble(NamedTuple):
 
 @value
 class Rate:
-    """What is known of a provider's pace.
+    """Rate record of a provider.
 
-    ``ceiling`` is as fast as it may ever be called, None: nobody knows. ``cut_to`` is how fast it was called
-    after it throttled last, ``peak`` before, None: it is well. ``next_us`` is as in `Pace`. ``stays``: who
-    calls it, in the order of their coming. ``trouble`` is the last it had, None: never any.
+    ``ceiling`` is the maximum rate, None: unknown. ``cut_to`` is the rate after the last throttling and ``peak``
+    the rate before it, None: not throttled. ``next_us`` is as in `Pace`. ``stays``: the calling processes, in
+    the order of arrival. ``trouble``: the last problem, None: none yet.
     """
 
     provider: str
@@ -63,12 +63,12 @@ class Rate:
 
 
 def fresh(provider: str) -> Rate:
-    """The record of a provider that nobody called yet."""
+    """The record of a provider that was never called."""
     return Rate(provider, stays={})
 
 
 def rate_at(record: Rate, now_us: int) -> float | None:
-    """How many calls a second may be made; None: as many as anybody likes."""
+    """The allowed calls a second; None: no limit."""
     if record.cut_to is None:
         return record.ceiling
     seconds = max(0, now_us - record.cut_at_us) // _SECOND_US
@@ -78,7 +78,7 @@ def rate_at(record: Rate, now_us: int) -> float | None:
     return risen if risen < _LIFTED_AT * record.peak else None
 
 
-def draw(  # noqa: PLR0913 - who draws, how much, and when
+def draw(  # noqa: PLR0913 - all facts of a draw
     record: Rate,
     count: int,
     now_us: int,
@@ -89,10 +89,10 @@ def draw(  # noqa: PLR0913 - who draws, how much, and when
     concurrency: int = 0,
     holds: int = 0,
 ) -> tuple[Drawn, Rate]:
-    """Draw up to ``count`` calls, no more than a fair share of a second's worth; the process counts for its stay.
+    """Draw up to ``count`` calls, at most a fair share of one second; the process counts for its stay.
 
-    ``ceiling`` is what the process knows of one: `ANY` if there is none, None if it does not know. Of the
-    places that ``concurrency`` makes it gets its share of those that nobody ``holds``; 0: any number.
+    ``ceiling`` is the maximum known to the process: `ANY` if there is none, None if unknown. It gets its share
+    of the places of ``concurrency`` that no process ``holds``; 0: no limit.
     """
     record = _announced(_righted(record, now_us), now_us, process, stay // _MICROSECOND)
     places = _places(record, process, concurrency) if concurrency else None
@@ -114,9 +114,9 @@ def draw(  # noqa: PLR0913 - who draws, how much, and when
 
 
 def _places(record: Rate, process: str, concurrency: int) -> int:
-    """How many calls at once a process may have: an equal part, the first to come one more, of what others leave.
+    """Concurrent calls of a process: an equal share, one more for the first ones, of the free places.
 
-    What another holds it may be using: it is free when that one says so, or its stay ends.
+    A place that another process holds may be in use: it is free when that process says so, or its stay ends.
     """
     if process not in record.stays:
         return 0
@@ -134,9 +134,9 @@ def _with_places(record: Rate, process: str, places: int) -> Rate:
 
 
 def throttled(record: Rate, now_us: int, *, going: float) -> Rate:
-    """The provider said that it is called too fast; ``going``: how fast it was, where no rate says so.
+    """The provider throttled; ``going`` is the measured rate, used if there is no rate yet.
 
-    Nothing is left to be drawn at this moment. Told again within a second, nothing changes.
+    Nothing can be drawn at this moment. A repetition within a second changes nothing.
     """
     record = _righted(record, now_us)
     if record.cut_to is not None and now_us - record.cut_at_us < CUT_EVERY_US:
@@ -149,7 +149,7 @@ def throttled(record: Rate, now_us: int, *, going: float) -> Rate:
 
 
 def shown(record: Rate, now_us: int) -> ProviderRate:
-    """The record as people see it."""
+    """The record as users see it."""
     trouble = record.trouble
     return ProviderRate(
         record.provider,
@@ -163,7 +163,7 @@ def shown(record: Rate, now_us: int) -> ProviderRate:
 
 
 def left_alone(record: Rate, now_us: int, *, wait: timedelta, why: str) -> Rate:
-    """A process leaves the provider alone for so long; the trial after it may take a while."""
+    """A process opened the circuit for ``wait``; the trial call after it may take a while."""
     open_us = min((wait + _TRIAL) // _MICROSECOND, _LONGEST_OPEN_US)
     return replace(record, trouble=Trouble(why, now_us, now_us + open_us))
 
@@ -180,10 +180,10 @@ def _at(moment_us: int) -> datetime:
 
 
 def _announced(record: Rate, now_us: int, process: str, stay_us: int) -> Rate:
-    """The process counts from now on; what a ceiling was is forgotten once nobody is left who knew it."""
+    """The process counts from now on; a ceiling is forgotten once no process that knew it is left."""
     live = _live(record, now_us)
     ceiling = record.ceiling if live else None
-    if stay_us:  # whoever is there keeps its rank
+    if stay_us:  # a known process keeps its rank
         live[process] = Stay(now_us + stay_us)
     else:
         live.pop(process, None)
@@ -191,13 +191,13 @@ def _announced(record: Rate, now_us: int, process: str, stay_us: int) -> Rate:
 
 
 def _live(record: Rate, now_us: int) -> dict[str, Stay]:
-    """Who counts now; an end that no stay can have is a clock's step back."""
+    """The processes that count now; an end too far ahead comes from a clock that stepped back."""
     latest = now_us + LONGEST_STAY // _MICROSECOND
     return {name: stay for name, stay in record.stays.items() if now_us < stay.until_us <= latest}
 
 
 def _righted(record: Rate, now_us: int) -> Rate:
-    """A cut that lies ahead is a clock's step back: it was now. One that was made good for is over."""
+    """A cut in the future comes from a clock that stepped back: it counts as now. A recovered one is removed."""
     if record.cut_to is None:
         return record
     if rate_at(record, now_us) == record.ceiling:

@@ -1,7 +1,7 @@
-"""Headers by which a message steers the relay that takes it over: recipients, templates, accounts, billing.
+"""Headers by which a message controls the relay that takes it: recipients, templates, accounts, billing.
 
-Pure data. Providers read them out of mail that comes by SMTP or as a raw message, most before anything
-else of it, and some replace the recipients of the envelope with those that a header names.
+Pure data. Providers read them in mail by SMTP or in raw messages, most before anything else. Some replace
+the recipients of the envelope with those in a header.
 """
 
 import re
@@ -17,7 +17,7 @@ _BEGINNINGS = (
     "X-Postmark-",
     "X-SES-",  # Amazon SES
     "X-Mailgun-",
-    "X-Mailin-",  # Brevo, once Sendinblue
+    "X-Mailin-",  # Brevo, formerly Sendinblue
     "X-Sib-",
     "X-Brevo-",
     "X-MJ-",  # Mailjet
@@ -46,5 +46,5 @@ _STEERING = re.compile(
 
 
 def steers_relay(name: str) -> bool:
-    """Whether a relay takes orders from a header of this name."""
+    """True if a relay obeys a header with this name."""
     return _STEERING.match(name) is not None

@@ -1,4 +1,4 @@
-"""When to try again, and how often.
+"""Retry policies: the number of attempts and the waits between them.
 
 Pure: ``chance`` in [0, 1) comes from the caller.
 """
@@ -24,11 +24,11 @@ _OWN_FAULTS = frozenset({Scope.MESSAGE, Scope.RECIPIENT})
 
 @value
 class RetryPolicy:
-    """How a message is tried again: at most ``max_attempts`` charged failures, with a wait after each.
+    """Retries of a message: at most ``max_attempts`` charged failures, with a wait after each.
 
-    The waits come from ``table`` if it is given (its last one repeats), else ``base`` doubles up
-    to ``cap``. ``charge`` says which failures count: all, or only the message's and recipient's own.
-    ``is_patient``: failures that are known to take longer are waited for (`patience`).
+    The waits come from ``table`` if given (the last one repeats), else ``base`` doubles up to ``cap``.
+    ``charge`` says which failures count: all, or only those of the message or its recipient.
+    ``is_patient``: failures that take longer to end get longer waits (`patience`).
     """
 
     max_attempts: int
@@ -43,8 +43,8 @@ class RetryPolicy:
     def delay(self, failed: int, chance: float) -> timedelta:
         """The wait after failure number ``failed``, in whole milliseconds, never negative.
 
-        The jitter comes after the cap: messages that all reached the cap must still part. Before
-        any charged failure the wait is that after the first.
+        Jitter is added after the cap, to spread messages that all reached the cap. Before any charged
+        failure the wait is that after the first.
         """
         wait = self._table_wait(failed) if self.table else self._doubled_wait(failed)
         spread = 1 + self.jitter * (2 * chance - 1)
@@ -52,14 +52,14 @@ class RetryPolicy:
         return timedelta(milliseconds=min(max(wait_ms, 0), _LONGEST_MS))
 
     def charges(self, failure: Failure) -> bool:
-        """Whether the failure counts against ``max_attempts``."""
+        """True if the failure counts against ``max_attempts``."""
         return self.charge == "all" or failure.scope in _OWN_FAULTS
 
     def _table_wait(self, failed: int) -> timedelta:
         return self.table[min(max(failed, 1), len(self.table)) - 1]
 
     def _doubled_wait(self, failed: int) -> timedelta:
-        # As whole microseconds: a doubled timedelta would overflow before the cap could hold it.
+        # In whole microseconds: a doubled timedelta would overflow before the cap limits it.
         exponent = min(max(failed - 1, 0), _LARGEST_EXPONENT)
         wait_us = self.base // _MICROSECOND * 2**exponent
         return timedelta(microseconds=min(wait_us, self.cap // _MICROSECOND))
@@ -89,7 +89,7 @@ PRESETS: Mapping[str, RetryPolicy] = {
     "tickets": RetryPolicy(max_attempts=3, base=timedelta(seconds=1), cap=timedelta(seconds=30)),
 }
 
-PRESET_RULE = f"A retry preset: {', '.join(PRESETS)}, or one of the installation's own."
+PRESET_RULE = f"A retry preset: {', '.join(PRESETS)}, or one defined in the settings."
 
 _DEFAULT_PRESETS: Mapping[Environment, PresetName] = {
     "development": "development",
@@ -98,5 +98,5 @@ _DEFAULT_PRESETS: Mapping[Environment, PresetName] = {
 
 
 def default_preset(environment: Environment) -> PresetName:
-    """The preset of those who name none."""
+    """The preset if none is named."""
     return _DEFAULT_PRESETS[environment]

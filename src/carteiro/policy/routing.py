@@ -1,13 +1,13 @@
-"""Which provider an attempt goes to: those of its route in order, as far as they are in health.
+"""Choose the provider of an attempt: the first healthy one of its route.
 
-Pure: what is known of the providers' health comes from the caller.
+Pure: the health of the providers comes from the caller.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 
 from carteiro.model import TenantId, value
 
-MOMENT_S = 0.005  # as long as it takes to hear whether a provider may be called
+MOMENT_S = 0.005  # the time to learn whether a provider may be called
 
 
 @value
@@ -26,7 +26,7 @@ class Routes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every provider that some message may go to, once."""
+        """Every provider of any route, once."""
         routes = (self.default, *self.by_type.values(), *self.by_tenant.values())
         return tuple(dict.fromkeys(name for route in routes for name in route))
 
@@ -43,12 +43,12 @@ class Health:
 def choose(
     route: Iterable[Health], *, last: str | None, tried: Collection[str] = ()
 ) -> str | float:
-    """The provider of the next attempt, or in how many seconds one of the route may be called.
+    """The provider of the next attempt, or the seconds until one of the route may be called.
 
-    The first that may be called is chosen; those after it are not looked at: to look may cost something. One of
-    which that is not known yet is waited for, for a moment: at the start of a process no other takes its place.
-    Those that were ``tried`` with this message since it last waited come after the others, and so does the
-    ``last`` one if it failed then and was not heard of since.
+    The first available provider is chosen; those after it are not checked, as a check may cost something. If
+    its state is not known yet, it is awaited for a moment: at the start of a process no other replaces it.
+    Providers that were ``tried`` with this message since its last wait come after the others. So does the
+    ``last`` one, if it failed and has had no newer result.
     """
     waits, spare = [], None
     for each in route:

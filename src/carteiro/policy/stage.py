@@ -1,10 +1,10 @@
-"""Where in a talk by SMTP an answer came."""
+"""Stages of an SMTP session."""
 
 from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """The step that was answered; ``dot`` is the end of the mail."""
+    """The command that was answered; ``dot`` is the end of the mail."""
 
     CONNECT = "connect"
     GREETING = "greeting"
@@ -18,7 +18,7 @@ class Stage(StrEnum):
     DOT = "dot"
 
 
-# Nothing was said of any message yet.
+# Before any message.
 SESSION = frozenset({Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.STARTTLS, Stage.RSET})
 BEFORE_RECIPIENTS = SESSION | {Stage.AUTH, Stage.MAIL}
 CONTENT = frozenset({Stage.DATA, Stage.DOT})

@@ -1,7 +1,7 @@
-"""Which addresses a tenant must not write to, and for how long. Pure: no clock, no I/O.
+"""Suppressed addresses of a tenant, and for how long. Pure: no clock, no I/O.
 
-Each reason of an address is a record of its own, and what a record becomes depends on what it was told
-alone, never on the order: whatever comes late or twice leads to the same.
+Each reason of an address is a separate record. A record depends only on the reports, never on their
+order: late and repeated reports give the same result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,16 +22,16 @@ SUPPRESSED = model.Failure(
     reason="the address is on the tenant's suppression list",
     rule="validation.recipient",
 )
-SOFT_BOUNCES = 3  # so many ...
-SOFT_WINDOW = timedelta(days=30)  # ... in this time suppress, for as long again
+SOFT_BOUNCES = 3  # this number ...
+SOFT_WINDOW = timedelta(days=30)  # ... within this time suppresses, for the same time
 _WINDOW_MS = SOFT_WINDOW // timedelta(milliseconds=1)
 
 
 class Record(NamedTuple):
-    """A suppression as it is stored; times are milliseconds since 1970.
+    """A suppression as stored; times are milliseconds since 1970.
 
-    ``address`` None: it was erased. ``expires_at`` None: never; when it has come the record is over.
-    ``bounces`` are the moments of the last soft bounces.
+    ``address`` None: it was erased. ``expires_at`` None: never; from that time on the record has ended.
+    ``bounces`` are the times of the last soft bounces.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Record(NamedTuple):
     bounces: tuple[int, ...] = ()
 
     def is_over(self, now: int) -> bool:
-        """Whether it counts no more."""
+        """True if it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
@@ -58,19 +58,19 @@ class Told(NamedTuple):
 
 
 def key_of(tenant: model.TenantId, address: str) -> str:
-    """What an address is known by: the same however its letters are cased, and another for each tenant.
+    """The key of an address: equal in any case of letters, different for each tenant.
 
-    A hash, so that an erased address stays suppressed although nobody knows it any more.
+    A hash, so that an erased address stays suppressed without being stored.
     """
     normal = (judge_address(address) or address).casefold()
     return sha256(f"{tenant}\0{normal}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def merged(known: Record | None, told: Told) -> Record:
-    """What a record becomes by what is told."""
+    """The record after a report."""
     if told.reason is model.SuppressionReason.SOFT_BOUNCE:
         return _counted(known, told)
-    if told.reason is model.SuppressionReason.MANUAL:  # whoever says it last means it
+    if told.reason is model.SuppressionReason.MANUAL:  # the last one wins
         return _active(told, since=told.at, expires_at=told.expires_at)
     since = told.at if known is None else min(known.created_at, told.at)
     return _active(told, since=since, expires_at=None)
@@ -89,7 +89,7 @@ def _counted(known: Record | None, told: Told) -> Record:
 
 
 def merge_all(known: Mapping[tuple[str, str], Record], told: Iterable[Told]) -> list[Record]:
-    """The records, by key and reason, that many tellings leave to be stored."""
+    """The records to store after many reports, by key and reason."""
     found = dict(known)
     changed: dict[tuple[str, str], Record] = {}
     for each in told:
@@ -99,7 +99,7 @@ def merge_all(known: Mapping[tuple[str, str], Record], told: Iterable[Told]) -> 
 
 
 def addresses_of(content: str | None) -> Sequence[str]:
-    """Whom a stored e-mail is for; nobody, if it is not one that can be read."""
+    """The addresses of a stored e-mail; empty if it cannot be read."""
     try:
         email: Any = orjson.loads(content or "")
     except orjson.JSONDecodeError:
@@ -115,7 +115,7 @@ def addresses_of(content: str | None) -> Sequence[str]:
 
 
 def suppressions(told: model.Feedback) -> list[model.NewSuppression]:
-    """What follows from feedback: for good from the narrow set alone, else a soft bounce counts."""
+    """Suppressions that follow from feedback: permanent only for the narrow set, else a soft bounce."""
     reason = _reason(told)
     if reason is None:
         return []

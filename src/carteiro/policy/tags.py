@@ -1,4 +1,4 @@
-"""Our ids as providers' events bring them back: tags, of ASCII letters, digits, dashes and underscores. Pure."""
+"""Our ids as tags, which providers return in their events: ASCII letters, digits, dashes and underscores. Pure."""
 
 import hashlib
 import re
@@ -14,9 +14,9 @@ _OTHER = re.compile(r"[^A-Za-z0-9-]")
 
 
 def tag_value(text: str) -> str:
-    """The text as a tag holds it: the same each time, and no other text's.
+    """Encode the text as a tag value: stable and unique.
 
-    What is not allowed is an underscore and two hex digits a byte; what is too long ends in its hash.
+    Other characters become an underscore and two hex digits a byte; a text that is too long ends in its hash.
     """
     written = _OTHER.sub(_hex, text)
     if len(written) <= _LONGEST:

@@ -1,6 +1,6 @@
-"""How much of templates a tenant keeps.
+"""Storage limits of a tenant's templates.
 
-Pure: what there is comes in, what has to go comes out.
+Pure: gets the stored templates, returns those to delete.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from carteiro.model import NewTemplate, StorageLimit, TemplateKept, TemplateLimi
 
 @value
 class Forgotten:
-    """What makes room for a template: types with all their versions, and types of which the newest alone stays."""
+    """Deletions that make space: types with all their versions, and types that keep only the newest."""
 
     types: Sequence[str] = ()
     older: Sequence[str] = ()
@@ -19,10 +19,10 @@ class Forgotten:
 def forgotten_for(
     new: NewTemplate, known: Sequence[TemplateKept], limits: TemplateLimits
 ) -> Forgotten | StorageLimit:
-    """What has to go for this one; `StorageLimit` if that were something in use.
+    """The deletions needed for this template; `StorageLimit` if something in use would have to go.
 
     ``known`` has all types of the tenant in the order of deletion. Deleted types go first, then older
-    versions: those of this type, then of the types that keep most.
+    versions: those of this type, then of the types with most bytes.
     """
     others = [each for each in known if each.type != new.type]
     deleted = [each for each in others if each.is_deleted]
@@ -46,7 +46,7 @@ def forgotten_for(
 
 
 def _with_history(type: str, known: Sequence[TemplateKept]) -> list[TemplateKept]:
-    """Where older versions may go, in their order."""
+    """The types with older versions to delete, in order."""
     own = [each for each in known if each.type == type]
     others = [
         each

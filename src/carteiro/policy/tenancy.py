@@ -1,4 +1,4 @@
-"""What people may make of a tenant: more than the shape that every store checks."""
+"""Checks of a tenant that users define, beyond the shape that every store checks."""
 
 from collections.abc import Collection, Iterator
 from datetime import timedelta
@@ -17,7 +17,7 @@ DEFAULT_TTL = timedelta(hours=24)
 class SendingRules:
     """The operator's rules for e-mails that are submitted or edited.
 
-    ``relay_headers``: names, in lower case, of headers that steer a relay and are allowed.
+    ``relay_headers``: names, in lower case, of allowed headers that control a relay.
     ``default_from_only``: tenants that have claimed no domain may only use their default From.
     """
 
@@ -27,9 +27,9 @@ class SendingRules:
 
 
 def judge_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:
-    """What is wrong with a tenant, by the names of its fields; empty if it may be defined.
+    """The faults of a tenant, by the names of its fields; empty if it may be defined.
 
-    ``presets`` are those that it may name.
+    ``presets`` are the allowed retry presets.
     """
     try:
         tenant.check()
@@ -40,44 +40,44 @@ def judge_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[
 
 
 def judge_new_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:
-    """As `judge_tenant`, for one that a person makes up: its id must fit into an address of the API."""
-    in_address = [] if "/" not in tenant.id else [FieldError("id", "must not have a / in it")]
+    """As `judge_tenant`, for a new tenant: its id must fit into a URL of the API."""
+    in_address = [] if "/" not in tenant.id else [FieldError("id", "must not contain /")]
     return in_address + judge_tenant(tenant, presets=presets)
 
 
 def domain_of(address: str) -> str:
-    """The domain of an address in its normal form, so that equal domains are equal texts."""
+    """The domain of an address in normal form, so that equal domains are equal texts."""
     return (judge_address(address) or address).rpartition("@")[2].lower()
 
 
 def domains_of(tenant: Tenant) -> frozenset[str]:
-    """The domains that the tenant has claimed, in their normal form."""
+    """The domains that the tenant has claimed, in normal form."""
     return _normal_domains(tenant.from_domains)
 
 
-@lru_cache(maxsize=4096)  # asked for each e-mail of the tenant
+@lru_cache(maxsize=4096)  # called for each e-mail of the tenant
 def _normal_domains(domains: tuple[str, ...]) -> frozenset[str]:
     return frozenset([domain_of(f"x@{domain}") for domain in domains])
 
 
 def claims_over(domain: str) -> list[str]:
-    """The claims that would keep others from a domain, the nearest first: its own, and of those that it is below."""
+    """The domains whose claim reserves this domain, nearest first: itself, then those above it."""
     parts = domain.split(".")
     return [".".join(parts[place:]) for place in range(max(1, len(parts) - 1))]
 
 
 def asked_sender(tenant: Tenant, address: str | None) -> str | None:
-    """The From whose claimant must be asked for; None: there is no From, or the tenant's own list decides."""
+    """The From whose claimant must be looked up; None: there is no From, or the tenant's own list decides."""
     return None if tenant.from_domains else address or tenant.default_from
 
 
 def sender_fault(
     tenant: Tenant, address: str, *, owner: TenantId | None, default_only: bool
 ) -> str | None:
-    """Why the tenant may not put this address into From; None: it may.
+    """The reason why the tenant may not use this From; None: it may.
 
-    A domain that it lists stands for itself, not for those below it. ``owner``: who has claimed the domain, or the
-    nearest one that it is below. ``default_only``: without a list it has its default From alone.
+    A listed domain does not include its subdomains. ``owner``: the tenant that claimed the domain, or the
+    nearest one above it. ``default_only``: a tenant without a list may only use its default From.
     """
     if tenant.from_domains:
         return None if domain_of(address) in domains_of(tenant) else _NOT_LISTED
@@ -88,11 +88,9 @@ def sender_fault(
     return None
 
 
-_NOT_LISTED = "is not of a domain that the tenant may send from"
-CLAIMED_BY_ANOTHER = "is of a domain that another tenant has claimed"
-_NOT_THE_DEFAULT = (
-    "must be the tenant's default From: without from_domains it may send as nobody else"
-)
+_NOT_LISTED = "is not in a domain that the tenant may send from"
+CLAIMED_BY_ANOTHER = "is in a domain that another tenant has claimed"
+_NOT_THE_DEFAULT = "must be the tenant's default From, as the tenant has no from_domains"
 
 
 def _normal(address: str | None) -> str | None:
@@ -110,7 +108,7 @@ def _faults(tenant: Tenant, presets: Collection[str]) -> Iterator[FieldError]:
         yield FieldError("retry_preset", f"must be one of {', '.join(presets)}")
     for domain in tenant.from_domains:
         if judge_address(f"x@{domain}") is None:
-            yield FieldError("from_domains", f"must be names of domains: {domain!r} is none")
+            yield FieldError("from_domains", f"must be names of domains: {domain!r} is not one")
     yield from _default_from_faults(tenant)
 
 
@@ -120,4 +118,4 @@ def _default_from_faults(tenant: Tenant) -> Iterator[FieldError]:
     if judge_address(tenant.default_from) is None:
         yield FieldError("default_from", "must be an e-mail address")
     elif tenant.from_domains and domain_of(tenant.default_from) not in domains_of(tenant):
-        yield FieldError("default_from", "must be of one of the from_domains")
+        yield FieldError("default_from", "must be in one of the from_domains")

@@ -1,6 +1,6 @@
-"""Why a message waits, and until when: the first thing that stands in its way.
+"""Why a message waits, and until when: the first obstacle.
 
-Pure: what is known of the message, its job and its tenant comes from the store, ``now`` from the caller.
+Pure: the data on the message, its job and its tenant comes from the store, ``now`` from the caller.
 """
 
 from datetime import datetime
@@ -11,14 +11,14 @@ from carteiro.policy.suppression import SUPPRESSED
 
 _UNDELIVERED = frozenset({State.FAILED, State.EXPIRED})
 _MAY_BE_DELIVERED = (
-    "It may have been delivered: an attempt handed it over, and no answer came that says what became of it. "
-    "Look for it at the provider, or ask the recipient."
+    "It may have been delivered: an attempt handed it over, and its result is unknown. "
+    "Check with the provider or the recipient."
 )
 _TO_KEEP_IT_ONCE = "If it arrived, cancel it."
 
 
 class Why(StrEnum):
-    """What a message waits for."""
+    """Reasons why a message waits."""
 
     FINISHED = "finished"
     MOVING = "moving"
@@ -38,7 +38,7 @@ class Why(StrEnum):
 
 @value
 class Waiting:
-    """Why it waits, in a word and in a sentence; ``until`` None: nobody can say."""
+    """The reason, as a word and as a sentence; ``until`` None: not known."""
 
     why: Why
     until: datetime | None
@@ -48,11 +48,11 @@ class Waiting:
 def explain(
     message: StoredMessage, place: QueuePlace | None, tenant: Tenant, *, now: datetime
 ) -> Waiting:
-    """Why the message is not sent yet, as things stand; ``place`` None: it has no job."""
+    """The reason why the message is not sent yet; ``place`` None: it has no job."""
     if message.state in FINISHED:
         return Waiting(Why.FINISHED, None, _ended(message))
     if place is None:
-        return Waiting(Why.MOVING, None, "It changed while it was looked at: look again.")
+        return Waiting(Why.MOVING, None, "It changed during this query: try again.")
     if place.is_claimed:
         return _in_flight(message, place)
     return (
@@ -60,50 +60,50 @@ def explain(
         or _parked(message, place, now)
         or _in_doubt(message)
         or _limited(place, tenant)
-        or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and for a worker.")
+        or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and a worker.")
     )
 
 
 def explain_without_queue(message: StoredMessage) -> Waiting:
-    """The same while the queue, which knows where its job is, is away."""
+    """The same while the queue, which has its job, is down."""
     if message.state in FINISHED:
         return Waiting(Why.FINISHED, None, _ended(message))
-    text = "The queue is away: it waits for that, and goes on when the queue is back."
+    text = "The queue is down: the message is sent after the queue is back."
     return Waiting(Why.QUEUE_AWAY, None, text)
 
 
 def _ended(message: StoredMessage) -> str:
-    """How it ended; of what was not delivered also why, and what can be done."""
+    """Its end; if it was not delivered, also the reason and the remedy."""
     doubt = f" {_MAY_BE_DELIVERED}" if message.in_doubt and message.state is not State.SENT else ""
     if message.state not in _UNDELIVERED:
-        return f"It ended as {message.state} and waits for nothing.{doubt}"
+        return f"It ended as {message.state} and is finished.{doubt}"
     failure = message.failure
     why = f" ({failure.code}: {failure.reason})" if failure else ""
     if message.content is None:
-        gone = "Its content is gone: it cannot be sent again."
+        gone = "Its content was pruned: it cannot be sent again."
         return f"It ended as {message.state}{why}.{doubt} {gone}"
     redrive = f"carteiro dead redrive {message.id} sends it again"
     if failure is not None and failure.code == SUPPRESSED.code:
         remove = f"carteiro suppression rm {message.to or 'ADDRESS'} --tenant {message.tenant}"
-        redrive = f"first {remove}, if it may be written to again; then {redrive}"
+        redrive = f"first {remove}, to allow the address again; then {redrive}"
     if doubt:
         return f"It ended as {message.state}{why}.{doubt} Only if it did not arrive, {redrive}."
-    return f"It ended as {message.state}{why} and waits for you: {redrive}."
+    return f"It ended as {message.state}{why} and is a dead letter: {redrive}."
 
 
 def _in_flight(message: StoredMessage, place: QueuePlace) -> Waiting:
     if message.state is State.SENT_ATTEMPT:
-        text = "An attempt is being made; when its hold ends without an answer, it is in doubt."
+        text = "An attempt is running; if its hold ends without an answer, it is in doubt."
     else:
-        text = "A worker has it; when its lease ends without a word, another may take it."
+        text = "A worker has it; if its lease expires, another worker can take it."
     return Waiting(Why.IN_FLIGHT, place.parked_until, text)
 
 
 def _held(tenant: Tenant) -> Waiting | None:
     if tenant.disabled:
-        return Waiting(Why.TENANT_DISABLED, None, "Its tenant is disabled, until it is enabled.")
+        return Waiting(Why.TENANT_DISABLED, None, "Its tenant is disabled: enable it first.")
     if tenant.paused:
-        return Waiting(Why.TENANT_PAUSED, None, "Its tenant is paused, until it is resumed.")
+        return Waiting(Why.TENANT_PAUSED, None, "Its tenant is paused: resume it first.")
     return None
 
 
@@ -112,22 +112,22 @@ def _parked(message: StoredMessage, place: QueuePlace, now: datetime) -> Waiting
     if until is None:
         return None
     if message.state is State.SENT_ATTEMPT:
-        return Waiting(Why.IN_DOUBT, until, "It is in doubt, and will be looked at again then.")
+        return Waiting(Why.IN_DOUBT, until, "It is in doubt, and is checked again at that time.")
     if message.due_at <= now:
-        return Waiting(Why.PUT_BACK, until, "A worker gave it back, to be taken again then.")
+        return Waiting(Why.PUT_BACK, until, "A worker returned it; it is ready again at that time.")
     if message.state is State.RETRY_SCHEDULED:
         reason = message.failure.reason if message.failure else "an error"
-        text = f"Attempt {message.attempts} failed ({reason}); it is tried again then."
+        text = f"Attempt {message.attempts} failed ({reason}); it is retried at that time."
         if message.in_doubt:
-            text = f"It is tried again then ({reason}). {_MAY_BE_DELIVERED} {_TO_KEEP_IT_ONCE}"
+            text = f"It is retried at that time ({reason}). {_MAY_BE_DELIVERED} {_TO_KEEP_IT_ONCE}"
         return Waiting(Why.RETRY, until, text)
-    return Waiting(Why.SCHEDULED, until, "It was asked to go out then, and no sooner.")
+    return Waiting(Why.SCHEDULED, until, "It is scheduled for that time.")
 
 
 def _in_doubt(message: StoredMessage) -> Waiting | None:
     if message.state is not State.SENT_ATTEMPT:
         return None
-    text = "An attempt was begun and nobody knows how it ended; the next worker decides."
+    text = "An attempt was started and its result is unknown; the next worker decides."
     return Waiting(Why.IN_DOUBT, None, text)
 
 
@@ -135,13 +135,13 @@ def _limited(place: QueuePlace, tenant: Tenant) -> Waiting | None:
     if tenant.cap is not None and place.tenant_in_flight >= tenant.cap:
         text = (
             f"Its tenant is at its concurrency cap: {place.tenant_in_flight} in flight, cap {tenant.cap}. "
-            "It goes on when one of them ends."
+            "It starts when one of them ends."
         )
-        return Waiting(Why.TENANT_AT_CAP, None, text)  # a lease is rarely used to its end
+        return Waiting(Why.TENANT_AT_CAP, None, text)  # a lease rarely lasts to its end
     if tenant.rate_per_second is not None and place.tenant_wakes_at is not None:
-        text = f"Its tenant may start {tenant.rate_per_second:g} a second and has used them up."
+        text = f"Its tenant has reached its rate limit of {tenant.rate_per_second:g} a second."
         return Waiting(Why.TENANT_OUT_OF_TOKENS, place.tenant_wakes_at, text)
     if place.limited_until is not None:
-        text = "The send limit that all tenants share is used up."
+        text = "The send limit of all tenants is reached."
         return Waiting(Why.SEND_LIMIT, place.limited_until, text)
     return None

@@ -1,4 +1,4 @@
-"""What the core asks of the world, as Protocols; ``Backend`` is all that one store set-up offers."""
+"""Interfaces of the adapters, as Protocols; ``Backend`` holds all those of one store."""
 
 from carteiro.model import value
 from carteiro.ports.dead_letters import DeadLetters
@@ -46,7 +46,7 @@ __all__ = [
 
 @value
 class Backend:
-    """The ports of one store set-up, opened together and closed together (`close`, by its maker)."""
+    """The ports of one store, opened and closed together (`stores.open`)."""
 
     store: Store
     tenants: Tenants
@@ -62,6 +62,6 @@ class Backend:
     inbox: Inbox
     marks: Marks
     wake: Wake
-    joining: Joining | None = None  # None: the store shares no database with its callers
-    table_queue: TableQueue | None = None  # None: applications do not reach the store by SQL
+    joining: Joining | None = None  # None: the caller's transactions cannot be joined
+    table_queue: TableQueue | None = None  # None: applications have no access by SQL
     queue: KeptQueue | None = None  # None: the store keeps its jobs itself

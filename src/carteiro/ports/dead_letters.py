@@ -1,4 +1,4 @@
-"""What could not be delivered, kept for people."""
+"""Index of the messages that could not be delivered."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,12 +14,14 @@ class DeadLetters(Protocol):
 
     Promises, one module each in ``tests/contract/dead_letters``:
 
-    kept       What ends FAILED or EXPIRED has exactly one entry that says why until it is dropped, a doubt first.
-    listed     Pages follow each other without a gap or a twin; every part of a filter counts.
+    kept       A message that is FAILED or EXPIRED has exactly one entry with the reason, until it is dropped.
+               If it is in doubt, that is the reason.
+    listed     Pages have no gaps and no duplicates; all parts of a filter apply.
     redriven   `redrive` starts a new round of attempts and a new ttl, once; refused while already redriven.
-    revised    A redrive with a revision sends the new content under a new revision, and only if it is redriven
-               and still the revision that was edited.
-    dropped    What is dropped or outlived leaves the index and nothing else; what is on its way is never dropped.
+    revised    A redrive with a revision sends the new content under a new revision. It is refused if
+               the message was edited or redriven in between.
+    dropped    A dropped or expired entry leaves the index, and nothing else changes. Entries of redriven
+               messages are never dropped.
     """
 
     async def find(
@@ -29,7 +31,7 @@ class DeadLetters(Protocol):
         cursor: model.Cursor | None = None,
         limit: int = 100,
     ) -> model.Page[model.DeadLetter]:
-        """The entries that match, newest first; ``moved_after`` itself counts, ``moved_before`` does not."""
+        """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
         ...
 
     async def group(
@@ -37,7 +39,7 @@ class DeadLetters(Protocol):
         by: GroupBy,
         wanted: model.DeadFilter = model.DeadFilter(),  # noqa: B008 - a value, never changed
     ) -> list[model.DeadGroup]:
-        """How many match, by what they have in common; the largest group first."""
+        """Count the matching entries by one field; the largest group first."""
         ...
 
     async def show(self, message: model.MessageId) -> model.DeadLetter | None:
@@ -47,40 +49,40 @@ class DeadLetters(Protocol):
     async def redrive(
         self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
     ) -> list[model.RedriveAnswer]:
-        """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too.
+        """Send the messages again, also those without an entry; ``by`` is recorded as the requester.
 
-        ``revision`` is for one message: its content from now on, one revision further. It is
-        refused if it was made of another revision than the message now is.
+        ``revision`` is for one message: its new content, as the next revision. It is refused if the
+        message no longer has the revision that was edited.
         """
         ...
 
     async def drop(self, ids: Sequence[model.MessageId]) -> int:
-        """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
+        """Remove entries from the index; the messages stay and can be redriven. Return the number removed."""
         ...
 
     async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
-        """Entries older than their time to live, the longest outlived first; none that is on its way."""
+        """Entries past their time to live, longest past first; none of a redriven message."""
         ...
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
-        """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
+        """Entries to remove so that ``most`` stay: each time the oldest of the tenant with most entries."""
         ...
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
-        """Put entries back whose messages are still dead and have none; return how many.
+        """Put back entries of dead messages that have none; return the number.
 
-        One that outlived its time meanwhile gets as much again from now on.
+        An entry that expired meanwhile gets its full time to live again, from now.
         """
         ...
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
-        """How many entries there are, and the tenants with most of them."""
+        """The number of entries, and the tenants with the most."""
         ...
 
     async def oldest(self) -> datetime | None:
-        """When the oldest entry was moved here; None without any. Costs the same however many there are."""
+        """Time at which the oldest entry was made; None if there is none. Constant cost."""
         ...
 
     async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
-        """When those of the messages that have an entry were moved here."""
+        """Time at which each entry was made; messages without an entry are left out."""
         ...

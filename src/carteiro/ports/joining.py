@@ -1,4 +1,4 @@
-"""Accepting inside a transaction of the caller's own."""
+"""Accepting messages inside the caller's own transaction."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,11 +7,11 @@ from carteiro.model import AcceptAnswer, NewMessage
 
 
 class Joining(Protocol):
-    """What only a store in the caller's own database can do."""
+    """Offered only by a store in the caller's own database."""
 
     async def accept(self, connection: object, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """As `Store.accept`, on a connection that is in a transaction: its commit commits, its rollback undoes.
+        """As `Store.accept`, in the transaction of ``connection``: its commit commits, its rollback undoes.
 
-        `CannotJoin` if it is none that can be joined.
+        Raises `CannotJoin` if the connection cannot be used for this.
         """
         ...

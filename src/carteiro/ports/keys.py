@@ -1,4 +1,4 @@
-"""Which key opens what."""
+"""Access keys."""
 
 import builtins
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from carteiro.model import Key, KeyId, TenantId, TenantUnknown, TooManyKeys
 
 
 class Keys(Protocol):
-    """Keys of tenants and of administrators (tenant None), known by their hash alone.
+    """Keys of tenants and of administrators (tenant None), stored only as hashes.
 
     Promises, one module each in ``tests/contract/keys``:
 
-    keyed    A key names its tenant by its hash; the key itself is never stored.
-    ended    A key that expired or was revoked, or whose tenant is disabled or gone, opens nothing.
-    few      A tenant has at most `MOST_LIVE_KEYS` live keys, however many are asked for at once.
+    keyed    The hash of a key identifies its tenant; the key itself is never stored.
+    ended    A key does not work once it expired or was revoked, or its tenant is disabled or gone.
+    few      A tenant has at most `MOST_LIVE_KEYS` live keys, also with concurrent requests.
     """
 
     async def add(
@@ -26,7 +26,7 @@ class Keys(Protocol):
         hint: str,
         expires_in: timedelta | None = None,
     ) -> Key | TooManyKeys | TenantUnknown:
-        """Let the key with this hash speak for the tenant."""
+        """Add the key with this hash to the tenant."""
         ...
 
     async def holder(self, key_hash: str) -> Key | None:
@@ -34,13 +34,13 @@ class Keys(Protocol):
         ...
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
-        """The keys of a tenant, newest first, those that ended included."""
+        """The keys of a tenant, newest first, including those that ended."""
         ...
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
-        """End keys of this tenant now; False where there is no such live key."""
+        """End keys of this tenant now; False for a key that is not live or not the tenant's."""
         ...
 
     async def used(self, ids: Sequence[KeyId]) -> None:
-        """Note that these keys were used just now."""
+        """Record that these keys were just used."""
         ...

@@ -1,4 +1,4 @@
-"""The truth about messages, where whose turn it is is kept apart: see `carteiro.stores.paired`."""
+"""The source of truth about messages, when the queue is kept elsewhere: see `carteiro.stores.paired`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -8,26 +8,26 @@ from carteiro import model
 from carteiro.ports import Backend
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 
-RELAY = "relay"  # the lead of the process that keeps the queue complete
+RELAY = "relay"  # name of the lead of the process that keeps the queue complete
 
 
 @model.value
 class Closed:
-    """The answer to an end; ``again`` is when the message is to be tried again, in milliseconds since 1970."""
+    """The result of an end; ``again`` is the time of the next attempt, in milliseconds since 1970."""
 
     answer: model.Settled | model.Late
     again: int | None = None
 
 
 class Ledger(Protocol):
-    """Who may attempt: what the queue says is heard, and the ledger decides.
+    """Decides which attempts are made; the queue only advises.
 
-    ``told`` is what the queue said of each item: True, False, or None where it could not say. Then the ledger
-    decides alone, so that no attempt of another is touched and nothing finished is sent again.
+    ``told`` is the queue's answer for each item: True, False, or None if it could not answer. On None the
+    ledger decides alone: it changes no other worker's attempt and sends nothing finished again.
     """
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
-        """Commit the messages; a known id or key is replayed. Nothing is accepted only where something could be."""
+        """Commit the messages; a known id or key is replayed. An empty list fails whenever a message would."""
         ...
 
     async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
@@ -45,53 +45,53 @@ class Ledger(Protocol):
         ...
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
-        """The holds of declared attempts follow their claims, never back."""
+        """Extend the holds of declared attempts like their leases; never shorten one."""
         ...
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
-        """Those of the claims that have no attempt under way."""
+        """The leases without an attempt in flight."""
         ...
 
     async def cancel(
         self, ids: Sequence[model.MessageId], told: Sequence[bool | None], *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
-        """End what waits, mark what is in flight; ``told``: whether a live lease is on it."""
+        """End waiting messages, mark those in flight; ``told``: True if the job has a live lease."""
         ...
 
     async def overdue(
         self, *, after: model.Cursor | None, limit: int
     ) -> tuple[list[model.MessageId], model.Cursor | None]:
-        """Messages that waited beyond their time, and where the next page starts."""
+        """Messages past their time to live, and where the next page starts."""
         ...
 
     async def expire(
         self, ids: Sequence[model.MessageId], told: Sequence[bool | None]
     ) -> list[model.MessageId]:
-        """Bury what was not sent by its time; return what was. ``told``: whether a live lease is on it."""
+        """Expire messages past their time to live; return those. ``told``: True if the job has a live lease."""
         ...
 
     async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
-        """Every message that must have a job, page by page."""
+        """Every message that must have a job, in pages."""
         ...
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
-        """Unfinished messages that came after a place, and the place after them; None: the place only."""
+        """Unfinished messages accepted after a position, and the next position; None: the position only."""
         ...
 
 
 class LedgerDesk(Protocol):
-    """What the other ports of a pair need of the ledger."""
+    """Access of the other ports of a pair to the ledger."""
 
     async def entries(self, ids: Sequence[model.MessageId]) -> list[QueueEntry]:
-        """The jobs of those of the messages that must have one."""
+        """The jobs of these messages; messages that need none are left out."""
         ...
 
     async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
-        """What these tenants may have of the machine."""
+        """The shares of these tenants."""
         ...
 
     async def all_shares(self, *, after: model.TenantId | None, limit: int) -> list[Share]:
-        """What the next tenants, by id, may have."""
+        """The shares of the next tenants, by id."""
         ...
 
     async def limits(self) -> Mapping[model.KindName, model.SendLimit]:
@@ -99,25 +99,25 @@ class LedgerDesk(Protocol):
         ...
 
     async def buried(self, ids: Sequence[model.MessageId]) -> Mapping[model.MessageId, int]:
-        """Until when those of the messages are kept that are dead letters, in milliseconds since 1970."""
+        """When the entries of these dead letters expire, in milliseconds since 1970."""
         ...
 
     async def addressed(
         self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int
     ) -> list[model.MessageId]:
-        """Unfinished messages to a recipient that nobody asked to cancel."""
+        """Unfinished messages to a recipient, except those with a requested cancel."""
         ...
 
     async def erase(
         self, tenant: model.TenantId, *, busy: Sequence[model.MessageId], limit: int
     ) -> tuple[model.Erased | None, list[model.MessageId]]:
-        """As `carteiro.ports.tenants.Tenants.erase`, past what is ``busy``; with the messages that went."""
+        """As `carteiro.ports.tenants.Tenants.erase`, without the ``busy`` messages; also returns the erased ones."""
         ...
 
 
 @model.value
 class LedgerHalf:
-    """All that one ledger offers. Of ``backend`` those parts are its own that need no queue; a pair adds the rest."""
+    """All ports of one ledger. In ``backend`` only the ports that need no queue are its own; a pair adds the rest."""
 
     ledger: Ledger
     desk: LedgerDesk

@@ -1,10 +1,10 @@
-"""Facts about the installation that every process of it must know."""
+"""Facts about the installation, for all its processes."""
 
 from typing import Protocol
 
 
 class Marks(Protocol):
-    """Named texts, for all processes and for good; promise in ``tests/contract/marks``: the last one put is found."""
+    """Named texts, shared and permanent; promise in ``tests/contract/marks``: the last text put is found."""
 
     async def find(self, name: str) -> str | None:
         """The text of a mark; None if there is none."""

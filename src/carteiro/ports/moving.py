@@ -1,4 +1,4 @@
-"""What a move from one store to another asks of both: the one is closed and read, the other fenced and filled."""
+"""A move from one store to another: the source is closed and read, the target fenced and filled."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from carteiro.model import value
 
 Place: TypeAlias = list[Any]  # the key of the last row of a page
 
-# In this order: a job is made from its message. Rates of providers stay behind: calling finds them again.
+# In this order: a job needs its message. Rates of providers are not moved: they are measured anew.
 CARRIED = (
     *("tenants", "tiers", "sender_domains", "access_keys", "recipient_records"),
     *("messages", "entries", "contents", "events", "message_tags", "dead_letters"),
@@ -18,22 +18,22 @@ CARRIED = (
 
 
 class Departure(NamedTuple):
-    """What a source says of its move."""
+    """The move that a source is closed for."""
 
-    move: str  # its id
+    move: str
     to: str
     is_finished: bool
 
 
 class InFlight(NamedTuple):
-    """What must end before a store can be read as it will stay."""
+    """Work that must end before the store can be read."""
 
     jobs: int
-    until: datetime  # then the last lease or hold has run out, unless it is renewed
+    until: datetime  # when the last lease or hold expires, unless renewed
 
 
 class Rows(NamedTuple):
-    """A page of a table; the place is where the next one starts."""
+    """A page of a table; ``place`` is where the next one starts."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 @value
 class Reached:
-    """How far a table has come; ``place`` None: nothing is carried over yet."""
+    """Progress of a table; ``place`` None: nothing copied yet."""
 
     rows: int = 0
     place: Place | None = None
@@ -50,59 +50,59 @@ class Reached:
 
 
 class Source(Protocol):
-    """A store that is left. What it refuses, it refuses in every process that has it open, and after a restart."""
+    """The store to move from. Its refusals hold in every process that uses it, and after a restart."""
 
     name: str
 
     def departure(self) -> Departure | None:
-        """The move that it is closed for, if it is."""
+        """The move that the store is closed for, if any."""
         ...
 
     def begin(self, move: str, *, to: str) -> None:
-        """Accept and claim nothing more from here on; what is in flight may still be settled."""
+        """Accept and claim nothing more; jobs in flight may still settle."""
         ...
 
     def close(self) -> InFlight | None:
-        """Refuse every change from here on; unless something is in flight, which is answered instead."""
+        """Refuse every change; if something is in flight, change nothing and return it."""
         ...
 
     def counts(self) -> Mapping[str, int]:
-        """How many rows there are to be carried over, by table."""
+        """The number of rows to copy, by table."""
         ...
 
     def page(self, table: str, after: Place | None) -> Rows:
-        """The next rows of a table, by its key; none: it is at its end."""
+        """The next rows of a table, by its key; empty at the end."""
         ...
 
     def finish(self) -> None:
-        """Stay closed, and say that all went."""
+        """Stay closed, and record that everything was moved."""
         ...
 
     def reopen(self) -> None:
-        """Be open again, as if nothing had been."""
+        """Open again, with no trace of the move."""
         ...
 
 
 class Target(Protocol):
-    """A store that is filled. Until all is there it refuses everything but the move."""
+    """The store to move to. Until the move is finished it refuses everything else."""
 
     name: str
 
     async def begin(self, move: str, *, source: str) -> Mapping[str, Reached] | None:
-        """Be fenced for the move; how far it has come, None if it is finished.
+        """Fence the store for the move; return the progress, None if it is finished.
 
-        `CannotMove` if there is something else in it.
+        Raises `CannotMove` if the store has other data.
         """
         ...
 
     async def take(self, table: str, page: Rows) -> None:
-        """Keep a page and how far the move has come with it, both or neither."""
+        """Store a page and the progress of the move, in one transaction."""
         ...
 
     async def finish(self, counts: Mapping[str, int]) -> None:
-        """Open, if as many rows are here as there were; else `CannotMove`, and it stays fenced."""
+        """Open the store if the row counts match; else raise `CannotMove` and stay fenced."""
         ...
 
     async def abandon(self, move: str) -> None:
-        """Be fenced for good, for the source is opened again; `CannotMove` if something was done here since."""
+        """Fence the store for good, as the source opens again; `CannotMove` if it was used since."""
         ...

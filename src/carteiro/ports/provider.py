@@ -1,4 +1,4 @@
-"""Who takes a message over, and the moment at which it does."""
+"""Providers, and the point at which they take a message."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,18 +8,17 @@ from typing import Any, Protocol, runtime_checkable
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Category, Failure, MessageId, Outcome, TenantId, value
 
-_WAITS = "mail waits and is tried again"
+_WAITS = "mail waits and is retried"
 
 
 class Handover:
     """The point of no return of one provider call.
 
-    Its life: made before `declare` with a deadline on the monotonic clock; the provider calls
-    `begin` just before the first byte that could hand the message over; from then on a call
-    without an answer is in doubt, before it nothing was handed over. Where the answer may take
-    longer than the call, the provider then says so by `await_reply`, and whoever holds the message
-    goes on holding it. While it has asked nobody yet, as all connections are in use, it `is_queued`:
-    a call that ends then was never made.
+    It is made before `declare`, with a deadline on the monotonic clock. The provider calls `begin` just
+    before the first byte that could hand the message over. Before `begin` nothing was handed over; after
+    it, a call without an answer is in doubt. If the answer may take longer than the call, the provider
+    calls `await_reply`, and the worker extends its hold. While all connections are in use the call
+    `is_queued`: a call that ends then was never made.
     """
 
     __slots__ = ("_moved", "awaits_reply", "begun", "deadline", "is_queued")
@@ -38,24 +37,24 @@ class Handover:
         self.begun = True
 
     def await_reply(self, limit: timedelta) -> None:
-        """All is handed over: nothing but the answer is missing, and it may take so long from now on."""
+        """Everything is handed over; allow ``limit`` more for the answer."""
         self.deadline = time.monotonic() + limit.total_seconds()
         self.awaits_reply = True
         if self._moved is not None:
             self._moved(limit)
 
     def on_await(self, moved: Callable[[timedelta], None]) -> None:
-        """Have whoever limits the call told how much longer it may take."""
+        """Set the callback that extends the time limit of the call."""
         self._moved = moved
 
 
 @value
 class Parcel:
-    """What a provider gets: the content, and the ids that run through every row, log line and event."""
+    """Input of a provider: the content, and the ids that are in every row, log line and event."""
 
     message: MessageId
     tenant: TenantId
-    content: Any  # of the kind's own type: an e-mail, or a task's arguments
+    content: Any  # type of the kind: an e-mail, or the arguments of a task
     attempt: int
     revision: int
     request_id: str
@@ -63,10 +62,10 @@ class Parcel:
 
 @value
 class Features:
-    """What a provider can do; the reference page is made of this.
+    """Features of a provider; the reference page is made from these.
 
-    ``replays_for`` is how long it knows a call again by its key: repeated within that time, a call
-    hands nothing over twice and gets the first answer. None: it knows none again.
+    ``replays_for`` is how long it recognizes the key of a call: a repetition within that time hands
+    nothing over and gets the first answer. None: it recognizes no keys.
     """
 
     is_remote: bool = True
@@ -82,7 +81,7 @@ class Features:
 
 @value
 class Quota:
-    """What a provider lets an account send; ``per_day`` None: any number in 24 hours."""
+    """Sending limits of a provider account; ``per_day`` None: no limit in 24 hours."""
 
     per_second: float
     per_day: int | None
@@ -90,12 +89,12 @@ class Quota:
 
 
 class Provider(Protocol):
-    """Takes e-mail over.
+    """Takes e-mail for delivery.
 
     Promises, one module each in ``tests/contract/provider``:
 
-    begins   It begins the hand-over before it, and says what came of it.
-    replays  Where it knows calls again, a repeated one hands nothing over and has the first answer.
+    begins   It calls `begin` before the hand-over, and reports the outcome.
+    replays  If it recognizes keys, a repeated call hands nothing over and gets the first answer.
     """
 
     name: str
@@ -104,14 +103,14 @@ class Provider(Protocol):
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Hand the parcel over.
 
-        An exception is judged by the stage: deferred before the hand-over, unknown after it.
+        An exception before the hand-over means deferred, after it unknown.
         """
         ...
 
 
 @value
 class Fault:
-    """Something against a provider, and what to do about it; ``is_deadly``: mail for it would not wait, but fail."""
+    """A problem with a provider, and the remedy; ``is_deadly``: its mail would fail instead of wait."""
 
     told: str
     advice: str
@@ -119,28 +118,28 @@ class Fault:
 
 
 def fault_of(failure: Failure, advice: str) -> Fault:
-    """The fault that a failure speaks of: what may pass by itself is not deadly, what must be set right is."""
+    """The fault behind a failure; it is deadly unless it may end by itself."""
     is_deadly = not failure.retryable or failure.category is Category.CONFIGURATION_ERROR
     return Fault(failure.reason, advice if is_deadly else f"{_WAITS}; {advice}", is_deadly)
 
 
 @runtime_checkable
 class RemoteProvider(Provider, Protocol):
-    """A provider across a network; its promises, too, are tried in ``tests/contract/provider``."""
+    """A provider across a network; ``tests/contract/provider`` tests it too."""
 
     async def check(self) -> Sequence[Fault]:
-        """What keeps it from being used now, if anything; nothing is sent to find out."""
+        """Problems that prevent its use now, if any; nothing is sent to find out."""
         ...
 
     async def close(self) -> None:
-        """Take leave of it."""
+        """Close the connections."""
         ...
 
 
 @runtime_checkable
 class QuotaProvider(Provider, Protocol):
-    """A provider that can be asked how fast it may be called; ``tests/contract/provider`` for the rest."""
+    """A provider that reports its rate limit; ``tests/contract/provider`` has the other promises."""
 
     async def quota(self) -> Quota | None:
-        """What the account may send; None if it cannot be asked, or does not say."""
+        """The limits of the account; None if unknown."""
         ...

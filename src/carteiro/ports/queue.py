@@ -1,4 +1,4 @@
-"""Whose turn it is, where that is kept apart from the ledger: see `carteiro.stores.paired`."""
+"""The order of jobs, when it is kept apart from the ledger: see `carteiro.stores.paired`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
@@ -10,19 +10,19 @@ from carteiro.ports.wake import Wake
 
 @model.value
 class QueueEntry:
-    """The job of an unfinished message as the ledger says it must be; times are milliseconds since 1970."""
+    """The job of an unfinished message according to the ledger; times are milliseconds since 1970."""
 
     id: model.MessageId
     kind: model.KindName
     tenant: model.TenantId
     priority: int
     due_at: int
-    parked_until: int  # its due time, or the end of the hold of an attempt that is being made
+    parked_until: int  # its due time, or the end of the hold of a running attempt
 
 
 @model.value
 class Delay:
-    """When a job is due that was claimed, and until when it is parked."""
+    """New due time of a claimed job, and the time until which it is parked."""
 
     lease: model.Lease
     due_at: int
@@ -50,7 +50,7 @@ class Tickets:
 
 @model.value
 class Share:
-    """What a tenant may have of the machine."""
+    """A tenant's share of the capacity."""
 
     tenant: model.TenantId
     stride: int
@@ -61,7 +61,7 @@ class Share:
 
 @model.value
 class Hold:
-    """Whether a claim is its job's, None where nobody can say; and how long it had left before it was held."""
+    """True if the claim has the job, None if unknown; and the time that was left on its lease."""
 
     stands: bool | None
     left: timedelta = model.ZERO
@@ -69,7 +69,7 @@ class Hold:
 
 @model.value
 class QueueMemory:
-    """How much memory a queue uses of how much (0: as much as there is); ``is_full``: no job can be put."""
+    """Used and maximum memory of a queue (0: no maximum); ``is_full``: no job can be put."""
 
     used_bytes: int
     max_bytes: int
@@ -77,23 +77,23 @@ class QueueMemory:
 
 
 class Queue(Protocol):
-    """Whose turn it is. Knows no content, decides nothing about a message, and may be lost at any time.
+    """The order of jobs. Knows no content, decides nothing about a message, and can be rebuilt when lost.
 
-    What `carteiro.ports.store.Store` promises of jobs (exclusive, fair, ordered, limited, timely, cautious) this
-    keeps for the pair; ``tests/contract/store`` tries it there. Beyond that:
+    For a pair it keeps the promises of `carteiro.ports.store.Store` about jobs (exclusive, fair, ordered,
+    limited, timely, cautious); ``tests/contract/store`` tests the pair. In addition:
 
     - `put` of a known job changes nothing: it may be repeated at any time.
-    - A queue that was wiped or is not the one it was hands out nothing until it is `founded` again.
-    - `StoreUnavailable` at once while it is away, and within its patience when it goes.
+    - A queue that was wiped or replaced returns no jobs until it is `founded` again.
+    - `StoreUnavailable` at once while it is down, and within its timeout when it goes down.
     """
 
     @property
     def outages(self) -> int:
-        """How often something could not be done; what was to be put then may be missing."""
+        """The number of failed operations; after each, jobs may be missing."""
         ...
 
     async def put(self, entries: Sequence[QueueEntry]) -> int:
-        """Make jobs claimable from their time on; return how many were new. Fails where there is no room."""
+        """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
         ...
 
     async def claim(
@@ -108,31 +108,31 @@ class Queue(Protocol):
         ...
 
     async def drop(self, ids: Sequence[model.MessageId]) -> None:
-        """Jobs leave the queue, whoever has them; their dead letters leave the index."""
+        """Remove jobs from the queue, leased or not, and their dead letters from the index."""
         ...
 
     async def delay(self, delays: Sequence[Delay]) -> None:
-        """Park jobs, with no claim on them and none counted; what another claim has meanwhile is left to it."""
+        """Park jobs, without a claim and without counting one; skip jobs that another claim has."""
         ...
 
     async def hold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> list[Hold]:
-        """Have claims end so long from now that are still their jobs', each once."""
+        """Set the end of valid claims to a time from now, once for each claim."""
         ...
 
     async def unhold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> None:
-        """No attempt is made after all: they end so long from now, and can be held again."""
+        """Undo `hold`, as no attempt is made: the claims end a time from now, and can be held again."""
         ...
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool | None]:
-        """Push the end of claims on that are still their jobs', never back; None where it cannot say whose they are."""
+        """Extend valid claims, never shorten one; None if unknown."""
         ...
 
     async def standing(self, leases: Sequence[model.Lease]) -> list[bool | None]:
-        """Whether claims are still their jobs'; None where it cannot say."""
+        """True for each valid claim; None if unknown."""
         ...
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta) -> None:
-        """Give jobs back as if they had never been claimed."""
+        """Return jobs as if they had never been claimed."""
         ...
 
     async def leases_of(self, claims: Sequence[model.ClaimId]) -> list[model.Lease]:
@@ -140,101 +140,101 @@ class Queue(Protocol):
         ...
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease ran out; return how many."""
+        """Make jobs with an expired lease ready; return the number."""
         ...
 
     async def leased(self, ids: Sequence[model.MessageId]) -> list[bool | None]:
-        """Whether a live lease is on them; None where it cannot say."""
+        """True for each job with a live lease; None if unknown."""
         ...
 
 
 class QueueWatch(Protocol):
-    """How a queue is, for those who watch over it."""
+    """State of a queue, for monitoring."""
 
     async def look(self) -> QueueMemory:
-        """How full it is; `StoreUnavailable` whenever a claim would be: also where it can be read and not written."""
+        """Its memory use; `StoreUnavailable` whenever a claim would raise it, so also if it is read-only."""
         ...
 
 
 class KeptQueue(QueueWatch, Protocol):
-    """A queue that is kept complete beside its ledger."""
+    """A queue that is kept complete from its ledger."""
 
     async def complete(self) -> None:
-        """Put whatever the ledger has and it has not, before anybody claims; `StoreUnavailable` if that cannot be."""
+        """Put all jobs that are missing, before the first claim; `StoreUnavailable` if that fails."""
         ...
 
 
 class QueueDesk(QueueWatch, Protocol):
-    """What a queue is told beside the path, and what it can be asked."""
+    """Operations of a queue outside the path."""
 
     async def share(self, shares: Sequence[Share]) -> None:
-        """What tenants may have, acting on what waits at once."""
+        """Set shares of tenants; they apply to waiting jobs at once."""
         ...
 
     async def forget(self, tenant: model.TenantId) -> None:
-        """Take a tenant and all its jobs away."""
+        """Remove a tenant and all its jobs."""
         ...
 
     async def busy(self, tenant: model.TenantId) -> list[model.MessageId]:
-        """Its jobs that a live lease is on."""
+        """The tenant's jobs with a live lease."""
         ...
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or remove the limit that all claims of a kind share."""
         ...
 
     async def tune(self, fairness: model.Fairness | None) -> None:
-        """The fairness settings of all workers; None: as each was configured."""
+        """Set the fairness settings of all workers; None: as configured in each."""
         ...
 
     async def founded(self) -> str:
-        """It knows every tenant and limit now: claims may begin. The token stands for what it is now."""
+        """Allow claims, as all tenants and limits are set now; return a token that identifies the queue."""
         ...
 
     async def is_complete(self) -> bool:
-        """Whether every unfinished message was put since it was lost, or came back as another, last."""
+        """True if every unfinished message was put since the queue was last lost or replaced."""
         ...
 
     async def completed(self, token: str) -> None:
-        """Every unfinished message was put since it was founded with this token; of another queue it says nothing."""
+        """Record that every unfinished message was put; ignored if the token is of another queue."""
         ...
 
     async def standings(
         self, kind: model.KindName, fairness: model.Fairness
     ) -> list[model.Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with jobs or history of this kind, least served first."""
         ...
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
-        """Where the job of a message is; None when it has none."""
+        """State of a message's job; None if it has none."""
         ...
 
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
     ) -> list[model.MessageId]:
-        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        """The tenant's next claimable jobs, at most ``limit``, after at most as many claimed ones."""
         ...
 
     async def depths(self) -> list[model.Depth]:
-        """How much there is, by kind."""
+        """Queue depth, by kind."""
         ...
 
     async def bury(self, expiries: Mapping[model.MessageId, int]) -> None:
-        """Show these dead letters in the index until then."""
+        """Show these dead letters in the index until their expiry."""
         ...
 
     async def unbury(self, ids: Sequence[model.MessageId]) -> None:
-        """Show these no longer."""
+        """Remove these from the index."""
         ...
 
     async def buried(self) -> list[model.MessageId]:
-        """All that the index shows."""
+        """All messages in the index."""
         ...
 
 
 @model.value
 class QueueHalf:
-    """All that one queue offers, opened together and closed together."""
+    """All ports of one queue, opened and closed together."""
 
     queue: Queue
     desk: QueueDesk

@@ -1,4 +1,4 @@
-"""How fast providers are called, by all processes together."""
+"""Call rates of the providers, shared by all processes."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -7,22 +7,22 @@ from carteiro.model import ZERO, Drawn, ProviderRate
 
 
 class Rates(Protocol):
-    """The shared pace of each provider. What is lost of it in a crash is found again by calling.
+    """The shared call rate of each provider. Data lost in a crash is measured anew.
 
     Promises, one module each in ``tests/contract/rates``:
 
-    paced     What all processes draw together stays within the rate, a second's worth ahead at most.
-    adaptive  A provider that throttles is called half as fast by all, once a second at most, and bit by bit
-              as fast as before.
-    shared    A process counts from its draw until its stay ends, or it leaves; none draws more than its share
-              of a second's worth at once.
-    placed    Calls at once, of all processes together, stay within the concurrency; whoever comes when all places
-              are taken has none until one is free.
-    told      What trouble a provider had last is shown to all, and whether it is left alone for it.
-    steady    A clock that steps back delays nothing for long and lifts no limit.
+    paced     The draws of all processes together stay within the rate, at most one second ahead.
+    adaptive  A throttling provider is called at half the rate by all processes, halved at most once a second;
+              then the rate recovers step by step.
+    shared    A process counts from its draw until its stay ends or it leaves; none draws more than its share
+              of one second at once.
+    placed    The concurrent calls of all processes stay within the limit; a process that comes when all places
+              are taken waits until one is free.
+    reported  The last problem of a provider, and whether its circuit is open, are visible to all processes.
+    steady    A clock that steps back delays nothing for long and removes no limit.
     """
 
-    async def draw(  # noqa: PLR0913 - who draws, and what it knows
+    async def draw(  # noqa: PLR0913 - all facts of a draw
         self,
         provider: str,
         count: int,
@@ -33,22 +33,22 @@ class Rates(Protocol):
         concurrency: int = 0,
         holds: int = 0,
     ) -> Drawn:
-        """Draw up to ``count`` calls; ``process`` counts among those that share for its ``stay``, zero: no more.
+        """Draw up to ``count`` calls; ``process`` counts among the sharing processes for its ``stay``, zero: it leaves.
 
-        ``ceiling``: calls a second as this process knows them; infinite: there is none; None: as others know.
-        ``concurrency``: how many calls all may have at once, 0: any number; it ``holds`` so many places of them
-        until it has the answer, which may be fewer.
+        ``ceiling``: calls a second as this process knows it; infinite: no limit; None: as others know it.
+        ``concurrency``: concurrent calls of all processes, 0: no limit. ``holds``: the places that this
+        process has until the answer, which may assign fewer.
         """
         ...
 
     async def slow_down(self, provider: str, *, going: float) -> None:
-        """The provider throttles; ``going`` calls a second were made, where no rate says how many."""
+        """Reduce the rate, as the provider throttles; without a rate yet, ``going`` calls a second were made."""
         ...
 
     async def report(self, provider: str, *, why: str | None, wait: timedelta = ZERO) -> None:
-        """A process leaves the provider alone for so long, and ``why``; None: it answers again."""
+        """Report that this process opened the circuit for ``wait``, and ``why``; None: the provider answers again."""
         ...
 
     async def show(self) -> list[ProviderRate]:
-        """The pace of every provider that has a record, by name."""
+        """The rate of every provider that has a record, by name."""
         ...

@@ -1,4 +1,4 @@
-"""What the API, the command line and people may ask of the ledger."""
+"""Queries of the ledger for the API, the command line and users."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,37 +7,37 @@ from carteiro import model
 
 
 class Reading(Protocol):
-    """Queries; they change nothing and see every commit that was answered before they were asked.
+    """Queries: read-only, and consistent with every commit that was confirmed before.
 
     Promises, one module each in ``tests/contract/reading``:
 
-    isolated   Another tenant's message is not found, and neither a list nor a cursor depends on other tenants; a name
-               that no store can hold is nobody's, or `TextUnfit`.
-    faithful   What is read is what was written: fields, states and events, oldest first.
-    listed     Pages follow each other without a gap or a twin; every part of a filter counts.
-    placed     Where a job is said to be is where a claim would find it.
-    due        The jobs of a tenant that are due are found, however many others it has; of one priority, oldest first.
+    isolated   Another tenant's message is not found; lists and cursors do not depend on other tenants. A name
+               that no store can hold is not found, or raises `TextUnfit`.
+    faithful   Fields, states and events are read as written; events oldest first.
+    listed     Pages have no gaps and no duplicates; all parts of a filter apply.
+    placed     The reported place of a job is where a claim would find it.
+    due        The due jobs of a tenant are found, regardless of its other jobs; within a priority, oldest first.
     """
 
     async def message(
         self, message: model.MessageId, *, tenant: model.TenantId | None = None
     ) -> model.StoredMessage | None:
-        """One message with its content; ``tenant`` restricts it to that tenant's."""
+        """One message with its content; with ``tenant``, only that tenant's."""
         ...
 
     async def first(
         self, key: model.IdempotencyKey, *, tenant: model.TenantId
     ) -> model.Replayed | None:
-        """The acceptance that a key of the tenant still stands for, if it was of this very request.
+        """The acceptance of the same request with this key, if the key is still kept.
 
-        For what would not be accepted now, and was: `Store.accept` looks by itself.
+        For requests that would be refused now but were accepted before; `Store.accept` checks by itself.
         """
         ...
 
     async def messages(
         self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
     ) -> model.Page[model.StoredMessage]:
-        """The messages that match, newest first, without their contents."""
+        """The matching messages, newest first, without their contents."""
         ...
 
     async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
@@ -45,26 +45,26 @@ class Reading(Protocol):
         ...
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
-        """Where the job of a message is; None when it has none."""
+        """State of a message's job; None if it has none."""
         ...
 
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
     ) -> list[model.MessageId]:
-        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed.
+        """The tenant's next claimable jobs, at most ``limit``, after at most as many claimed ones.
 
-        Claimed ones come first: their attempts are next.
+        Claimed jobs come first, as their attempts are next.
         """
         ...
 
     async def depths(self) -> list[model.Depth]:
-        """How much is in the queue, by kind; costs the same however much that is."""
+        """Queue depth, by kind; constant cost."""
         ...
 
     async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
-        """Those of the ids whose message is not finished."""
+        """The ids of unfinished messages among these."""
         ...
 
     async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
-        """How many messages rest in each state (counts the ledger: for people and tests, not for gauges)."""
+        """The number of messages by state. Counts the ledger: for users and tests, too slow for gauges."""
         ...

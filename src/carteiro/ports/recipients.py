@@ -1,4 +1,4 @@
-"""Who tenants write to."""
+"""Recipients of the tenants."""
 
 from typing import Protocol
 
@@ -6,13 +6,13 @@ from carteiro.model import Cursor, Erased, Page, Recipient, RecipientId, TenantI
 
 
 class Recipients(Protocol):
-    """Recipients of a tenant; made and changed by `Store.accept` alone.
+    """Recipients of a tenant; created and changed only by `Store.accept`.
 
     Promises, one module each in ``tests/contract/recipients``:
 
-    faithful  A recipient is read as it was last told, by its own tenant alone.
-    listed    Pages follow each other without a gap or a twin, whatever is added meanwhile.
-    deleted   A deleted recipient stays, with its time; what is to be sent to it fails.
+    faithful  A recipient is read as it was last accepted, only by its own tenant.
+    listed    Pages have no gaps and no duplicates, also with concurrent additions.
+    deleted   A deleted recipient is kept, with the time of deletion; messages to it fail.
     erased    Nothing personal of an erased recipient is left: address, names, ids, subject, content, events.
     """
 
@@ -29,19 +29,19 @@ class Recipients(Protocol):
         cursor: Cursor | None = None,
         limit: int = 100,
     ) -> Page[Recipient]:
-        """Recipients that match, newest first; deleted ones included."""
+        """Matching recipients, newest first, including deleted ones."""
         ...
 
     async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
-        """Mark as deleted; False if there is none, or it is deleted already."""
+        """Mark as deleted; False if unknown or deleted already."""
         ...
 
     async def erase(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
     ) -> Erased | None:
-        """Take everything personal away, in pages of messages; None if there is no such recipient.
+        """Delete all personal data, in pages of messages; None if there is no such recipient.
 
-        Messages keep their id, state and times. Unfinished ones that wait are cancelled first; one
-        that is in flight is marked to be cancelled, and erased when it has ended (``has_more``).
+        Messages keep their id, state and times. Waiting ones are cancelled first; one in flight is marked
+        to be cancelled, and erased after it has ended (``has_more``).
         """
         ...

@@ -1,4 +1,4 @@
-"""Whom tenants must not write to."""
+"""Addresses that tenants must not send to."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,34 +15,34 @@ from carteiro.model import (
 
 
 class Suppressions(Protocol):
-    """Addresses that a tenant must not write to; each reason of an address is kept apart.
+    """Suppressed addresses of a tenant; each reason of an address is a separate record.
 
     Promises, one module each in ``tests/contract/suppressions``:
 
-    few       What is put with ``most`` leaves a tenant with no more records than that, whoever puts at the same time.
-    faithful  What was put is found by any spelling of the address, by its own tenant alone, until it expires.
-    counted   Soft bounces suppress when there are enough of them in the window, in whatever order they are told.
-    listed    Pages follow each other without a gap or a twin.
-    heeded    A claim says which addresses of an e-mail are suppressed.
-    erased    Of an erased recipient the hash of its address stays suppressed; of an erased tenant, nothing.
+    few       A `put` with ``most`` leaves a tenant with at most that many records, also with concurrent calls.
+    faithful  A suppression is found by any spelling of the address, only by its own tenant, until it expires.
+    counted   Soft bounces suppress once there are enough of them in the window, reported in any order.
+    listed    Pages have no gaps and no duplicates.
+    heeded    A claim returns the suppressed addresses of an e-mail.
+    erased    The hash of an erased recipient's address stays suppressed; nothing of an erased tenant is left.
     """
 
     async def put(
         self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
     ) -> int | StorageLimit | TenantUnknown:
-        """Suppress addresses, or count their soft bounces; how many records were written.
+        """Suppress addresses, or count their soft bounces; return the number of records written.
 
-        With ``most``: all of them, or none if the tenant then had more records. What is over counts
-        until it is pruned.
+        With ``most``: all of them, or none if the tenant then had more records. Expired records count
+        until they are pruned.
         """
         ...
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
-        """Write to these again, whatever the reason was; how many records went."""
+        """Allow these addresses again, for all reasons; return the number of deleted records."""
         ...
 
     async def find(self, addresses: Sequence[str], *, tenant: TenantId) -> Sequence[str]:
-        """Those of the addresses, as they are given, that must not be written to now."""
+        """The suppressed ones of these addresses, in the given spelling."""
         ...
 
     async def list(
@@ -53,5 +53,5 @@ class Suppressions(Protocol):
         cursor: Cursor | None = None,
         limit: int = 100,
     ) -> Page[Suppression]:
-        """What is on record, newest first, soft bounces that are merely counted included."""
+        """The records, newest first, including soft bounces that are only counted."""
         ...

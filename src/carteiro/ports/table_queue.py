@@ -1,4 +1,4 @@
-"""Changes that applications request by SQL, and that a process of ours applies."""
+"""Changes that applications request by SQL, and that one of our processes applies."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -6,43 +6,43 @@ from typing import Protocol, TypeAlias
 
 from carteiro.model import MessageId, value
 
-# The wait after failure number so many (the first) of a row with so many retries (the second); None: it was the last.
+# The wait after a failure: arguments are its number and the row's retries; None: it was the last.
 RetryWait: TypeAlias = Callable[[int, int], timedelta | None]
 
 
 @value
 class AppliedChanges:
-    """How many requested changes were applied or dropped, and the messages whose jobs moved or went."""
+    """The number of requested changes applied or dropped, and the messages whose jobs changed or ended."""
 
     count: int
     moved: Sequence[MessageId] = ()
 
 
 class TableQueue(Protocol):
-    """What only a store that applications reach by SQL has.
+    """Requested changes, in a store that applications use by SQL.
 
     Promises, one module each in ``tests/contract/table_queue``:
 
-    once       Each requested change is applied once, by the rules of `carteiro.policy.lifecycle`, whoever applies it.
+    once       Each requested change is applied once, by the rules of `carteiro.policy.lifecycle`, by any process.
     ordered    The changes of one message are applied in the order in which they were requested.
     dropped    A change that can no longer be applied is dropped.
-    fair       Tenants take turns: however many changes one has requested, those of another do not wait for them.
-    first      From the commit of a request on, no attempt of its message is declared before it is applied.
+    fair       Tenants take turns: many changes of one do not delay those of another.
+    first      After the commit of a request, no attempt of its message is declared before it is applied.
     heard      A request ends the wait of every process.
     """
 
     def rings(self) -> int:
-        """How often a request was heard of: to be asked before looking for some, and given to `wait`."""
+        """Counter of notified requests: read it before looking for requests, and pass it to `wait`."""
         ...
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once more requests were heard of than ``since``, False after ``timeout``."""
+        """Return True once the counter is above ``since``, False after ``timeout``."""
         ...
 
     async def has_requests(self) -> bool:
-        """Whether any change is requested and not applied."""
+        """True if a requested change is not applied yet."""
         ...
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
-        """Apply the oldest requested changes of each tenant, at most ``limit``; ask again until it applied none."""
+        """Apply the oldest requested changes of each tenant, at most ``limit``; repeat until none is left."""
         ...

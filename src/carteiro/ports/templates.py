@@ -1,4 +1,4 @@
-"""What tenants send again and again, with other words in it."""
+"""Templates of the tenants."""
 
 import builtins
 from typing import Protocol
@@ -7,13 +7,13 @@ from carteiro import model
 
 
 class Templates(Protocol):
-    """Templates of a tenant by their type, each change a new version.
+    """Templates of a tenant by type; each change is a new version.
 
     Promises, one module each in ``tests/contract/templates``:
 
-    versioned  What a version says never changes; the newest one is found unless another is named, also after a delete.
-    few        A tenant keeps no more types, versions and bytes than `TemplateLimits` say; none in use is forgotten.
-    isolated   A tenant's templates are its own.
+    versioned  A version never changes; the newest is found by default, or a named one, also after a delete.
+    few        A tenant keeps no more types, versions and bytes than `TemplateLimits`; none in use is deleted.
+    isolated   A template is visible only to its tenant.
     """
 
     async def define(
@@ -22,29 +22,29 @@ class Templates(Protocol):
         *,
         limits: model.TemplateLimits = model.USUAL_TEMPLATE_LIMITS,
     ) -> model.Template | model.StorageLimit | model.TenantUnknown:
-        """Store a new version, numbered from 1 on; a deleted type goes on counting.
+        """Store a new version, numbered from 1; a deleted type continues its numbers.
 
-        Versions that are too old by now are forgotten. Where there is no room, types are forgotten with
-        all their versions, those deleted first first; then older versions are, see `policy.templates`.
+        Versions beyond the limit are deleted. If space is missing, whole deleted types are removed first, longest
+        deleted first; then older versions, see `policy.templates`.
         """
         ...
 
     async def find(
         self, tenant: model.TenantId, type: str, *, version: int | None = None
     ) -> model.Template | None:
-        """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
+        """The newest version, None if the type is unknown or deleted; or the given version, deleted or not."""
         ...
 
     async def list(self, tenant: model.TenantId) -> builtins.list[model.TemplateSummary]:
-        """The newest version of each type in use, by type, without what it says."""
+        """The newest version of each type in use, by type, without html and text."""
         ...
 
     async def versions(
         self, tenant: model.TenantId, type: str
     ) -> builtins.list[model.TemplateSummary]:
-        """The versions of a type that are kept, newest first, without what they say."""
+        """The stored versions of a type, newest first, without html and text."""
         ...
 
     async def delete(self, tenant: model.TenantId, type: str) -> bool:
-        """Take a type out of use; what was accepted with it is sent all the same."""
+        """Delete a type; messages accepted with it are still sent."""
         ...

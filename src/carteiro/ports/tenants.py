@@ -1,4 +1,4 @@
-"""Who sends, and how they share the machine."""
+"""Tenants, and their shares of the capacity."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,19 +7,19 @@ from carteiro import model
 
 
 class Tenants(Protocol):
-    """Tenants and their share. Changes act on the waiting backlog at once.
+    """Tenants and their shares.
 
     Promises, one module each in ``tests/contract/tenants``:
 
-    shares    A change of weight, tier, cap, rate or pause acts on the waiting backlog at once.
-    standing  The fairness figures of a tenant are what its claims made them.
-    tiered    A tenant can only be of a tier that has a weight; else nothing is changed.
+    shares    A change of weight, tier, cap, rate or pause applies to waiting jobs at once.
+    standing  The fairness figures of a tenant match its claims.
+    tiered    The tier of a tenant must have a weight; else nothing is changed.
     claimed   A domain of ``from_domains`` belongs to one tenant: a second claim is refused and changes nothing,
-              even if both are made at the same moment.
-    listed    Pages follow each other without a gap or a twin.
-    closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
-    charged   A refused message counts against the same limits as an accepted one; nothing else of it is kept.
-    erased    Nothing of an erased tenant is left, and no other tenant is touched.
+              also if both are made at the same moment.
+    listed    Pages have no gaps and no duplicates.
+    closed    A disabled tenant accepts nothing, and its waiting jobs are held until it is enabled again.
+    charged   A refused message counts against the same limits as an accepted one; nothing else of it is stored.
+    erased    Nothing of an erased tenant is left, and no other tenant is changed.
     """
 
     async def define(self, tenants: Sequence[model.Tenant]) -> None:
@@ -30,7 +30,7 @@ class Tenants(Protocol):
         ...
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
-        """Create the tenants that are missing; known ones stay as they are."""
+        """Create the missing tenants; known ones do not change."""
         ...
 
     async def find(self, ids: Sequence[model.TenantId]) -> list[model.Tenant | None]:
@@ -38,36 +38,36 @@ class Tenants(Protocol):
         ...
 
     async def claimants(self, domains: Sequence[str]) -> list[model.TenantId | None]:
-        """The tenant that has claimed each domain (in its normal form), None for one that nobody has."""
+        """The tenant that claimed each domain (in normal form), None for an unclaimed one."""
         ...
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
-        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        """Set the weight of a tier; it applies at once to its tenants without their own weight."""
         ...
 
     async def tune(self, fairness: model.Fairness | None) -> None:
-        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        """Change the fairness settings of all workers now; None restores the configured ones."""
         ...
 
     async def fairness(self) -> tuple[model.Fairness, bool]:
-        """The fairness settings in force here, and whether `tune` gave them."""
+        """The fairness settings in force here; True if they come from `tune`."""
         ...
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share.
+        """Set or remove the limit that all claims of a kind share.
 
-        No span of its length holds more claims than its count, and with work waiting every span holds as many.
+        No period of its length has more claims than its count; while jobs wait, every period has as many.
         """
         ...
 
     async def charge(
         self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
     ) -> model.Charged:
-        """Count messages that were refused, as far as they fit; of an unknown tenant nothing is counted."""
+        """Count refused messages, up to the limits; nothing is counted for an unknown tenant."""
         ...
 
     async def standings(self, kind: model.KindName) -> list[model.Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with jobs or history of this kind, least served first."""
         ...
 
     async def list(
@@ -77,9 +77,9 @@ class Tenants(Protocol):
         ...
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
-        """Take a tenant and everything of it away, in pages of messages; None if there is none.
+        """Delete a tenant and all its data, in pages of messages; None if there is none.
 
-        It is disabled by the first page, so that nothing comes in meanwhile. What is in flight is
-        left until it has ended (``has_more``).
+        The first page disables it, so that nothing new is accepted. Jobs in flight are deleted after they
+        have ended (``has_more``).
         """
         ...

@@ -1,4 +1,4 @@
-"""What must be done now and then, once among all processes."""
+"""Periodic maintenance, done by one process at a time."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from carteiro.model import MessageId, value
 class Pruned:
     """One page of pruning; ``after`` is where the next page starts, None at the end of a pass.
 
-    ``has_more``: more keys are past their day, or more room can be given back; ask again.
+    ``has_more``: call again, more keys are expired or more disk space can be freed.
     """
 
     bodies: int
@@ -27,16 +27,16 @@ class Upkeep(Protocol):
 
     Promises, one module each in ``tests/contract/upkeep``:
 
-    expires   What was not sent by its time becomes EXPIRED and a dead letter; a running or open attempt is left alone.
-    prunes    Bodies and histories of finished messages go after their retention; nothing unfinished ever does.
-              Idempotency keys go after a day. What was freed of a file is given back to the disk.
-    copied    A backup of a file made while others write opens as a whole store; a server has tools of its own.
-    led       At most one holder leads a task at any moment; the lead of one that vanished passes on.
-              When somebody led last is known.
+    expires   A message past its time to live becomes EXPIRED and a dead letter; an open attempt is not touched.
+    prunes    Bodies and histories of finished messages are deleted after their retention, never of unfinished ones.
+              Idempotency keys are deleted after a day. Freed space of a file is returned to the disk.
+    copied    A backup of a file during writes opens as a complete store; for a server, use its own tools.
+    led       At most one holder leads a task at any moment; another takes over if it vanishes.
+              The time of the last lead is known.
     """
 
     async def expire(self, *, limit: int) -> int:
-        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
+        """Expire at most ``limit`` messages past their time to live; return the number."""
         ...
 
     async def prune(
@@ -47,24 +47,24 @@ class Upkeep(Protocol):
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """Look at the next ``limit`` messages and drop what is older than its retention (None keeps it)."""
+        """Check the next ``limit`` messages and delete data older than its retention (None keeps it)."""
         ...
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
-        """Take or renew the lead of a task for ``term``; False while another has it."""
+        """Take or renew the lead of a task for ``term``; False while another holder has it."""
         ...
 
     async def last_seen(self) -> datetime | None:
-        """When a worker or a run from cron last took or renewed the lead of a task; None: never."""
+        """Time at which a worker or a cron run last took or renewed a lead; None: never."""
         ...
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
-        """Copy the store as it is at one moment to a new file; ``progress`` gets the share that is done.
+        """Copy the store as of one moment to a new file; ``progress`` gets the fraction done.
 
-        `CannotBackUp` if there is nothing to copy, or something with that name.
+        Raises `CannotBackUp` if there is no file to copy, or the target exists.
         """
         ...
 
     async def compact(self) -> int:
-        """Give all room that is free back to the disk at once, and return how many bytes; others wait meanwhile."""
+        """Return all free space to the disk at once, and return the number of bytes; other writers wait."""
         ...

@@ -1,16 +1,16 @@
-"""How an idle worker learns that there may be work."""
+"""Notification of idle workers."""
 
 from datetime import timedelta
 from typing import Protocol
 
 
 class Wake(Protocol):
-    """Promise in ``tests/contract/wake``: whatever makes a job ready, in this process or another, ends every wait."""
+    """Promise in ``tests/contract/wake``: a job that becomes ready, in this process or another, ends every wait."""
 
     def rings(self) -> int:
-        """How often it has rung: to be asked before looking for work, and given to `wait` when there was none."""
+        """Counter of notifications: read it before looking for work, and pass it to `wait` if there was none."""
         ...
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once it has rung more often than ``since`` (also without cause), False after ``timeout``."""
+        """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
         ...

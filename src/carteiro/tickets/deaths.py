@@ -50,7 +50,7 @@ class Trouble:
 
 @value
 class Paused:
-    """A type none of whose tickets are started, but for a trial now and then."""
+    """A type none of whose tickets are started, except for a trial now and then."""
 
     type: TaskType
     error_type: str

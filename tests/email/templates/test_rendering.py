@@ -267,11 +267,11 @@ def test_unreached_variable_is_not_required() -> None:
         ("{{ l }}", "cannot be printed"),
         ("{{ l | upper }}", "cannot be printed"),
         ("{{ o | e }}", "cannot be printed"),
-        ("{{ s.upper }}", "there is no 'upper'"),
-        ("{{ s[0] }}", "there is no 0"),
+        ("{{ s.upper }}", "'upper' cannot be read"),
+        ("{{ s[0] }}", "0 cannot be read"),
         ("{% for c in s %}{% endfor %}", "must be over a list"),
-        ("{{ s + s }}", "is for numbers"),
-        ("{{ s | round }}", "is for numbers"),
+        ("{{ s + s }}", "needs numbers"),
+        ("{{ s | round }}", "needs a number"),
         ("{{ s < 1 }}", "cannot be rendered"),
         ("{{ 1 / 0 }}", "cannot be rendered"),
         ("{{ 'x' if false }}", ""),
@@ -687,7 +687,7 @@ def test_rendered_white_space_is_empty() -> None:
     with pytest.raises(InvalidMessage) as caught:
         render(a_template("{% if x %}Oi{% endif %}\n"), {"x": False})
 
-    assert faults(caught.value) == {"template.variables": "leave nothing in html or text"}
+    assert faults(caught.value) == {"template.variables": "make html and text empty"}
 
 
 def test_syntax_error_has_its_line() -> None:
@@ -829,7 +829,7 @@ def test_template_excludes_other_content(part: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
         make_email({"to": "ana@example.com", "template": {"type": "welcome"}, part: "Oi"})
 
-    assert faults(caught.value) == {part: "must not be given beside a template"}
+    assert faults(caught.value) == {part: "must not be given in addition to a template"}
 
 
 def test_request_cannot_choose_a_version() -> None:

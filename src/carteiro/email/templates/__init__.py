@@ -1,1 +1,1 @@
-"""Templates: the language, its run-time, and rendering of e-mails."""
+"""Templates: the language, its runtime, and rendering of e-mails."""

@@ -1,9 +1,8 @@
-"""What a template may say: a small part of Jinja that reaches nothing and ends soon, whoever wrote it.
+"""The template language: a small, safe part of Jinja with bounded cost.
 
 Variables with their parts (``{{ user_data.full_name }}``), if, for over a given list, a few filters
-and tests, sums of numbers. No calls, no assignments, no other templates, no attributes of Python
-objects. Whatever could be made long or slow by a template or by its variables is bounded: what is
-written, the number of its parts, how deep they nest, how much work it is, how much comes out.
+and tests, arithmetic of numbers. No calls, no assignments, no other templates, no attributes of Python
+objects. Limited are: the source length, the number and nesting of its parts, the work, the output.
 """
 
 import re
@@ -25,19 +24,19 @@ from carteiro.email.templates.work import Work
 
 MAX_SOURCE_CHARS = 512 * 1024
 MAX_VARIABLES_BYTES = 256 * 1024
-# Tags and signs are counted before and while a template is parsed, for parsing takes longest.
+# Tags and tokens are counted before and while a template is parsed, as parsing is the slowest step.
 _MOST_TAGS = 1_000
-_MOST_SIGNS = 6_000
+_MOST_TOKENS = 6_000
 _MOST_NODES = 1_500
-_DEEPEST = 60  # nodes inside nodes
+_DEEPEST = 60  # nesting of nodes
 _DEEPEST_LOOPS = 4
 _DEEPEST_FILTERS = 10
-_STEPS_OF_READING = 4_000  # a node
+_STEPS_OF_READING = 4_000  # for each node
 _STEPS_OF_READING_CHAR = 10
 _STEPS_OF_NODE = 100
-_CHARS_OF_STEP = 4  # of what comes out
-_MOST_PROGRAMS = 256  # that are kept
-_MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is held twice, with up to 4 bytes
+_CHARS_OF_STEP = 4  # of the output
+_MOST_PROGRAMS = 256  # in the cache
+_MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is stored twice, with up to 4 bytes
 
 _ALLOWED_NODES = (
     nodes.Template,
@@ -66,18 +65,18 @@ _ALLOWED_NODES = (
     nodes.FloorDiv,
     nodes.Mod,
 )
-_TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja puts objects of its own there
+_TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja defines objects under these names
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _TOO_MANY = "has too many parts"
 
 
 class TemplateFault(Exception):
-    """A template says what it may not say, or cannot be rendered with these variables."""
+    """A template is not allowed, or cannot be rendered with these variables."""
 
 
 class VariablesMissing(Exception):
-    """A template uses variables that were not given; ``paths`` are those that were met, if not too many."""
+    """A template uses variables that were not given; ``paths`` are those found, up to a limit."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = list(paths)
@@ -85,18 +84,18 @@ class VariablesMissing(Exception):
 
 
 class Readable(NamedTuple):
-    """Variables as plain data, and how many bytes they are."""
+    """Variables as plain data, and their size in bytes."""
 
     words: dict[str, Any]
     size: int
 
 
 def readable(variables: Mapping[str, Any]) -> Readable:
-    """The variables as plain data, nothing else: what JSON can hold; raises `TemplateFault` on anything more."""
+    """The variables as plain JSON data; raises `TemplateFault` on anything else."""
     try:
         text = orjson.dumps(dict(variables))
     except TypeError:
-        raise TemplateFault("must be what JSON can hold") from None
+        raise TemplateFault("must be JSON values") from None
     if len(text) > MAX_VARIABLES_BYTES:
         fault = f"must have at most {MAX_VARIABLES_BYTES} bytes"
         raise TemplateFault(fault)
@@ -106,19 +105,19 @@ def readable(variables: Mapping[str, Any]) -> Readable:
 
 
 class Program:
-    """One text that was read and found good; `run` puts words into it."""
+    """A parsed and checked template source; `run` renders it."""
 
     def __init__(self, source: str, *, escapes: bool) -> None:
         environment = _ESCAPING if escapes else _PLAIN
         tree = _parsed(environment, source)
         count = _judge(tree)
-        # Jinja's own search for them takes time by the square of the depth.
+        # Jinja's own search takes time quadratic in the depth.
         self._names = {each.name for each in tree.find_all(nodes.Name) if each.ctx == "load"}
         self._steps = count * _STEPS_OF_NODE
         self._unpaid = count * _STEPS_OF_READING + len(source) * _STEPS_OF_READING_CHAR
         _set_prices(tree)
         self._template = _compiled(environment, tree)
-        # What it was compiled to holds itself, and a server collects such garbage rarely.
+        # The compiled code refers to itself, and the garbage collector runs rarely in a server.
         finalize(self, self._template.root_render_func.__globals__.clear).atexit = False
 
     def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
@@ -133,7 +132,7 @@ class Program:
             made = _bounded(pieces, most_chars, work)
         except (TemplateRuntimeError, TemplateFault) as error:
             fault = str(error)
-        except Exception as error:  # noqa: BLE001 - what a template does with variables is for its writers to mend
+        except Exception as error:  # noqa: BLE001 - any error in a template is its author's to fix
             fault = f"cannot be rendered with these variables ({type(error).__name__})"
         if scope.missing:
             raise VariablesMissing(list(scope.missing))
@@ -142,13 +141,13 @@ class Program:
         return made
 
     def _let_pay(self, work: Work) -> None:
-        """Let the first who runs it pay for its reading, which the others are spared."""
+        """Charge the cost of parsing to the first run; later runs use the cache."""
         steps, self._unpaid = self._unpaid, 0
         work.note(steps)
 
 
-class _Shelf:
-    """The programs that were run last, for every thread; as many as fit."""
+class _ProgramCache:
+    """Cache of the programs that were last used, for all threads."""
 
     def __init__(self) -> None:
         self._programs: OrderedDict[tuple[str, bool], Program] = OrderedDict()
@@ -176,20 +175,20 @@ class _Shelf:
         return len(self._programs) > _MOST_PROGRAMS or self._chars > _MOST_CHARS_OF_PROGRAMS
 
 
-_SHELF = _Shelf()
+_CACHE = _ProgramCache()
 
 
 def is_read(source: str, *, escapes: bool) -> bool:
-    """Whether `program` has it at hand."""
-    return _SHELF.find(source, escapes=escapes) is not None
+    """True if the program is in the cache."""
+    return _CACHE.find(source, escapes=escapes) is not None
 
 
 def program(source: str, *, escapes: bool) -> Program:
-    """The program of a text, read once; raises `TemplateFault` if it may not be said."""
-    found = _SHELF.find(source, escapes=escapes)
+    """The program of a source, parsed once; raises `TemplateFault` if it is not allowed."""
+    found = _CACHE.find(source, escapes=escapes)
     if found is None:
         found = Program(source, escapes=escapes)
-        _SHELF.keep(source, escapes=escapes, program=found)
+        _CACHE.keep(source, escapes=escapes, program=found)
     return found
 
 
@@ -210,12 +209,12 @@ def _bounded(pieces: Iterable[str], most_chars: int, work: Work) -> str:
 
 
 class _Counted(Extension):
-    """Stops the parser at what has too many signs, where it is, not when all of it is read."""
+    """Stops the parser as soon as a source has too many tokens."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-        """The same signs, if they are not too many."""
+        """The same tokens, up to the limit."""
         for count, token in enumerate(stream):
-            if count > _MOST_SIGNS:
+            if count > _MOST_TOKENS:
                 raise TemplateSyntaxError(_TOO_MANY, token.lineno)
             yield token
 
@@ -235,20 +234,20 @@ def _parsed(environment: runtime.Environment, source: str) -> nodes.Template:
     except TemplateSyntaxError as error:
         text = f"line {error.lineno}: {str(error.message)[:200]}"
         raise TemplateFault(text) from None
-    except (RecursionError, ValueError):  # nested without end; a number of thousands of digits
+    except (RecursionError, ValueError):  # endless nesting; a number with thousands of digits
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
 
 def _compiled(environment: runtime.Environment, tree: nodes.Template) -> Compiled:
     try:
         return Compiled.from_code(environment, environment.compile(tree), {})
-    except SyntaxError as error:  # of Python, as for an argument that is given twice
-        text = f"cannot be read: {error.msg[:200]}"
+    except SyntaxError as error:  # a syntax error of Python, such as a repeated argument
+        text = f"cannot be parsed: {error.msg[:200]}"
         raise TemplateFault(text) from None
 
 
 class _Place(NamedTuple):
-    """How deep a node stands."""
+    """Nesting of a node."""
 
     depth: int = 0
     loops: int = 0
@@ -269,7 +268,7 @@ class _Place(NamedTuple):
 
 
 def _judge(tree: nodes.Template) -> int:
-    """The number of nodes, if all are good; walks without recursion, for they may be nested as deep as they like."""
+    """The number of nodes, if all are allowed; without recursion, as the nesting is not limited yet."""
     waiting: list[tuple[nodes.Node, _Place]] = [(tree, _Place())]
     count = 0
     while waiting:
@@ -286,7 +285,7 @@ def _judge(tree: nodes.Template) -> int:
     return count
 
 
-def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
+def _fault(  # noqa: PLR0911 - a list of faults; the first is reported
     node: nodes.Node,
 ) -> str | None:
     if type(node) not in _ALLOWED_NODES:
@@ -320,7 +319,7 @@ def _loop_fault(node: nodes.For) -> str | None:
     if node.recursive:
         return "a recursive loop is not allowed"
     if not isinstance(node.target, nodes.Name) or node.target.name == "loop":
-        return "a loop must give each item one name"
+        return "a loop must have exactly one loop variable"
     if not isinstance(node.iter, nodes.Name | nodes.Getattr | nodes.Getitem):
         return "a loop must be over a variable"
     return None
@@ -334,9 +333,9 @@ def _at(node: nodes.Node, fault: str) -> str:
 
 
 def outlines(source: str) -> list[str]:
-    """What an HTML template becomes when all its conditions hold, and when none does, if that differs.
+    """The result of an HTML template if all its conditions hold, and if none does, if that differs.
 
-    Each value is a letter.
+    Each variable is replaced by a letter.
     """
     tree = _parsed(_ESCAPING, source)
     both = ("".join(_outline(tree.body, holds=holds)) for holds in (True, False))
@@ -357,7 +356,7 @@ def _outline(body: Iterable[nodes.Node], *, holds: bool) -> Iterator[str]:
 
 
 def _set_prices(tree: nodes.Template) -> None:
-    """Let each loop pay for its turns, and each search for what it looks through, before it starts."""
+    """Charge each loop for its iterations, and each search for its items, before it starts."""
     for loop in list(tree.find_all(nodes.For)):
         count = 1 + sum(1 for _ in loop.find_all(nodes.Node))
         loop.iter = _through(runtime.PAID_LOOP, loop.iter, nodes.Const(count * _STEPS_OF_NODE))

@@ -1,4 +1,4 @@
-"""Templates with their words in place: judged when they are written, rendered when an e-mail is accepted."""
+"""Templates are checked when they are defined, and rendered when an e-mail is accepted."""
 
 import asyncio
 import re
@@ -23,28 +23,28 @@ MAX_BODY_BYTES = 512 * 1024
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _MOST_SUBJECT_SOURCE = 2000
 _VARIABLES = "template.variables"
-_SPENT = "there is too much to render in one request: send this in another"
+_SPENT = "the templates of this request need too much work: send this e-mail in another request"
 
-# One thread, for all that a tenant can make slow: tenants take turns in it, template by template, and the
-# threads in which names are resolved and stores are read stay free.
+# One thread for all work that a tenant can make slow: tenants take turns in it, template by template, and
+# the threads for name lookups and store reads stay free.
 _RENDERER = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-renderer"))
 _T = TypeVar("_T")
 
 
 @value
 class Rendered:
-    """What a template became."""
+    """The result of a template."""
 
     subject: str
     html: str | None
     text: str | None
 
 
-# --- writing a template -------------------------------------------------------------------------
+# --- defining -----------------------------------------------------------------------------------
 
 
 def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS) -> None:
-    """Raise `InvalidMessage` on a template that must not be defined; ``presets`` are those that it may name."""
+    """Raise `InvalidMessage` on a template that cannot be defined; ``presets`` are the allowed names."""
     if faults := faults_of(template, presets=presets):
         raise InvalidMessage(faults)
 
@@ -52,7 +52,7 @@ def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS)
 def faults_of(
     template: NewTemplate | Template, *, presets: Collection[str] = PRESETS
 ) -> list[FieldError]:
-    """What is wrong with a template, field by field."""
+    """The faults of a template, field by field."""
     return list(_faults(template, presets))
 
 
@@ -93,7 +93,7 @@ def _source_fault(source: str, *, escapes: bool) -> str | None:
     return None
 
 
-# --- rendering it -------------------------------------------------------------------------------
+# --- rendering ----------------------------------------------------------------------------------
 
 
 def render(
@@ -102,9 +102,9 @@ def render(
     *,
     allowance: Allowance | None = None,
 ) -> Rendered:
-    """The template with these variables; `InvalidMessage` names all that are missing, or what is wrong.
+    """Render the template; `InvalidMessage` names all missing variables, or the fault.
 
-    What it costs is taken off the allowance; if nothing is left of it, nothing is rendered.
+    Its cost is subtracted from the allowance; if nothing is left, nothing is rendered.
     """
     return _render(template, variables, Work(), allowance)
 
@@ -170,13 +170,13 @@ def _judge(rendered: Rendered) -> None:
                 FieldError(_VARIABLES, f"{part}: must have at most {MAX_BODY_BYTES} bytes")
             )
     if is_blank(rendered.html) and is_blank(rendered.text):
-        faults.append(FieldError(_VARIABLES, "leave nothing in html or text"))
+        faults.append(FieldError(_VARIABLES, "make html and text empty"))
     if faults:
         raise InvalidMessage(faults)
 
 
 async def off_the_loop(work: Callable[[], _T], *, tenant: TenantId) -> _T:
-    """Read or render where others need not wait for it, when it is the tenant's turn."""
+    """Parse or render outside the event loop, when it is the tenant's turn."""
     return await _RENDERER.take(tenant, work)
 
 
@@ -200,10 +200,10 @@ def _rendered_at_once(
 async def render_email(
     email: Email, *, tenant: TenantId, templates: Templates, allowance: Allowance | None = None
 ) -> Email:
-    """The e-mail with the words of its template, and which version they are of; any other as it is.
+    """Render the template of an e-mail and record its version; an e-mail without a template is returned as is.
 
-    From then on it stands for itself: what becomes of the template does not change it. E-mails of
-    one request share an allowance; those that come when it is spent are refused.
+    Later changes of the template have no effect on it. The e-mails of one request share an allowance;
+    once it is used up, the rest is refused.
     """
     if email.template is None or email.template.version is not None:
         return email
@@ -211,7 +211,7 @@ async def render_email(
     if template is None:
         raise InvalidMessage([FieldError("template.type", "there is no such template")])
     variables = email.template.variables
-    await asyncio.sleep(0)  # others have their turn between the e-mails of one request
+    await asyncio.sleep(0)  # let other tasks run between the e-mails of one request
     rendered = _rendered_at_once(template, variables, allowance)
     if rendered is None:
         rendered = await off_the_loop(
@@ -228,7 +228,7 @@ async def render_email(
 
 
 def _pinned(email: Email, template: Template) -> EmailTemplate:
-    """Which version said it; the table queue also shows with which words."""
+    """The rendered version; for the table queue also the variables, which it shows."""
     if email.max_retries is None or email.template is None:
         return EmailTemplate(type=template.type, version=template.version)
     return email.template.model_copy(update={"version": template.version})
@@ -238,7 +238,7 @@ def _pinned(email: Email, template: Template) -> EmailTemplate:
 
 
 def sample_templates(tenant: TenantId) -> list[NewTemplate]:
-    """The templates that ship as samples, for a tenant to define."""
+    """The sample templates, for a tenant to define."""
     return [
         NewTemplate(tenant=tenant, type=name, **tomllib.loads(text)) for name, text in _samples()
     ]

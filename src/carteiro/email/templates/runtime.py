@@ -1,4 +1,4 @@
-"""How a template is run: variables that lead nowhere else, filters and loops that are paid for before they start."""
+"""Running a template: isolated variables, and filters and loops that are charged before they start."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,16 +57,16 @@ TESTS = frozenset(
         "undefined",
     }
 )
-SCOPE = "_scope"  # templates cannot name what starts with an underscore
+SCOPE = "_scope"  # templates cannot use names that start with an underscore
 PAID_LOOP, PAID_SEARCH = "_paid", "_searched"
-_STEPS_OF_TITLE = 20  # a character: it is cut into words; the other filters take 1
-_STEPS_OF_FILTER = 50  # before its first character
-_STEPS_OF_ITEM = 3  # of a list that is searched
+_STEPS_OF_TITLE = 20  # for each character, as it splits words; the other filters take 1
+_STEPS_OF_FILTER = 50  # in addition to its characters
+_STEPS_OF_ITEM = 3  # of a searched list
 _LARGEST_NUMBER = 10**15
-LARGEST_OPERAND = 2**64  # what JSON can hold; division of more is slow
+LARGEST_OPERAND = 2**64  # the largest JSON number; division of larger ones is slow
 _MOST_PLACES = 10
-_MOST_TRIMMED = 100  # each is looked for at each place
-_MOST_MISSING = 100  # are told at once
+_MOST_TRIMMED = 100  # characters; each is searched at each position
+_MOST_MISSING = 100  # reported at once
 _LONGEST_NAME = 100
 _LOOP_PARTS = frozenset({"first", "index", "index0", "last", "length", "revindex", "revindex0"})
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -77,7 +77,7 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv,
     "%": operator.mod,
 }
-_NOT_PRINTED = "a list or an object cannot be printed: name a part of it"
+_NOT_PRINTED = "a list or an object cannot be printed: use one of its parts"
 _Filter: TypeAlias = Callable[..., Any]
 
 
@@ -85,7 +85,7 @@ _Filter: TypeAlias = Callable[..., Any]
 
 
 class Scope:
-    """What one run has met: variables that are not there, and work."""
+    """State of one run: missing variables, and work."""
 
     __slots__ = ("missing", "size", "work")
 
@@ -95,13 +95,13 @@ class Scope:
         self.size = size
 
     def note(self, path: str) -> None:
-        """Keep what is missing, if it is not one of too many."""
+        """Record a missing variable, up to the limit."""
         if len(self.missing) < _MOST_MISSING:
             self.missing[path] = None
 
 
 class _Missing(Undefined):
-    """A variable that was not given: notes itself when it is used, and lets the others be found too."""
+    """A variable that was not given: records its use, and lets rendering continue to find others."""
 
     __slots__ = ("path", "scope")
 
@@ -147,7 +147,7 @@ class _Missing(Undefined):
 
 
 class _Parts(Sequence[Any]):
-    """An object or a list among the variables; knows its place, to say what is missing in it."""
+    """An object or a list in the variables; knows its path, to report what is missing in it."""
 
     __slots__ = ("path", "raw", "scope")
 
@@ -162,8 +162,8 @@ class _Parts(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.raw)
 
-    def __getitem__(self, name: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-        """A part of it, by name or number."""
+    def __getitem__(self, name: Any) -> Any:  # noqa: ANN401 - any value of a template
+        """The part with this name or number."""
         return part(self.raw, name, _below(self.path, name), self.scope)
 
     def __iter__(self) -> Iterator[Any]:
@@ -177,15 +177,15 @@ class _Parts(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Parts):
             return False
-        self.scope.work.pay(self.scope.size)  # all that both can hold
+        self.scope.work.pay(self.scope.size)  # the most that both can contain
         return bool(self.raw == other.raw)
 
     def __hash__(self) -> int:
         return hash(self.path)
 
 
-def part(raw: Any, name: Any, path: str, scope: Scope) -> Any:  # noqa: ANN401 - whatever a template holds
-    """What stands there under this name or number, or that it is missing."""
+def part(raw: Any, name: Any, path: str, scope: Scope) -> Any:  # noqa: ANN401 - any value of a template
+    """The part with this name or number, or `_Missing`."""
     is_name = isinstance(raw, dict) and isinstance(name, str) and name in raw
     is_number = isinstance(raw, list) and isinstance(name, int) and -len(raw) <= name < len(raw)
     return _seen(raw[name], path, scope) if is_name or is_number else _Missing(path, scope)
@@ -203,9 +203,9 @@ def _below(path: str, name: object) -> str:
 
 
 def _priced(name: str, filter_: _Filter) -> _Filter:
-    """The filter, paid for by the length of the texts that it is given."""
+    """The filter, charged by the length of its texts."""
     steps = _STEPS_OF_TITLE if name == "title" else 1
-    takes_environment = hasattr(filter_, "jinja_pass_arg")  # none of ours takes another thing
+    takes_environment = hasattr(filter_, "jinja_pass_arg")  # no filter of ours takes anything else
 
     @pass_context
     @wraps(filter_)
@@ -221,7 +221,7 @@ def _priced(name: str, filter_: _Filter) -> _Filter:
 
 @pass_context
 def _paid(context: Context, items: object, steps: int) -> Sequence[object]:
-    """The items of a loop, once its turns are paid for."""
+    """The items of a loop, after charging its iterations."""
     if isinstance(items, Undefined):
         return list(items)
     if not isinstance(items, _Parts):
@@ -234,8 +234,8 @@ def _paid(context: Context, items: object, steps: int) -> Sequence[object]:
 
 
 @pass_context
-def _searched(context: Context, among: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-    """What something is looked for in, once the search is paid for."""
+def _searched(context: Context, among: Any) -> Any:  # noqa: ANN401 - any value of a template
+    """The searched value, after charging the search."""
     if isinstance(among, str | _Parts):
         scope: Scope = context[SCOPE]
         scope.work.pay(len(among) if isinstance(among, str) else _STEPS_OF_ITEM * len(among))
@@ -243,7 +243,7 @@ def _searched(context: Context, among: Any) -> Any:  # noqa: ANN401 - whatever a
 
 
 class _Turns(list[Any]):
-    """The items of a loop; each turn looks at the clock."""
+    """The items of a loop; each iteration checks the time limit."""
 
     __slots__ = ("work",)
     work: Work
@@ -255,12 +255,12 @@ class _Turns(list[Any]):
 
 
 def _round(number: object, places: object = 0) -> float:
-    """Numbers with so many places; Jinja's own takes powers of what it is given."""
+    """Round to ``places``; Jinja's own filter computes powers of its argument."""
     if isinstance(number, Undefined):
         str(number)
         return 0
     if not isinstance(number, int | float):
-        raise TemplateRuntimeError("'round' is for numbers")
+        raise TemplateRuntimeError("'round' needs a number")
     if not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
         text = f"'round' takes 0 to {_MOST_PLACES} places"
         raise TemplateRuntimeError(text)
@@ -282,7 +282,7 @@ def _trimmer(trim: _Filter) -> _Filter:
 
 
 class Environment(ImmutableSandboxedEnvironment):
-    """Jinja without anything that reaches out of the variables."""
+    """Jinja restricted to the variables."""
 
     intercepted_binops = frozenset(_ARITHMETIC)
 
@@ -293,7 +293,7 @@ class Environment(ImmutableSandboxedEnvironment):
             finalize=_printed,
             keep_trailing_newline=False,
             extensions=[reader],
-            # It costs by the square of the depth, and would run filters while a template is read.
+            # Its cost is quadratic in the depth, and it would run filters during parsing.
             optimized=False,
         )
         self.globals.clear()
@@ -303,12 +303,12 @@ class Environment(ImmutableSandboxedEnvironment):
         self.filters |= {PAID_LOOP: _paid, PAID_SEARCH: _searched}
         self.tests = {name: self.tests[name] for name in TESTS}
 
-    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - whatever a template holds
-        """As `getitem`: a dot leads to a part of the variables, never to an attribute."""
+    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - any value of a template
+        """As `getitem`: a dot selects a part of the variables, never an attribute."""
         return self.getitem(obj, attribute)
 
-    def getitem(self, obj: Any, argument: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-        """A part of an object, a list or a text, or what a loop knows of its turn."""
+    def getitem(self, obj: Any, argument: Any) -> Any:  # noqa: ANN401 - any value of a template
+        """A part of an object, a list or a text, or a field of the loop."""
         match obj:
             case _Missing():
                 return _Missing(_below(obj.path, argument), obj.scope)
@@ -317,22 +317,22 @@ class Environment(ImmutableSandboxedEnvironment):
             case LoopContext() if argument in _LOOP_PARTS:
                 return getattr(obj, argument)
         name = str(argument)[:_LONGEST_NAME] if isinstance(argument, str) else argument
-        return StrictUndefined(hint=f"there is no {name!r} in what is no object and no list")
+        return StrictUndefined(hint=f"{name!r} cannot be read: it is not in an object or a list")
 
     def call_binop(
         self,
         context: Context,
         operator: str,
-        left: Any,  # noqa: ANN401 - whatever a template holds
-        right: Any,  # noqa: ANN401 - whatever a template holds
+        left: Any,  # noqa: ANN401 - any value of a template
+        right: Any,  # noqa: ANN401 - any value of a template
     ) -> Any:  # noqa: ANN401 - a number
-        """Sums of numbers; text is neither multiplied nor formatted."""
+        """Arithmetic of numbers; text is not multiplied or formatted."""
         del context
         for side in (left, right):
             if isinstance(side, Undefined):
-                str(side)  # notes that it is missing
+                str(side)  # records that it is missing
         if not (_is_number(left) and _is_number(right)):
-            text = f"{operator!r} is for numbers"
+            text = f"{operator!r} needs numbers"
             raise TemplateRuntimeError(text)
         bearable = _small(left, LARGEST_OPERAND), _small(right, LARGEST_OPERAND)
         return _small(_ARITHMETIC[operator](*bearable), _LARGEST_NUMBER)
@@ -344,13 +344,13 @@ def _is_number(each: object) -> bool:
 
 def _small(number: float, most: int) -> float:
     if not abs(number) <= most:
-        raise TemplateRuntimeError("a sum became too large")
+        raise TemplateRuntimeError("a result is too large")
     return number
 
 
-@pass_context  # or Jinja prints constants while it reads, before they come here
+@pass_context  # else Jinja evaluates constants during parsing, before this function
 def _printed(context: Context, each: object) -> object:
-    """What may stand in a text: no list and no object, for nobody wants to read Python."""
+    """Refuse to print lists and objects: readers do not want to see Python."""
     del context
     if each is None:
         return ""

@@ -1,22 +1,22 @@
-"""What templates may cost: so many steps for each e-mail, so many for all e-mails of one request.
+"""The cost limits of templates: a number of steps for each e-mail, and for all e-mails of one request.
 
-A step is about 20 ns of an ordinary processor. Who works pays first, by the length of what it works
-on, so the same template with the same variables is refused everywhere or nowhere. The clock is there
-for what a price does not foresee.
+A step is about 20 ns of an ordinary processor. Each operation is charged before it runs, by the length of
+its input. So the same template with the same variables is refused everywhere or nowhere. The time limit is
+for costs that the steps do not cover.
 """
 
 from time import thread_time
 
 from jinja2.exceptions import TemplateRuntimeError
 
-STEPS_AT_ONCE = 50_000  # a millisecond, for which nobody need make way
+STEPS_AT_ONCE = 50_000  # one millisecond, short enough for the event loop
 _MOST_STEPS_OF_EMAIL = 5_000_000
 _MOST_STEPS_OF_REQUEST = 50_000_000
-_MOST_SECONDS = 1.0  # of the processor: ten times what the steps take, for machines that are slow
+_MOST_SECONDS = 1.0  # of processor time: ten times what the steps take, for slow machines
 
 
 class Work:
-    """What rendering one e-mail has cost so far; belongs to the thread that renders it."""
+    """Cost of rendering one e-mail so far; used by one thread."""
 
     __slots__ = ("_left", "_until", "done")
 
@@ -27,28 +27,28 @@ class Work:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether it was stopped for what it costs."""
+        """True if a limit stopped it."""
         return self._left < 0
 
     def pay(self, steps: int) -> None:
-        """Take steps off what the e-mail may cost; raises `TemplateRuntimeError` if there are too few."""
+        """Charge steps; raises `TemplateRuntimeError` if too few are left."""
         self.done += steps
         self._left -= steps
         if self.is_too_much:
             raise TemplateRuntimeError("takes too much work")
         now = thread_time()
-        if self._until is None:  # only now: templates are read before, in their own time
+        if self._until is None:  # not earlier: parsing has its own limits
             self._until = now + _MOST_SECONDS
         if now > self._until:
             raise TemplateRuntimeError("takes too long")
 
     def note(self, steps: int) -> None:
-        """Count what was bounded already, for the request to pay."""
+        """Count work that was limited elsewhere, to charge it to the request."""
         self.done += steps
 
 
 class Allowance:
-    """What the templates of one request may still cost together; the last may cost more than is left."""
+    """Steps left for all templates of one request; the last e-mail may use more than is left."""
 
     __slots__ = ("_left",)
 
@@ -57,9 +57,9 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more is to be rendered."""
+        """True if nothing more may be rendered."""
         return self._left <= 0
 
     def take(self, steps: int) -> None:
-        """Take off what an e-mail has cost."""
+        """Subtract the cost of an e-mail."""
         self._left -= steps

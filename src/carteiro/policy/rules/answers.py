@@ -1,4 +1,4 @@
-"""What a provider's own rules offer to whoever judges its answers."""
+"""The interface of a provider's own rules, for the classification of its answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,29 +7,29 @@ from carteiro.model import Failure, value
 from carteiro.policy.consequences import RULINGS
 from carteiro.policy.rules.ruling import Ruling
 
-FOUND_OUT = frozenset({"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"})  # with any provider
+FOUND_OUT = frozenset({"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"})  # of any provider
 
 
 @value
 class Told:
-    """An answer taken apart: the name of an error and a status of HTTP, as far as it has them."""
+    """A parsed answer: the name of an error and an HTTP status, if it has them."""
 
     text: str
     message: str
     name: str = ""
     status: int | None = None
-    is_http: bool = False  # beyond doubt: no reply of SMTP looks like it
+    is_http: bool = False  # certainly: it cannot be an SMTP reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What the answers of a provider mean, and how they are told from those of others.
+    """The meanings of a provider's answers, and how to recognize them.
 
-    ``is_smtp``: they are replies of SMTP, with stages, hosts and enhanced codes; all know what these mean.
-    ``codes``: all that its failures can have; none: nobody knows them. ``names``: the codes of its own names of errors.
-    ``rulings``: what its rules say, by their names; a rule begins with the provider's name and a dot.
-    ``is_own``: whether an answer is the provider's beyond doubt; ``finds``: an error of it within any text.
-    ``judge`` gives None for what has none of its names. ``why`` says what decides, for ``carteiro classify``.
+    ``is_smtp``: they are SMTP replies, with stages, hosts and enhanced codes, judged by the common rules.
+    ``codes``: all codes that its failures can have; empty: not known. ``names``: the codes of its error names.
+    ``rulings``: its rules by name; a name begins with the provider's name and a dot.
+    ``is_own``: recognizes an answer that is certainly the provider's. ``finds``: finds its error in any text.
+    ``judge`` returns None for other answers. ``why`` is the explanation of ``carteiro classify``.
     """
 
     is_smtp: bool = False
@@ -42,5 +42,5 @@ class Answers:
     why: str = "a rule of the provider decides"
 
     def __post_init__(self) -> None:
-        """Make the rulings known: whoever can have such a failure has this."""
+        """Register the rulings, for all users of such a failure."""
         RULINGS.update(self.rulings)

@@ -1,6 +1,6 @@
-"""What reply codes and enhanced codes mean.
+"""The meanings of reply codes and enhanced codes.
 
-A temporary reply is never made permanent, whatever it says: the preset's attempts end it.
+A temporary reply never becomes permanent by its text: the preset's attempts end it.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from carteiro.policy.stage import Stage
 _OUR_SENDER_LATER = later(Scope.SENDER, Category.TRANSIENT_ERROR)
 _OUR_ACCOUNT_LATER = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
 
-# Before everything: at whatever stage, they speak of our login and nothing else.
+# Checked first: at every stage they are only about our login.
 ACCOUNT_CODES = frozenset({"523", "524", "530", "534", "535", "538"})
 
-# An enhanced code that is specific: believed where words do not name another cause.
+# Specific enhanced codes: used unless the text names another cause.
 ENHANCED: Mapping[str, Ruling] = {
     "4.1.7": _OUR_SENDER_LATER,
     "4.1.8": _OUR_SENDER_LATER,
@@ -114,7 +114,7 @@ ENHANCED: Mapping[str, Ruling] = {
     "5.7.30": DESTINATION_REFUSES,
 }
 
-# Codes that servers use for too much: what is left when the text says nothing that is known.
+# Codes that servers use for too much: used if the text is not known.
 OPEN_ENHANCED: Mapping[str, Ruling] = {
     "4.2.1": BUSY_RECIPIENT,
     "4.7.0": DESTINATION_LATER,
@@ -133,7 +133,7 @@ OPEN_ENHANCED: Mapping[str, Ruling] = {
     "5.7.7": OUR_SENDER,
 }
 
-# Class and subject: what is left when neither the whole code nor the text says more.
+# Class and subject: used if neither the whole code nor the text says more.
 SUBJECTS: Mapping[str, Ruling] = {
     "4.1": BUSY_RECIPIENT,
     "4.2": BUSY_RECIPIENT,
@@ -151,13 +151,13 @@ SUBJECTS: Mapping[str, Ruling] = {
     "5.7": BAD_MESSAGE,
 }
 
-# A refusal "by policy" without words that are known is about whom it answers: as a bare 550 would be.
+# A refusal "by policy" without a known phrase is judged by its stage, as a bare 550.
 POLICY_AT: Mapping[str, Ruling] = {
     Stage.MAIL: OUR_SENDER,
     Stage.RCPT: REFUSED_RECIPIENT,
 }
 
-# What RFC 5321 says of a code by itself at one stage; at others it says something else, or nothing.
+# RFC 5321 on a code at one stage; at other stages it has another meaning, or none.
 CODES_AT: Mapping[tuple[str, str], Ruling] = {
     ("552", Stage.RCPT): FULL_MAILBOX,
 }
@@ -192,7 +192,7 @@ CODES: Mapping[str, Ruling] = {
     "556": REFUSED_RECIPIENT,
 }
 
-# A success or a "go on" where a refusal was expected is a protocol fault of the other side.
+# A success or a "go on" instead of a refusal is a protocol error of the server.
 CLASSES: Mapping[str, Ruling] = {
     "2": UNAVAILABLE,
     "3": UNAVAILABLE,
@@ -200,6 +200,6 @@ CLASSES: Mapping[str, Ruling] = {
     "5": BAD_MESSAGE,
 }
 
-# Codes by which a refusal may mean that nobody is there: alone, or beside an enhanced code of those below.
+# Codes that may mean that there is no such mailbox: alone, or with one of the enhanced codes below.
 MAILBOX_CODES = frozenset({"550", "551", "553"})
 MAILBOX_ENHANCED = frozenset({"5.1.0", "5.1.1", "5.1.3", "5.1.6", "5.1.10"})

@@ -1,4 +1,4 @@
-"""What filters in front of receivers, and relays in front of the world, mean by their words."""
+"""Phrases of filters in front of receivers, and of relays."""
 
 from carteiro.policy.rules.phrases import phrases
 from carteiro.policy.rules.ruling import (

@@ -1,4 +1,4 @@
-"""Phrases found in a text by its words: as fast with a thousand phrases as with ten."""
+"""Find phrases in a text, by words: as fast with a thousand phrases as with ten."""
 
 import itertools
 import re
@@ -11,22 +11,22 @@ What = TypeVar("What")
 _Entry: TypeAlias = tuple[int, str, tuple[str, ...], What]
 
 _LAST = sys.maxsize
-_SHORT = 4  # letters: such words are in most texts, whatever they say
+_SHORT = 4  # letters: such words are in most texts
 _CHOICE = re.compile(r"(\{[^}]*\})")
 _WORD = re.compile(r"[^\W_]+")
 
-# Stands in a text for whichever address of the network it names.
+# Replaces every network address in a text.
 NETWORK_ADDRESS = "network address"
 _ADDRESS = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _ADDRESSED, _FEWEST_DOTS = f" {NETWORK_ADDRESS} ", 3
 
 
-# The quick way for what most servers speak; the words are the same.
+# The fast way for most servers; the result is the same.
 _PARTING = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
-# Whose mailbox it is says nothing: "user ana@example.com unknown" is "user unknown", and spam@ is no spam.
-# A name begins where none can go on, so that the search is linear.
+# An address means nothing: "user ana@example.com unknown" is "user unknown", and spam@ is not spam.
+# A name begins only where none can continue, so that the search is linear.
 _MAIL_ADDRESS = re.compile(r"(?<![\w.+%=-])[\w.+%=-]++@[\w.-]++", re.ASCII)
 
 
@@ -40,7 +40,7 @@ def _words(text: str) -> list[str]:
     return text.translate(_PARTING).split() if text.isascii() else _WORD.findall(text)
 
 
-# "can't", "can not" and "cannot" say the same; so do "doesn't" and "does not", wherever the apostrophe stands.
+# "can't", "can not" and "cannot" are equal; so are "doesn't" and "does not", with the apostrophe anywhere.
 _SHORTENED = re.compile(r"\bcan (?:t|not)\b|\b(\w+?)(?:n t| nt)\b")
 _SIGNS_OF_IT = (" can ", " t ", " nt ")
 
@@ -54,7 +54,7 @@ def _line(found: list[str]) -> str:
 
 
 class Said:
-    """A text as phrases are looked for in it: its words in small letters, whatever stood between them."""
+    """A text prepared for the search of phrases: words in lower case, without punctuation."""
 
     __slots__ = ("line", "words")
 
@@ -64,7 +64,7 @@ class Said:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """The phrases of a text: parted by ``|``, and ``{a,b} {c,d}`` stands for ``a c``, ``a d``, ``b c`` and ``b d``."""
+    """The phrases of a text: separated by ``|``; ``{a,b} {c,d}`` means ``a c``, ``a d``, ``b c`` and ``b d``."""
     parts = [" ".join(part.split()) for part in text.split("|")]
     return tuple(phrase for part in parts for phrase in _spread(part))
 
@@ -77,9 +77,9 @@ def _spread(phrase: str) -> list[str]:
 
 
 class Phrases(Generic[What]):
-    """What each phrase stands for; in a text that holds several, the one listed first counts.
+    """Values by phrase; if a text has several phrases, the first listed one wins.
 
-    A phrase is words in a row; ``&`` joins phrases that must all be there, in any order.
+    A phrase is consecutive words; ``&`` joins phrases that must all occur, in any order.
     """
 
     def __init__(self, entries: Iterable[tuple[str, What]]) -> None:
@@ -101,7 +101,7 @@ class Phrases(Generic[What]):
         self._words = frozenset(self._by_word)
 
     def first(self, said: Said) -> What | None:
-        """What the first listed of the phrases in the text stands for."""
+        """The value of the first listed phrase in the text."""
         best, found, line, words = _LAST, None, said.line, said.words
         for word in self._words & words:
             by_second = self._by_word[word]

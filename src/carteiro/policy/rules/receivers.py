@@ -1,4 +1,4 @@
-"""What large receivers of mail mean by codes and words of their own; what anybody may say is in `rules.words`."""
+"""Codes and phrases of large mail receivers; phrases of any system are in `rules.words`."""
 
 from carteiro.policy.rules.phrases import phrases
 from carteiro.policy.rules.ruling import (
@@ -78,7 +78,7 @@ RECEIVERS: tuple[System, ...] = (
                 BLOCKED_SOURCE,
                 f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708}}",
             ),
-            # So many recipients a day for our account; a day later it goes on.
+            # The daily limit of recipients of our account; it resets after a day.
             rule("recipients_a_day", USED_UP, "5 1 90 | reached your daily limit"),
             rule("recipient_rate", RECIPIENT_RATE, "5 2 {121,122}"),
             rule(
@@ -154,7 +154,7 @@ RECEIVERS: tuple[System, ...] = (
             """
         ),
         (
-            # QQ: the recipient gets much at once, and for a while nobody may write to it.
+            # QQ: the recipient gets too much mail at once, and is closed for a while.
             rule("recipient_rate", RECIPIENT_RATE, "mailbox unavailable or access denied"),
             rule("rate", TOO_FAST, f"{_NETEASE_LIMITS} | exceed the limit | connection & limited"),
             rule(

@@ -1,4 +1,4 @@
-"""What a rule says of a failure, and the rulings that many rules share."""
+"""Rulings: the meaning of a failure, and rulings that many rules share."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -7,19 +7,19 @@ from carteiro.model import Category, Scope, value
 
 
 class Suppression(StrEnum):
-    """What a failure says about writing to the recipient again."""
+    """The effect of a failure on the recipient's address."""
 
     NONE = "none"
-    SOFT = "soft"  # counts; several of them in a row say something
-    HARD = "hard"  # there is nobody there
+    SOFT = "soft"  # counted; several of them suppress
+    HARD = "hard"  # the mailbox does not exist
 
 
 @value
 class Ruling:
-    """What a rule says of a failure.
+    """The meaning of a failure.
 
-    ``is_local``: one destination alone says so, others may think otherwise. ``is_used_up``: no slower pace helps,
-    nothing goes out until the day, or the month, is over. ``leaves_doubt``: it may come after the mail was taken.
+    ``is_local``: only one destination says so, others may accept. ``is_used_up``: a slower rate does not help,
+    the quota of the day or month is used up. ``leaves_doubt``: it may come after the mail was taken.
     """
 
     category: Category
@@ -36,7 +36,7 @@ def later(
     category: Category = Category.TRANSIENT_ERROR,
     suppress: Suppression = Suppression.NONE,
 ) -> Ruling:
-    """It may pass."""
+    """A retryable failure."""
     return Ruling(category, retryable=True, scope=scope, suppress=suppress)
 
 
@@ -45,7 +45,7 @@ def never(
     category: Category = Category.PERMANENT_ERROR,
     suppress: Suppression = Suppression.NONE,
 ) -> Ruling:
-    """Another attempt would fail the same way."""
+    """A failure that every other attempt would repeat."""
     return Ruling(category, retryable=False, scope=scope, suppress=suppress)
 
 
@@ -68,9 +68,9 @@ UNAVAILABLE = later(Scope.PROVIDER)
 THROTTLED = later(Scope.PROVIDER, Category.QUOTA_ERROR)
 USED_UP = replace(THROTTLED, is_used_up=True)
 BROKEN = replace(UNAVAILABLE, leaves_doubt=True)
-# Another provider, with other addresses, may get through; so may this one elsewhere.
+# Another provider, with other addresses, may succeed; so may this one elsewhere.
 BLOCKED_SOURCE = replace(UNAVAILABLE, is_local=True)
-# How our host presents itself: until somebody mends it, that destination says the same.
+# The identity of our host: that destination refuses it until it is fixed.
 OUR_HOST = replace(OUR_ACCOUNT, is_local=True)
 
 DESTINATION_LATER = later(Scope.DESTINATION)
@@ -78,4 +78,4 @@ DESTINATION_FULL = later(Scope.DESTINATION, Category.QUOTA_ERROR)
 TOO_FAST = later(Scope.DESTINATION, Category.QUOTA_ERROR)
 DESTINATION_REFUSES = never(Scope.DESTINATION)
 
-UNKNOWN = later(Scope.MESSAGE)  # the message's: a fault that nobody knows must still be charged
+UNKNOWN = later(Scope.MESSAGE)  # charged to the message: an unknown fault must count

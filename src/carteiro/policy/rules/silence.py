@@ -1,4 +1,4 @@
-"""What libraries say when there was no answer: they name the fault in words of their own."""
+"""Texts of libraries for a call without an answer, and their causes."""
 
 from enum import Enum, auto
 
@@ -6,7 +6,7 @@ from carteiro.policy.rules.phrases import Phrases, phrases
 
 
 class Silence(Enum):
-    """Why nobody answered."""
+    """Causes of a missing answer."""
 
     TIMEOUT = auto()
     UNTRUSTED = auto()
@@ -34,5 +34,5 @@ _WORDS = {
     """,
 }
 
-# Trust comes first: libraries speak of a connection that failed in the same breath.
+# Certificates first: libraries name the failed connection in the same text.
 WORDS = Phrases((phrase, why) for why, text in _WORDS.items() for phrase in phrases(text))

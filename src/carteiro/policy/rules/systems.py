@@ -1,6 +1,6 @@
-"""Which system answers: its words mean what its own rules say, and cannot misfire elsewhere.
+"""The system that answered: its phrases are judged by its own rules, which apply nowhere else.
 
-A system is known by the host that answers, else by words that only it uses.
+A system is recognized by the host that answered, else by phrases that only it uses.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _RULES = {system.name: phrases_of(system.rules) for system in SYSTEMS}
 
 
 def system_of(mx: str, said: Said) -> System | None:
-    """The system that answers: by its host's name, else by its words."""
+    """The system that answered: by the name of its host, else by its phrases."""
     return _of_host(mx) or _BY_SIGN.first(said)
 
 
@@ -34,5 +34,5 @@ def _of_host(mx: str) -> System | None:
 
 
 def rule_of(system: System, said: Said) -> TextRule | None:
-    """The rule of the system that knows what it said."""
+    """The rule of the system that matches the text."""
     return _RULES[system.name].first(said)

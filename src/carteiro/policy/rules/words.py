@@ -1,6 +1,6 @@
-"""What the words of an SMTP reply mean, whoever says them; the first rule that finds its words decides.
+"""Phrases of SMTP replies, of any system; the first rule that finds one of its phrases decides.
 
-A phrase may name the codes of its reply, or the class as ``4xx``: they stand before the text.
+A phrase may contain the codes of its reply, or the class as ``4xx``: they come before the text.
 """
 
 from carteiro.model import value
@@ -34,7 +34,7 @@ _LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,black
 block list,denylist,deny list,blacklists,blocklists}"""
 _REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}"
 
-# The same in other tongues, as servers there say it.
+# The same in other languages, as servers there say it.
 _BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
 destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
 _FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
@@ -84,7 +84,7 @@ rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,o
 
 @value
 class TextRule:
-    """A ruling that rests on the words of a reply."""
+    """A ruling by phrases of a reply."""
 
     name: str
     ruling: Ruling
@@ -93,7 +93,7 @@ class TextRule:
 
 @value
 class System:
-    """A system that answers: the ends of its hosts' names, words that only it uses, and its rules."""
+    """A system that answers: the ends of its host names, phrases that only it uses, and its rules."""
 
     name: str
     hosts: tuple[str, ...]
@@ -118,7 +118,7 @@ _NAMED = {
 
 
 def rule(name: str, ruling: Ruling, text: str) -> TextRule:
-    """A rule with its phrases as they are written here: see `phrases`; ``{who}`` is whoever gets mail."""
+    """A rule with its phrases in the notation of `phrases`; ``{who}`` means any recipient."""
     for short, whole in _NAMED.items():
         text = text.replace(short, whole)
     return TextRule(name, ruling, phrases(text))
@@ -129,9 +129,9 @@ def phrases_of(rules: tuple[TextRule, ...]) -> Phrases[TextRule]:
     return Phrases((phrase, each) for each in rules for phrase in each.phrases)
 
 
-# What a rule finds among these beats every enhanced code: servers put one code on all their refusals, and explain
-# themselves in words. Greylisting comes first, as such replies quote a refusal; who is not there comes last, as
-# nobody is given up for good whose reply names another cause.
+# These rules beat every enhanced code: servers put one code on all their refusals, and explain in the text.
+# Greylisting comes first, as such replies quote a refusal. A missing mailbox comes last, as no address is
+# suppressed permanently if the reply names another cause.
 _CAUSES: tuple[TextRule, ...] = (
     rule(
         "greylisted",
@@ -473,9 +473,9 @@ _CAUSES: tuple[TextRule, ...] = (
     ),
 )
 
-POLICY = "policy_refused"  # about whom it answers: the stage tells
+POLICY = "policy_refused"  # judged by the stage
 
-# Words that say less than a code that is specific, or name only what was refused.
+# Phrases that say less than a specific code, or name only what was refused.
 _HINTS: tuple[TextRule, ...] = (
     rule(
         "come_back",
@@ -615,7 +615,7 @@ _HINTS: tuple[TextRule, ...] = (
     rule("service_unavailable", DESTINATION_LATER, "service {unavailable,not available}"),
 )
 
-# Nobody is given up for good on a reply that also says one of these, whatever it says of the mailbox.
+# No address is suppressed permanently on a reply that also has one of these.
 OTHER_CAUSES = frozenset(
     phrases(
         """

@@ -28,7 +28,7 @@ _GONE = frozenset(
 
 
 async def fetched(settings: TicketSettings, place: str) -> Record | None:
-    """The record at TOPIC|PARTITION|OFFSET; None if it is not there any more. `KafkaAway` if nobody knows."""
+    """The record at TOPIC|PARTITION|OFFSET; None if it is not there any more. `KafkaAway` if that is not known."""
     named = _PLACE.fullmatch(place)
     if named is None:
         return None

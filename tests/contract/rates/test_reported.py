@@ -1,4 +1,4 @@
-"""Rates, told: what trouble a provider had last is shown to all, and whether it is left alone for it."""
+"""Rates, reported: the last problem of a provider, and whether its circuit is open, are visible to all processes."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from support.clock import StoreClock
 from support.set_ups import Place
 
 MINUTE = timedelta(minutes=1)
-WHY = "NETWORK_ERROR: the relay was away"
+WHY = "NETWORK_ERROR: connection refused"
 
 
 async def _shown(backend: Backend) -> ProviderRate:
