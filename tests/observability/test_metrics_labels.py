@@ -199,7 +199,7 @@ async def test_consecutive_scrapes_query_the_store_once() -> None:
 
 @pytest.mark.servers
 async def test_memory_of_a_redis_queue_is_shown(tmp_path: Path) -> None:
-    """As the server itself reports it, whatever else stands in it; while it is away it is left out."""
+    """As reported by the server, all keys included; omitted while the server is down."""
     most = 64 * 1024 * 1024
     with a_redis(settings={"maxmemory": str(most)}) as server:
         with Redis.from_url(server.url) as client:

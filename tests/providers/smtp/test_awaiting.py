@@ -105,7 +105,7 @@ async def test_hold_of_a_call_in_flight_is_not_renewed() -> None:
         await office.post("ana@example.com")
         async with working(office, relay, store):
             await server.until(lambda: server.said("MAIL") == 1)
-            before = len(store.extended)  # perhaps while it was merely claimed
+            before = len(store.extended)  # perhaps while it was only claimed
             await asyncio.sleep(0.05)  # many times the interval at which leases are renewed
             extended = store.extended[before:]
             late.set()
