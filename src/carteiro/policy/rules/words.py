@@ -39,7 +39,7 @@ _BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,i
 destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
 _FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
 ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен}"""
-_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,inativa,inativo,desactivada,\
+_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,inativo,desactivada,\
 desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,bloquée,bloquee,bloqué,bloque,\
 archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
 zablokowana,nieaktywne,nieaktywna,заблокирован,отключен}"""
@@ -76,6 +76,9 @@ _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
+_LIMIT_ABROAD = "{limite,límite,limites,cota,limit,limitu}"
+_REACHED_ABROAD = """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,raggiunto,\
+depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}"""
 _MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
 письмо,сообщение}"""
 _REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
@@ -114,6 +117,8 @@ _NAMED = {
     "{sender_abroad}": _SENDER_ABROAD,
     "{mail_abroad}": _MAIL_ABROAD,
     "{refused_abroad}": _REFUSED_ABROAD,
+    "{limit_abroad}": _LIMIT_ABROAD,
+    "{reached_abroad}": _REACHED_ABROAD,
 }
 
 
@@ -158,7 +163,7 @@ _CAUSES: tuple[TextRule, ...] = (
         UNREACHED_RECIPIENT,
         """
         loop | looping | mailloop | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
-        | hop count | message depth | too many received headers
+        | hop count | hop limit | too many received headers
         """,
     ),
     rule(
@@ -172,7 +177,7 @@ _CAUSES: tuple[TextRule, ...] = (
         "too_many_recipients",
         MESSAGE_LATER,
         """
-        too many {recipients,rcpts,rcpt} | maximum number of recipients | {recipients,recipient} limit
+        too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | recipient limit exceeded | many recipients
         """,
     ),
@@ -269,21 +274,21 @@ _CAUSES: tuple[TextRule, ...] = (
         | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota | overquotatemp
         | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
-        | storage {allocation,limit,space,full} | out of storage
+        | {storage,disk,disc,space} & {exhausted,used up,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
+        | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
-        | {mailbox,inbox,account} & {at capacity,no room}
+        | {mailbox,inbox,account} & {at capacity,no room,maximum size,filled}
         """,
     ),
     rule(
         "delivery_trouble",
         DESTINATION_LATER,
         """
-        {cannot,could not,unable to} {create,open,write,store,append,lock}
-        | error {writing,opening,creating,storing} | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
+        | error {writing,opening,creating,storing} | i o error | connection to & failed | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
     rule(
@@ -295,15 +300,16 @@ _CAUSES: tuple[TextRule, ...] = (
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
         | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
-        | {line,header,headers,attachments} & {exceeds,exceeded} | message file too big | too much mail data
-        | {attachment,attachments,subject,characters,header,headers,mime} & limit | recipsizelimit
+        | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
+        | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
+        | message file too big | too much mail data | recipsizelimit
         """,
     ),
     rule(
         "destination_full",
         DESTINATION_FULL,
         """
-        insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space left on device
+        insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | spool full | space shortage
         """,
     ),
@@ -403,6 +409,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
         | {rejected,refused} by destination | {organization,organizational} settings
         | requires that you verify | challenge response | forwarding address
+        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
         """,
     ),
     rule(
@@ -410,7 +417,7 @@ _CAUSES: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
-        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
+        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature,limit,level}
         | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
         | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
         | infected | trojan
@@ -433,7 +440,7 @@ _CAUSES: tuple[TextRule, ...] = (
         """
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
         | limit {exceeded,reached}
-        | {concurrency,connections} & exceeded
+        | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
         """,
     ),
     rule(
@@ -448,6 +455,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
+        | currently not {accepting,able} | not currently {accepting,available,able}
+        | {server,backend,service} {not reachable,is not reachable,unreachable}
         | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
@@ -501,7 +510,7 @@ _HINTS: tuple[TextRule, ...] = (
         """
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
-        | not allowed to connect | complaints | block listed | blocklisting | blacklisting
+        | not allowed to connect | block listed | blocklisting | blacklisting
         """,
     ),
     rule(
@@ -513,7 +522,7 @@ _HINTS: tuple[TextRule, ...] = (
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | no valid domain | not configured | delivery point | name service error
+        | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured | delivery point | name service error
         | no smtp service | not hosted here | find the recipient domain
         """,
     ),
@@ -560,6 +569,8 @@ _HINTS: tuple[TextRule, ...] = (
         BLOCKED_SOURCE,
         "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack",
     ),
+    # 552 is too much stored, where no word says too much of what.
+    rule("mailbox_full_by_code", FULL_MAILBOX, "552 & {mailbox,mail box,inbox}"),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -570,15 +581,14 @@ _HINTS: tuple[TextRule, ...] = (
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
         | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
         | handle mail | incorrectly addressed | bad destination
-        | does not exist | dosn t exist | not exist | left the company
+        | does not exist | dosn t exist | not exist | left the {company,organization,organisation} | check the address
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
-        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
-        | whitelisted | {nothing_abroad}
+        | whitelist | whitelisted | {nothing_abroad}
         """,
     ),
     rule(
@@ -627,11 +637,20 @@ OTHER_CAUSES = frozenset(
         | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
         | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
         | database | maintenance | authenticate | authenticated | login | relaying
-        | {grey,gray}{list,listed,listing} | {disabled_abroad} | {full_abroad}
+        | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad} | {full_abroad}
         """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
+
+# Who says that it is temporary is believed, whatever else is said; "try later" is a courtesy, a hint at most.
+PASSING = Phrases(
+    [
+        *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
+        *((phrase, True) for phrase in phrases("temporarily | temporarly | temperror | tempfail")),
+        *((phrase, True) for phrase in phrases("{temporary,transient} {error,failure,problem,issue,block,rejection,condition,system,server,local,dns,lookup,outage}")),
+    ]
+)
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
 HINTS = frozenset(each.name for each in _HINTS)
