@@ -53,13 +53,22 @@ def _line(found: list[str]) -> str:
     return line
 
 
+# A name written as one word says what its parts say, too: "ReceivingRatePerm" is about a receiving rate.
+_JOINED = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
+_SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _with_parts(text: str) -> str:
+    return _JOINED.sub(lambda it: f"{it[0]} {_SEAM.sub(' ', it[0])}", text)
+
+
 class Said:
     """A text as phrases are looked for in it: its words in small letters, whatever stood between them."""
 
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        self.line = _line(_words(_without_names(text.lower())))
+        self.line = _line(_words(_without_names(_with_parts(text).lower())))
         self.words = frozenset(self.line.split())
 
 

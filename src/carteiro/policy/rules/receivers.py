@@ -112,11 +112,6 @@ RECEIVERS: tuple[System, ...] = (
                 "tenantattribution | 5 7 {57,60,64,139} | permissions to send as",
             ),
             rule("malformed", BAD_MESSAGE, "too many related errors | 5 1 20"),
-            rule(
-                "inactive",
-                REFUSED_RECIPIENT,
-                "accountdisabledexception | mapiexceptionaccountdisabled",
-            ),
         ),
     ),
     System(

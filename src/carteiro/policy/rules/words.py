@@ -162,7 +162,7 @@ _CAUSES: tuple[TextRule, ...] = (
         "loop",
         UNREACHED_RECIPIENT,
         """
-        loop | looping | mailloop | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
+        loop | looping | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
         """,
     ),
@@ -178,7 +178,7 @@ _CAUSES: tuple[TextRule, ...] = (
         MESSAGE_LATER,
         """
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
-        | recipient limit exceeded | many recipients
+        | many recipients
         """,
     ),
     rule("servers_refused", BLOCKED_SOURCE, "connections not accepted from | fix reverse dns"),
@@ -204,11 +204,11 @@ _CAUSES: tuple[TextRule, ...] = (
         | sender domain & {not,resolve,must exist,invalid,unknown} | domain of sender & not
         | sender & {does not exist,not found,not verified,not owned,not allowed,not permitted}
         | sender & {no mx,unresolvable,not local,forged} | sender & has no & records
-        | {requires,require,provide,need} {valid,a valid} {sender,from} | sender id pra not permitted
+        | {requires,require,provide,need} {valid,a valid} {sender,from}
         | mail from {invalid,not allowed,not valid} | mail from & {mismatched,mismatch}
         | return path & {invalid,not}
         | {from address,from domain,from header} & {not verified,not match,not allowed,not valid,invalid,no mx}
-        | from domain is invalid | {address,domain} & {is not verified,not verified} | not own the sender
+        | {address,domain} & {is not verified,not verified} | not own the sender
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
@@ -220,12 +220,12 @@ _CAUSES: tuple[TextRule, ...] = (
         """
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
         | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
-        | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay | do not relay
+        | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay
         | relay & not {permitted,allowed} | not a gateway
-        | {authentication,authentification,auth} {required,is required,requise} | smtp auth required
+        | {authentication,authentification,auth} {required,is required,requise}
         | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
         | login required | turn on smtp authentication | authenticate first | proper authentication
-        | credentials for relay | client was not authenticated | rcpthosts | local user only | bypassing & relay
+        | credentials for relay | rcpthosts | local user only | bypassing & relay
         | as a relay | not been configured to let you | retransmissao negada
         """,
     ),
@@ -261,7 +261,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {whom} & {blocked by administrator,cannot be accessed,not an active,archived,dormant}
         | {whom} & {blocked due to inactivity,under review}
         | {whom} {is,has been,was} {blocked,deleted,removed,cancelled,canceled}
-        | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use} | disableduser
+        | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use}
         | overquotaperm | is {now disabled,disabled,deactivated,suspended}
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
         """,
@@ -271,16 +271,16 @@ _CAUSES: tuple[TextRule, ...] = (
         FULL_MAILBOX,
         """
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota
-        | quote exceeded | over quote | overquota | overquotatemp
-        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
+        | {user,mailbox} & too many messages on | maximum & number of messages | quota
+        | quote exceeded | over quote | overquota
+        | exceeded & {storage,disk space}
         | {storage,disk,disc,space} & {exhausted,used up,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
         | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
-        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
+        | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
-        | {mailbox,inbox,account} & {at capacity,no room,maximum size,filled}
+        | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
         """,
     ),
     rule(
@@ -288,7 +288,7 @@ _CAUSES: tuple[TextRule, ...] = (
         DESTINATION_LATER,
         """
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | error {writing,opening,creating,storing} | i o error | connection to & failed | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
     rule(
@@ -302,7 +302,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
-        | message file too big | too much mail data | recipsizelimit
+        | too much mail data | recipsizelimit
         """,
     ),
     rule(
@@ -318,7 +318,7 @@ _CAUSES: tuple[TextRule, ...] = (
         RECIPIENT_RATE,
         """
         receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
-        | recipient & {receiving rate,rate limit,exceeded their} | receivingrate | receivingrateperm
+        | recipient & {rate limit,exceeded their} | receiving rate
         | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee} | rate that prevents
         """,
     ),
@@ -334,7 +334,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | too many & {connections,sessions,mails,messages,emails}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
-        | messages per {day,connection,session} | exceeded the maximum number
+        | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
         """,
     ),
     rule(
@@ -368,7 +368,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {spf,dkim,dmarc} {check,checks,policy,reject,validation,signature,record}
         | dkim & {fail,failed,not,missing} | dmarc | unauthenticated | sender policy framework | domainkeys
         | sender id | authentication checks | {authentication,authenticated} & {domain,domain owner}
-        | arc failure | anti spoofing | spoofed | spoofing
+        | arc failure | spoofed | spoofing
         | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for,email}
         | purported responsible | forbids your server | not in allowed senders
         """,
@@ -392,7 +392,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
         | dynamic {ip,ips,address,addresses} | zombied | {no,missing,invalid,bad,valid,fix} {ptr,rdns,reverse}
         | ptr record | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse} | block for spam
-        | blocked for abuse | rejected & by & rbl | mail refused & network address | traffic not accepted
+        | blocked for abuse | mail refused & network address | traffic not accepted
         | spam source | address ranges
         """,
     ),
@@ -426,9 +426,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
         | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
-        | {message,mail,body} & {scored,malformed} | unacceptable content
+        | {message,mail,body} & {score,scored,scoring,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
-        | {missing,invalid,duplicate} header
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
         | message id & invalid
@@ -439,7 +438,6 @@ _CAUSES: tuple[TextRule, ...] = (
         TOO_FAST,
         """
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
-        | limit {exceeded,reached}
         | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
         """,
     ),
@@ -457,7 +455,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
         | currently not {accepting,able} | not currently {accepting,available,able}
         | {server,backend,service} {not reachable,is not reachable,unreachable}
-        | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
+        | {queue,scanner,database,directory,backend,directory server} {unavailable,failure} | technical {difficulties,problem,problems}
+        | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
@@ -477,7 +476,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not a member of domain | validrcptto | user does not have a & account
         | does not have an account | no valid {recipient,recipients} | unknown local part
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
-        | nosuchuser | recipientnotfound | exrecipnotfound | {nobody_abroad}
+        | nosuchuser | exrecipnotfound | {nobody_abroad}
         """,
     ),
 )
@@ -579,10 +578,10 @@ _HINTS: tuple[TextRule, ...] = (
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
+        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | no such | to address
         | handle mail | incorrectly addressed | bad destination
-        | does not exist | dosn t exist | not exist | left the {company,organization,organisation} | check the address
-        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
+        | not exist | left the {company,organization,organisation} | check the address
+        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
@@ -648,7 +647,7 @@ PASSING = Phrases(
     [
         *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
         *((phrase, True) for phrase in phrases("temporarily | temporarly | temperror | tempfail")),
-        *((phrase, True) for phrase in phrases("{temporary,transient} {error,failure,problem,issue,block,rejection,condition,system,server,local,dns,lookup,outage}")),
+        *((phrase, True) for phrase in phrases("{temporary,transient} & {error,failure,problem,issue,block}")),
     ]
 )
 
