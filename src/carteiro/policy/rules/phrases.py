@@ -13,7 +13,9 @@ _Entry: TypeAlias = tuple[int, str, tuple[str, ...], What]
 _LAST = sys.maxsize
 _SHORT = 4  # letters: such words are in most texts, whatever they say
 _CHOICE = re.compile(r"(\{[^}]*\})")
-_WORD = re.compile(r"[^\W_]+")
+# Chinese and Japanese put no space between words: there, each character is one.
+_UNSPACED = "\u3040-\u30ff\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 # Stands in a text for whichever address of the network it names.
 NETWORK_ADDRESS = "network address"

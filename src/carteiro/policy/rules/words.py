@@ -36,13 +36,14 @@ _REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted
 
 # The same in other tongues, as servers there say it.
 _BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
-destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
+destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,\
+ящик,邮箱,信箱,メールボックス}"""
 _FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен}"""
-_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,inativo,desactivada,\
-desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,bloquée,bloquee,bloqué,bloque,\
-archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
-zablokowana,nieaktywne,nieaktywna,заблокирован,отключен}"""
+ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}"""
+_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
+inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
+bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
+zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}"""
 _GONE_ABROAD = (
     (
         "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
@@ -76,6 +77,7 @@ _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
+_PASSING = "{temporary,transient} & {error,failure,problem,issue,block}"  # a temporary address is none of it
 _LIMIT_ABROAD = "{limite,límite,limites,cota,limit,limitu}"
 _REACHED_ABROAD = """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,raggiunto,\
 depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}"""
@@ -117,6 +119,7 @@ _NAMED = {
     "{sender_abroad}": _SENDER_ABROAD,
     "{mail_abroad}": _MAIL_ABROAD,
     "{refused_abroad}": _REFUSED_ABROAD,
+    "{passing}": _PASSING,
     "{limit_abroad}": _LIMIT_ABROAD,
     "{reached_abroad}": _REACHED_ABROAD,
 }
@@ -247,7 +250,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "mailbox_busy",
         BUSY_RECIPIENT,
         """
-        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly
+        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
+        | disabled temporarly
         | {disabled,suspended,locked,inactive} & {try again,try later}
         """,
     ),
@@ -278,7 +282,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
         | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
-        | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
+        | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
+        | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
         """,
@@ -288,7 +293,8 @@ _CAUSES: tuple[TextRule, ...] = (
         DESTINATION_LATER,
         """
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed
+        | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
     rule(
@@ -298,9 +304,9 @@ _CAUSES: tuple[TextRule, ...] = (
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
-        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than}
+        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
-        | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
+        | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | too much mail data | recipsizelimit
         """,
@@ -417,8 +423,9 @@ _CAUSES: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
-        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature,limit,level}
-        | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
+        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
+        | spam {limit,level} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
+        | spamassassin | spamtrap
         | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
         | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
@@ -430,7 +437,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
-        | message id & invalid
+        | message id & invalid | 垃圾邮件 | 迷惑メール
         """,
     ),
     rule(
@@ -438,7 +445,8 @@ _CAUSES: tuple[TextRule, ...] = (
         TOO_FAST,
         """
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
-        | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
+        | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
+        | por hora | par heure | pro stunde
         """,
     ),
     rule(
@@ -455,8 +463,10 @@ _CAUSES: tuple[TextRule, ...] = (
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
         | currently not {accepting,able} | not currently {accepting,available,able}
         | {server,backend,service} {not reachable,is not reachable,unreachable}
-        | {queue,scanner,database,directory,backend,directory server} {unavailable,failure} | technical {difficulties,problem,problems}
-        | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
+        | {queue,scanner,database,directory,backend,directory server} {unavailable,failure}
+        | technical {difficulties,problem,problems}
+        | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
+        | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
@@ -491,11 +501,11 @@ _HINTS: tuple[TextRule, ...] = (
         """
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
-        | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
-        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost}
+        | {passing} | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
+        | at {this,the} {moment,time} | right now | connection {dropped,lost}
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
-        | später | mas tarde | más tarde
+        | später | mas tarde | más tarde | 稍后 | しばらく
         """,
     ),
     rule(
@@ -521,7 +531,8 @@ _HINTS: tuple[TextRule, ...] = (
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured | delivery point | name service error
+        | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
+        | delivery point | name service error
         | no smtp service | not hosted here | find the recipient domain
         """,
     ),
@@ -587,7 +598,7 @@ _HINTS: tuple[TextRule, ...] = (
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
-        | whitelist | whitelisted | {nothing_abroad}
+        | whitelist | whitelisted | {nothing_abroad} | 不存在 | 存在しません | 見つかりません
         """,
     ),
     rule(
@@ -633,10 +644,12 @@ OTHER_CAUSES = frozenset(
         | spf
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
+        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
+        | exceeded
         | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
         | database | maintenance | authenticate | authenticated | login | relaying
-        | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad} | {full_abroad}
+        | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
+        | {full_abroad}
         """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
@@ -646,8 +659,10 @@ UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 PASSING = Phrases(
     [
         *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
-        *((phrase, True) for phrase in phrases("temporarily | temporarly | temperror | tempfail")),
-        *((phrase, True) for phrase in phrases("{temporary,transient} & {error,failure,problem,issue,block}")),
+        *(
+            (phrase, True)
+            for phrase in phrases(f"temporarily | temporarly | tempfail | temperror | {_PASSING}")
+        ),
     ]
 )
 
