@@ -251,6 +251,8 @@ def test_words_that_run_over_lines_are_found() -> None:
         ("550 This user does not exist", "smtp.text.user_unknown"),
         ("550 This user doesn't exist", "smtp.text.user_unknown"),
         ("550 This user does\u2019nt exist", "smtp.text.user_unknown"),
+        ("550 Not authorized to send mail from it", "smtp.text.sender_not_authenticated"),
+        ("550 Not authorised to send mail from it", "smtp.text.sender_not_authenticated"),
     ],
 )
 def test_a_no_is_a_no_however_it_is_written(reply: str, rule: str) -> None:

@@ -48,8 +48,8 @@ _SIGNS_OF_IT = (" can ", " t ", " nt ")
 
 
 def _line(found: list[str]) -> str:
-    """The words, parted by spaces, with every "not" written out."""
-    line = f" {' '.join(found)} "
+    """The words, parted by spaces, with every "not" written out, and British ones as American ones."""
+    line = f" {' '.join(found)} ".replace("ised ", "ized ").replace("isation ", "ization ")
     if any(sign in line for sign in _SIGNS_OF_IT):
         line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)
     return line

@@ -501,7 +501,7 @@ _HINTS: tuple[TextRule, ...] = (
         """
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
-        | {passing} | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
+        | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
         | at {this,the} {moment,time} | right now | connection {dropped,lost}
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
@@ -591,7 +591,7 @@ _HINTS: tuple[TextRule, ...] = (
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
         | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | no such | to address
         | handle mail | incorrectly addressed | bad destination
-        | not exist | left the {company,organization,organisation} | check the address
+        | not exist | left the {company,organization} | check the address
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
