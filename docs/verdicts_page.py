@@ -53,6 +53,7 @@ def verdicts_page(note: str) -> str:
         f"## In doubt\n\n{_DOUBT}\n"
         f"## The order of decision\n\n{_order()}\n"
         "A reply that begins with 4, or whose enhanced code does, is always retried: the text only gives the scope.\n"
+        "So is one that calls itself temporary.\n"
         "Before RCPT every answer has the scope `provider`: at `auth` every rejection is about our account; before\n"
         f"the first mail ({_session()}) every failure may be temporary; at `mail` a rejection is\n"
         "permanent with this provider, and the next one of the route is tried. No circuit opens "

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy import classify
 from carteiro.policy.classify import LONGEST_REASON, classify_smtp, classify_text
+from carteiro.policy.consequences import suppression
 from carteiro.policy.rules import codes
-from carteiro.policy.rules.ruling import Ruling
+from carteiro.policy.rules.ruling import Ruling, Suppression
 from carteiro.policy.stage import Stage
 
 LATER, NEVER = True, False
@@ -153,6 +154,9 @@ def test_code_with_a_temporary_part_is_temporary(reply: str, rule: str, *, retry
         ("521 Mailbox is full", LATER, "smtp.text.mailbox_full"),
         ("556 Too many connections", LATER, "smtp.text.rate"),
         ("552 Mailbox is full", LATER, "smtp.text.mailbox_full"),
+        ("552 Sorry, this mailbox", LATER, "smtp.text.mailbox_full_by_code"),
+        ("550 5.6.0 Depth of parts exceeded", NEVER, "smtp.text.message_too_big"),
+        ("550 Domain not liked: user complaints", NEVER, "smtp.text.user_refused"),
         ("552 exceeded storage allocation", LATER, "smtp.text.mailbox_full"),
         ("550 Connection frequency limited", LATER, "smtp.text.rate"),
         ("550 too many concurrent connections", LATER, "smtp.text.rate"),
@@ -169,6 +173,57 @@ def test_ambiguous_codes_are_permanent_unless_code_or_text_says_otherwise(
     failure = classify_smtp(reply)
 
     assert (failure.retryable, failure.rule) == (retryable, rule)
+
+
+@pytest.mark.parametrize(
+    ("reply", "retryable", "rule"),
+    [
+        ("550 5.7.1 Temporary DMARC DNS failure", LATER, "smtp.text.sender_not_authenticated"),
+        ("554 5.1.1 Directory temporarily closed", LATER, "smtp.enhanced.5.1.1"),
+        ("550 SPF temperror", LATER, "smtp.text.sender_disliked"),
+        ("535 5.7.0 Temporary authentication failure", LATER, "smtp.login.4"),
+        ("550 SPF failure: not a temporary error", NEVER, "smtp.text.sender_not_authenticated"),
+        ("550 No temporary mailbox: address disabled", NEVER, "smtp.text.mailbox_disabled"),
+        ("550 We accept no temporary e-mail addresses", NEVER, "smtp.text.user_refused"),
+    ],
+)
+def test_temporary_failure_is_retried_whatever_its_code(
+    reply: str, rule: str, *, retryable: bool
+) -> None:
+    """Its code and its other words still decide the category."""
+    failure = classify_smtp(reply)
+
+    assert (failure.retryable, failure.rule) == (retryable, rule)
+
+
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("550 See ?p=ReceivingRatePerm", "smtp.text.recipient_rate"),
+        ("554 TooManyRecipientsError", "smtp.text.too_many_recipients"),
+        ("554 StoreException: MapiQuotaExceededException", "smtp.text.mailbox_full"),
+        ("550 AccountDisabledException", "smtp.text.mailbox_disabled"),
+        ("550 收件人邮箱空间已满", "smtp.text.mailbox_full"),
+        ("550 发送频率超过限制", "smtp.text.limit"),
+        ("550 迷惑メールと判定されました", "smtp.text.content_refused"),
+    ],
+)
+def test_words_without_spaces_between_them_are_found(reply: str, rule: str) -> None:
+    """Names written as one word have parts; Chinese and Japanese have no spaces."""
+    assert classify_smtp(reply).rule == rule
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "550-Callout verification failed: 550 5.1.1 User unknown",
+        "550 Verification failed: no such user here",
+        "550 Invalid recipient syntax",
+    ],
+)
+def test_callout_and_syntax_answers_suppress_softly(reply: str) -> None:
+    """A callout asks for the sender as often as for the recipient; bad syntax may be ours."""
+    assert suppression(classify_smtp(reply, stage=Stage.RCPT)) is Suppression.SOFT
 
 
 def test_lines_of_a_reply_are_read_as_one() -> None:
@@ -194,6 +249,8 @@ def test_text_across_lines_is_found() -> None:
         ("550 This user does not exist", "smtp.text.user_unknown"),
         ("550 This user doesn't exist", "smtp.text.user_unknown"),
         ("550 This user does\u2019nt exist", "smtp.text.user_unknown"),
+        ("550 Not authorized to send mail from it", "smtp.text.sender_not_authenticated"),
+        ("550 Not authorised to send mail from it", "smtp.text.sender_not_authenticated"),
     ],
 )
 def test_negation_is_found_in_any_spelling(reply: str, rule: str) -> None:

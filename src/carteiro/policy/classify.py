@@ -232,19 +232,21 @@ def _enhanced_at_the_end(reply: str) -> str | None:
 
 
 def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
+    said = Said(f"{reply.code} {reply.code[0]}xx {reply.enhanced or ''} {reply.text}")
     if stage is Stage.AUTH or reply.code in codes.ACCOUNT_CODES:
-        return _about_login(reply)
-    rule, ruling = _about_mail(reply, stage, mx)
+        return _about_login(may_pass=_may_pass(reply, said))
+    rule, ruling = _about_mail(reply, said, stage, mx)
     if stage in SESSION:
         return rule, _of_session(ruling)
-    ruling = _of_class(reply, ruling)
+    if not ruling.retryable and _may_pass(reply, said):
+        ruling = later(ruling.scope)
     return rule, _of_envelope(ruling) if stage is Stage.MAIL else ruling
 
 
-def _about_login(reply: _Reply) -> tuple[str, Ruling]:
-    if reply.family == "5":
-        return "smtp.login.5", OUR_ACCOUNT
-    return "smtp.login.4", later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+def _about_login(*, may_pass: bool) -> tuple[str, Ruling]:
+    if may_pass:
+        return "smtp.login.4", later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+    return "smtp.login.5", OUR_ACCOUNT
 
 
 def _of_session(ruling: Ruling) -> Ruling:
@@ -262,16 +264,13 @@ def _of_envelope(ruling: Ruling) -> Ruling:
     return Ruling(category, retryable=ruling.retryable, scope=Scope.PROVIDER)
 
 
-def _of_class(reply: _Reply, ruling: Ruling) -> Ruling:
-    """A temporary reply may pass, whatever its words; whose fault it is they still tell."""
-    if reply.family != "4" or ruling.retryable:
-        return ruling
-    return later(ruling.scope)
+def _may_pass(reply: _Reply, said: Said) -> bool:
+    """A temporary reply may, whatever its words, and one whose words say so; whose fault it is they still tell."""
+    return reply.family == "4" or bool(words.PASSING.first(said))
 
 
-def _about_mail(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
+def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
     enhanced = reply.enhanced or ""
-    said = Said(f"{reply.code} {reply.code[0]}xx {enhanced} {reply.text}")
     system = systems.system_of(mx, said)
     if system and (known := systems.rule_of(system, said)):
         return _of_cause(system.name, known, said)

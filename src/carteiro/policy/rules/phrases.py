@@ -13,7 +13,9 @@ _Entry: TypeAlias = tuple[int, str, tuple[str, ...], What]
 _LAST = sys.maxsize
 _SHORT = 4  # letters: such words are in most texts
 _CHOICE = re.compile(r"(\{[^}]*\})")
-_WORD = re.compile(r"[^\W_]+")
+# Chinese and Japanese put no space between words: there, each character is one.
+_UNSPACED = "\u3040-\u30ff\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 # Replaces every network address in a text.
 NETWORK_ADDRESS = "network address"
@@ -46,11 +48,20 @@ _SIGNS_OF_IT = (" can ", " t ", " nt ")
 
 
 def _line(found: list[str]) -> str:
-    """The words, parted by spaces, with every "not" written out."""
-    line = f" {' '.join(found)} "
+    """The words, parted by spaces, with every "not" written out, and British ones as American ones."""
+    line = f" {' '.join(found)} ".replace("ised ", "ized ").replace("isation ", "ization ")
     if any(sign in line for sign in _SIGNS_OF_IT):
         line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)
     return line
+
+
+# A name written as one word says what its parts say, too: "ReceivingRatePerm" is about a receiving rate.
+_JOINED = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
+_SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _with_parts(text: str) -> str:
+    return _JOINED.sub(lambda it: f"{it[0]} {_SEAM.sub(' ', it[0])}", text)
 
 
 class Said:
@@ -59,7 +70,7 @@ class Said:
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        self.line = _line(_words(_without_names(text.lower())))
+        self.line = _line(_words(_without_names(_with_parts(text).lower())))
         self.words = frozenset(self.line.split())
 
 

@@ -16,13 +16,16 @@ from carteiro.policy.rules.ruling import (
 from carteiro.policy.rules.words import System, rule
 
 _OUTLOOK_BLOCKS = "{sc,dy,bv,ou} {001,002,003,004}"
-# BL is Yahoo's, the others were AOL's.
-_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,du,ge,rd,sc} | rly {b1,b2,b3}"
-_AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2} | rly sn"
+# BL is Yahoo's, the others were AOL's: all that it routes or relays not is the source's, but for content and sender.
+_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr | rly | dns {nr,b1,b2}"
+_AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2}"
 _YAHOO_DEFERS = "{ts,tss}{01,02,04,05,06,07,08,09,10,11,12}"
 _NETEASE_LIMITS = """
-    mi {dmc,conn,mbr,pfl,sfq,cel,ccl,ufl} | rp {drc,ccl,cel,qrc,trc} | hl {rep,icc,ifc,ifq,itc,mep,ihu,isb}
+    mi {dmc,conn,mbr,pfl,sfq,cel,ccl,ufl,stc} | rp {drc,ccl,cel,qrc,trc,rcl} | hl {rep,icc,ifc,ifq,itc,mep,ihu,isb}
 """
+_NETEASE_CONTENT = "dt {spm,sum}"
+_NETEASE_SENDERS = "mi {ns,spf,spb,nhd,imf,dma} | rp {frl,rdn} | wm {bli,blu}"
+_NETEASE_BLOCKS = "hl ipb | dt rbl"
 _COX_LIMITS = "cxthrt | cxcnct | cxmxrt"
 # Spectrum numbers its reasons by tens.
 _TO_50 = "{00,10,20,30,40,50}"
@@ -69,6 +72,11 @@ RECEIVERS: tuple[System, ...] = (
         ),
         (
             rule(
+                "account_blocked",
+                OUR_ACCOUNT,
+                "5 7 {501,502,503,705,750} | exceeded your organization | outboundspamexception",
+            ),
+            rule(
                 "rate",
                 TOO_FAST,
                 "rate limited | s77 | s775 | rp {001,002,003} | as 4312 | 4 7 {500,650} | server busy",
@@ -103,17 +111,7 @@ RECEIVERS: tuple[System, ...] = (
                 OUR_ACCOUNT,
                 "tenantattribution | 5 7 {57,60,64,139} | permissions to send as",
             ),
-            rule(
-                "account_blocked",
-                OUR_ACCOUNT,
-                "5 7 {501,502,503,705,750} | exceeded your organization | outboundspamexception",
-            ),
             rule("malformed", BAD_MESSAGE, "too many related errors | 5 1 20"),
-            rule(
-                "inactive",
-                REFUSED_RECIPIENT,
-                "accountdisabledexception | mapiexceptionaccountdisabled",
-            ),
         ),
     ),
     System(
@@ -121,21 +119,25 @@ RECEIVERS: tuple[System, ...] = (
         ("yahoodns.net", "yahoo.com", "yahooinc.com", "aol.com"),
         phrases(
             f"""
-            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | rtr ch | {_YAHOO_BLOCKS} | {_AOL_CODES}
+            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | au01 | {_YAHOO_BLOCKS} | {_AOL_CODES}
             | postmaster {{yahooinc,yahoo}} com
             | help yahoo com | yahoo com account
             """
         ),
         (
             rule(
+                "unauthenticated", OUR_SENDER, "au01 | rly sn | policy reasons & {dmarc,dkim,spf}"
+            ),
+            rule(
+                "content",
+                BAD_MESSAGE,
+                "pr01 | ph01 | {rtr,rly} {ch,ch2} | hvu {b1,b2} | policy reasons",
+            ),
+            rule(
                 "source_blocked", BLOCKED_SOURCE, f"ts03 | permanently deferred | {_YAHOO_BLOCKS}"
             ),
             rule("deferred", TOO_FAST, f"{_YAHOO_DEFERS} | con b1 | dyn {{t1,t2}}"),
             rule("no_account", NO_MAILBOX, "does not have a & account | mailbox does not exist"),
-            rule(
-                "unauthenticated", OUR_SENDER, "au01 | rly sn | policy reasons & {dmarc,dkim,spf}"
-            ),
-            rule("content", BAD_MESSAGE, "pr01 | ph01 | rtr ch | hvu {b1,b2} | policy reasons"),
         ),
     ),
     System(
@@ -150,7 +152,7 @@ RECEIVERS: tuple[System, ...] = (
         phrases(
             f"""
             service mail qq com | rescode qq | mail qq com | qq com | mail 163 com | 163 com | open qmail help
-            | reject by behaviour spam | {_NETEASE_LIMITS}
+            | reject by behaviour spam | {_NETEASE_LIMITS} | {_NETEASE_CONTENT} | {_NETEASE_SENDERS} | {_NETEASE_BLOCKS}
             """
         ),
         (
@@ -160,16 +162,16 @@ RECEIVERS: tuple[System, ...] = (
             rule(
                 "inactive", REFUSED_RECIPIENT, "{account is,recipient &} abnormal | user suspended"
             ),
-            rule("content", BAD_MESSAGE, "dt {spm,sum} | content {rejected,denied}"),
+            rule("content", BAD_MESSAGE, f"{_NETEASE_CONTENT} | content {{rejected,denied}}"),
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
-                "suspected bounce attacks | reject by behaviour | ip is rejected",
+                f"{_NETEASE_BLOCKS} | suspected bounce attacks | reject by behaviour | ip is rejected",
             ),
             rule(
                 "unauthenticated",
                 OUR_SENDER,
-                "domain is not found | mi {ns,spf,spb,stc} | suspected spam sender",
+                f"{_NETEASE_SENDERS} | domain is not found | suspected spam sender",
             ),
         ),
     ),

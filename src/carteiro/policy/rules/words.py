@@ -36,13 +36,14 @@ _REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted
 
 # The same in other languages, as servers there say it.
 _BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
-destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
+destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,\
+ящик,邮箱,信箱,メールボックス}"""
 _FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен}"""
-_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,inativa,inativo,desactivada,\
-desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,bloquée,bloquee,bloqué,bloque,\
-archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
-zablokowana,nieaktywne,nieaktywna,заблокирован,отключен}"""
+ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}"""
+_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
+inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
+bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
+zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}"""
 _GONE_ABROAD = (
     (
         "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
@@ -76,6 +77,10 @@ _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
+_PASSING = "{temporary,transient} & {error,failure,problem,issue,block}"  # a temporary address is none of it
+_LIMIT_ABROAD = "{limite,límite,limites,cota,limit,limitu}"
+_REACHED_ABROAD = """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,raggiunto,\
+depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}"""
 _MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
 письмо,сообщение}"""
 _REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
@@ -114,6 +119,9 @@ _NAMED = {
     "{sender_abroad}": _SENDER_ABROAD,
     "{mail_abroad}": _MAIL_ABROAD,
     "{refused_abroad}": _REFUSED_ABROAD,
+    "{passing}": _PASSING,
+    "{limit_abroad}": _LIMIT_ABROAD,
+    "{reached_abroad}": _REACHED_ABROAD,
 }
 
 
@@ -157,8 +165,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "loop",
         UNREACHED_RECIPIENT,
         """
-        loop | looping | mailloop | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
-        | hop count | message depth | too many received headers
+        loop | looping | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
+        | hop count | hop limit | too many received headers
         """,
     ),
     rule(
@@ -172,8 +180,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "too_many_recipients",
         MESSAGE_LATER,
         """
-        too many {recipients,rcpts,rcpt} | maximum number of recipients | {recipients,recipient} limit
-        | recipient limit exceeded | many recipients
+        too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
+        | many recipients
         """,
     ),
     rule("servers_refused", BLOCKED_SOURCE, "connections not accepted from | fix reverse dns"),
@@ -199,11 +207,11 @@ _CAUSES: tuple[TextRule, ...] = (
         | sender domain & {not,resolve,must exist,invalid,unknown} | domain of sender & not
         | sender & {does not exist,not found,not verified,not owned,not allowed,not permitted}
         | sender & {no mx,unresolvable,not local,forged} | sender & has no & records
-        | {requires,require,provide,need} {valid,a valid} {sender,from} | sender id pra not permitted
+        | {requires,require,provide,need} {valid,a valid} {sender,from}
         | mail from {invalid,not allowed,not valid} | mail from & {mismatched,mismatch}
         | return path & {invalid,not}
         | {from address,from domain,from header} & {not verified,not match,not allowed,not valid,invalid,no mx}
-        | from domain is invalid | {address,domain} & {is not verified,not verified} | not own the sender
+        | {address,domain} & {is not verified,not verified} | not own the sender
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
@@ -215,12 +223,12 @@ _CAUSES: tuple[TextRule, ...] = (
         """
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
         | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
-        | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay | do not relay
+        | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay
         | relay & not {permitted,allowed} | not a gateway
-        | {authentication,authentification,auth} {required,is required,requise} | smtp auth required
+        | {authentication,authentification,auth} {required,is required,requise}
         | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
         | login required | turn on smtp authentication | authenticate first | proper authentication
-        | credentials for relay | client was not authenticated | rcpthosts | local user only | bypassing & relay
+        | credentials for relay | rcpthosts | local user only | bypassing & relay
         | as a relay | not been configured to let you | retransmissao negada
         """,
     ),
@@ -242,7 +250,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "mailbox_busy",
         BUSY_RECIPIENT,
         """
-        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly
+        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
+        | disabled temporarly
         | {disabled,suspended,locked,inactive} & {try again,try later}
         """,
     ),
@@ -256,7 +265,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {whom} & {blocked by administrator,cannot be accessed,not an active,archived,dormant}
         | {whom} & {blocked due to inactivity,under review}
         | {whom} {is,has been,was} {blocked,deleted,removed,cancelled,canceled}
-        | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use} | disableduser
+        | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use}
         | overquotaperm | is {now disabled,disabled,deactivated,suspended}
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
         """,
@@ -266,24 +275,26 @@ _CAUSES: tuple[TextRule, ...] = (
         FULL_MAILBOX,
         """
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota
-        | quote exceeded | over quote | overquota | overquotatemp
-        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
-        | storage {allocation,limit,space,full} | out of storage
+        | {user,mailbox} & too many messages on | maximum & number of messages | quota
+        | quote exceeded | over quote | overquota
+        | exceeded & {storage,disk space}
+        | {storage,disk,disc,space} & {exhausted,used up,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
-        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
-        | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
+        | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
+        | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
+        | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
+        | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
-        | {mailbox,inbox,account} & {at capacity,no room}
+        | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
         """,
     ),
     rule(
         "delivery_trouble",
         DESTINATION_LATER,
         """
-        {cannot,could not,unable to} {create,open,write,store,append,lock}
-        | error {writing,opening,creating,storing} | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
+        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed
+        | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
     rule(
@@ -293,17 +304,18 @@ _CAUSES: tuple[TextRule, ...] = (
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
-        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than}
+        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
-        | {line,header,headers,attachments} & {exceeds,exceeded} | message file too big | too much mail data
-        | {attachment,attachments,subject,characters,header,headers,mime} & limit | recipsizelimit
+        | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
+        | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
+        | too much mail data | recipsizelimit
         """,
     ),
     rule(
         "destination_full",
         DESTINATION_FULL,
         """
-        insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space left on device
+        insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | spool full | space shortage
         """,
     ),
@@ -312,7 +324,7 @@ _CAUSES: tuple[TextRule, ...] = (
         RECIPIENT_RATE,
         """
         receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
-        | recipient & {receiving rate,rate limit,exceeded their} | receivingrate | receivingrateperm
+        | recipient & {rate limit,exceeded their} | receiving rate
         | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee} | rate that prevents
         """,
     ),
@@ -328,7 +340,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | too many & {connections,sessions,mails,messages,emails}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
-        | messages per {day,connection,session} | exceeded the maximum number
+        | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
         """,
     ),
     rule(
@@ -362,7 +374,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {spf,dkim,dmarc} {check,checks,policy,reject,validation,signature,record}
         | dkim & {fail,failed,not,missing} | dmarc | unauthenticated | sender policy framework | domainkeys
         | sender id | authentication checks | {authentication,authenticated} & {domain,domain owner}
-        | arc failure | anti spoofing | spoofed | spoofing
+        | arc failure | spoofed | spoofing
         | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for,email}
         | purported responsible | forbids your server | not in allowed senders
         """,
@@ -386,7 +398,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
         | dynamic {ip,ips,address,addresses} | zombied | {no,missing,invalid,bad,valid,fix} {ptr,rdns,reverse}
         | ptr record | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse} | block for spam
-        | blocked for abuse | rejected & by & rbl | mail refused & network address | traffic not accepted
+        | blocked for abuse | mail refused & network address | traffic not accepted
         | spam source | address ranges
         """,
     ),
@@ -403,6 +415,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
         | {rejected,refused} by destination | {organization,organizational} settings
         | requires that you verify | challenge response | forwarding address
+        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
         """,
     ),
     rule(
@@ -411,7 +424,8 @@ _CAUSES: tuple[TextRule, ...] = (
         """
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
-        | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
+        | spam {limit,level} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
+        | spamassassin | spamtrap
         | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
         | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
@@ -419,12 +433,11 @@ _CAUSES: tuple[TextRule, ...] = (
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
         | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
-        | {message,mail,body} & {scored,malformed} | unacceptable content
+        | {message,mail,body} & {score,scored,scoring,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
-        | {missing,invalid,duplicate} header
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
-        | message id & invalid
+        | message id & invalid | 垃圾邮件 | 迷惑メール
         """,
     ),
     rule(
@@ -432,8 +445,8 @@ _CAUSES: tuple[TextRule, ...] = (
         TOO_FAST,
         """
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
-        | limit {exceeded,reached}
-        | {concurrency,connections} & exceeded
+        | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
+        | por hora | par heure | pro stunde
         """,
     ),
     rule(
@@ -448,7 +461,12 @@ _CAUSES: tuple[TextRule, ...] = (
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
-        | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
+        | currently not {accepting,able} | not currently {accepting,available,able}
+        | {server,backend,service} {not reachable,is not reachable,unreachable}
+        | {queue,scanner,database,directory,backend,directory server} {unavailable,failure}
+        | technical {difficulties,problem,problems}
+        | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
+        | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
@@ -468,7 +486,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not a member of domain | validrcptto | user does not have a & account
         | does not have an account | no valid {recipient,recipients} | unknown local part
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
-        | nosuchuser | recipientnotfound | exrecipnotfound | {nobody_abroad}
+        | nosuchuser | exrecipnotfound | {nobody_abroad}
         """,
     ),
 )
@@ -483,11 +501,11 @@ _HINTS: tuple[TextRule, ...] = (
         """
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
-        | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
-        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost}
+        | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
+        | at {this,the} {moment,time} | right now | connection {dropped,lost}
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
-        | später | mas tarde | más tarde
+        | später | mas tarde | más tarde | 稍后 | しばらく
         """,
     ),
     rule(
@@ -501,7 +519,7 @@ _HINTS: tuple[TextRule, ...] = (
         """
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
-        | not allowed to connect | complaints | block listed | blocklisting | blacklisting
+        | not allowed to connect | block listed | blocklisting | blacklisting
         """,
     ),
     rule(
@@ -513,7 +531,8 @@ _HINTS: tuple[TextRule, ...] = (
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | no valid domain | not configured | delivery point | name service error
+        | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
+        | delivery point | name service error
         | no smtp service | not hosted here | find the recipient domain
         """,
     ),
@@ -560,6 +579,8 @@ _HINTS: tuple[TextRule, ...] = (
         BLOCKED_SOURCE,
         "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack",
     ),
+    # 552 is too much stored, where no word says too much of what.
+    rule("mailbox_full_by_code", FULL_MAILBOX, "552 & {mailbox,mail box,inbox}"),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -568,17 +589,16 @@ _HINTS: tuple[TextRule, ...] = (
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
+        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | no such | to address
         | handle mail | incorrectly addressed | bad destination
-        | does not exist | dosn t exist | not exist | left the company
-        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
+        | not exist | left the {company,organization} | check the address
+        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
-        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
-        | whitelisted | {nothing_abroad}
+        | whitelist | whitelisted | {nothing_abroad} | 不存在 | 存在しません | 見つかりません
         """,
     ),
     rule(
@@ -624,14 +644,27 @@ OTHER_CAUSES = frozenset(
         | spf
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
+        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
+        | exceeded
         | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
         | database | maintenance | authenticate | authenticated | login | relaying
-        | {grey,gray}{list,listed,listing} | {disabled_abroad} | {full_abroad}
+        | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
+        | {full_abroad}
         """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
+
+# Who says that it is temporary is believed, whatever else is said; "try later" is a courtesy, a hint at most.
+PASSING = Phrases(
+    [
+        *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
+        *(
+            (phrase, True)
+            for phrase in phrases(f"temporarily | temporarly | tempfail | temperror | {_PASSING}")
+        ),
+    ]
+)
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
 HINTS = frozenset(each.name for each in _HINTS)
