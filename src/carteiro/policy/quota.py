@@ -14,7 +14,7 @@ KEY_LIFE_MS = 86_400_000  # so long an idempotency key stands for its request
 _WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # as the fields of `ApiLimits` follow each other
 
 
-class Tally:
+class QuotaCounts:
     """What one tenant handed in, within the windows that are open at ``now``.
 
     ``counted`` is what a store kept: (length, start, count); a window that is over counts nothing.
