@@ -38,6 +38,7 @@ class Archiver:
     def __init__(self, settings: TicketSettings, *, look_every: timedelta = SEND_EVERY) -> None:
         self._settings = settings
         self._metrics = metrics.ArchiveMetrics()
+        self.page = self._metrics.page
         self._archive = MongoArchive(settings)
         self._alerts = Alerts(
             settings.alertmanager,
@@ -57,10 +58,6 @@ class Archiver:
     def waits_for(self) -> str:
         """The servers that it waits for, with their errors; "": none."""
         return "; ".join(filter(None, self._waits_for.values()))
-
-    def page(self) -> bytes:
-        """Its figures, for Prometheus."""
-        return self._metrics.page()
 
     def stop(self) -> None:
         """End after what is in hand."""
@@ -90,18 +87,15 @@ class Archiver:
         records = await self._log.read()
         self._metrics.set(metrics.ARCHIVE_LAG, len(records) + await self._log.lag())
         try:
-            await self._prepare()
+            if not self._is_prepared:
+                await self._archive.prepare()
+                self._is_prepared = True
             if records:
                 await self._keep(records)
         except ArchiveAway as error:
             await self._wait(str(error), records)
         else:
             self._go_on()
-
-    async def _prepare(self) -> None:
-        if not self._is_prepared:
-            await self._archive.prepare()
-            self._is_prepared = True
 
     async def _keep(self, records: list[Record]) -> None:
         dones = [done for each in records if (done := done_of(each)) is not None]

@@ -4,27 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
-from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.definitions import OTHER, Metric, counter, gauge
 from carteiro.observability.metrics.exposition import Figures, page
 from carteiro.tickets.archive.document import STATES, Kept
 
-ARCHIVED = Metric("tickets_archived_total", "counter", "Dead tickets that were archived.")
-ARCHIVE_LAG = Metric(
-    "tickets_archive_lag", "gauge", "Records of the dead letter topic not archived yet."
-)
-ARCHIVE_UP = Metric(
-    "tickets_archive_up", "gauge", "1 if MongoDB takes dead tickets, 0 if it is down."
-)
-OLDEST_UNARCHIVED = Metric(
+ARCHIVED = counter("tickets_archived_total", "Dead tickets that were archived.")
+ARCHIVE_LAG = gauge("tickets_archive_lag", "Records of the dead letter topic not archived yet.")
+ARCHIVE_UP = gauge("tickets_archive_up", "1: MongoDB takes dead tickets; 0: it is down.")
+OLDEST_UNARCHIVED = gauge(
     "tickets_oldest_unarchived_seconds",
-    "gauge",
-    "While MongoDB is down, the age of the oldest dead ticket in hand.",
+    "Age of the oldest dead ticket not archived, while MongoDB is down.",
 )
-IN_ARCHIVE = Metric(
+IN_ARCHIVE = gauge(
     "tickets_in_archive",
-    "gauge",
-    "Tickets in the archive, as it was last looked at; dead and redriving ones wait for people.",
-    ("state", "task_type"),
+    "Tickets in the archive when last read; dead and redriving ones wait for people.",
+    *("state", "task_type"),
 )
 # In addition to those of the whole lane.
 OWN = (ARCHIVED, ARCHIVE_LAG, ARCHIVE_UP, OLDEST_UNARCHIVED, IN_ARCHIVE)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from itertools import product
 from typing import get_args
 
-from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.definitions import OTHER, Metric, counter, gauge, histogram
 from carteiro.observability.metrics.exposition import Figures, page
 from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes
@@ -18,43 +18,31 @@ from carteiro.tickets.ticket import Reason, TaskType
 
 _SEED = "worker_agent_"  # the prefix that dashboards know
 
-DLQ_MESSAGES = Metric(
+DLQ_MESSAGES = counter(
     "dlq_messages_total",
-    "counter",
-    "Tickets that were put into the dead letter topic.",
-    ("reason", "task_type"),
+    "Tickets put into the dead letter topic.",
+    *("reason", "task_type"),
     prefix=_SEED,
 )
-RETRY_COUNT = Metric(
+RETRY_COUNT = histogram(
     "ticket_retry_count",
-    "histogram",
-    "How often a ticket had failed when it was done or dead.",
+    "Failures of a ticket when it was done or dead.",
     buckets=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0),
     prefix=_SEED,
 )
-DLQ_PUBLISH_ERRORS = Metric(
+DLQ_PUBLISH_ERRORS = counter(
     "dlq_publish_errors_total",
-    "counter",
-    "Times that a dead letter could not be put into its topic; it is tried again.",
-    ("error_type",),
+    "Failed tries to put a dead letter into its topic; each is retried.",
+    "error_type",
     prefix=_SEED,
 )
-DONE = Metric("tickets_done_total", "counter", "Tickets done.", ("task_type",))
-FAILED = Metric("tickets_failed_total", "counter", "Executions that failed.", ("task_type",))
-LAG = Metric("tickets_lag", "gauge", "Records of the topic that are not committed yet.")
-HELD_KEYS = Metric(
-    "tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
-)
-REDIS_UP = Metric(
-    "tickets_redis_up",
-    "gauge",
-    "1 if Redis counts failures, 0 if it is down; not there if it is switched off.",
-)
-PAUSED = Metric(
-    "tickets_paused",
-    "gauge",
-    "1 while a type is paused because too many of its tickets cannot reach something.",
-    ("task_type",),
+DONE = counter("tickets_done_total", "Tickets done.", "task_type")
+FAILED = counter("tickets_failed_total", "Executions that failed.", "task_type")
+LAG = gauge("tickets_lag", "Records of the topic that are not committed yet.")
+HELD_KEYS = gauge("tickets_held_keys", "Keys that wait for a retry, or for their dead letter.")
+REDIS_UP = gauge("tickets_redis_up", "1: Redis counts failures; 0: it is down; absent: not used.")
+PAUSED = gauge(
+    "tickets_paused", "1: the type is paused, too many tickets cannot reach a service.", "task_type"
 )
 ALL = (
     *(DLQ_MESSAGES, RETRY_COUNT, DLQ_PUBLISH_ERRORS, DONE, FAILED),

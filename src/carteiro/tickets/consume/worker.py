@@ -56,6 +56,7 @@ class TicketWorker:
             topic=self._publisher,
             watch=self._watch,
         )
+        self.stop, self.stop_now = self._runner.stop, self._runner.stop_now
 
     async def run(self) -> None:
         """Work until it is stopped."""
@@ -63,9 +64,11 @@ class TicketWorker:
             parts.push_async_callback(self._http.aclose)
             parts.push_async_callback(self._counter.close)
             parts.push_async_callback(self._publisher.close)
-            alerting = [self._alerts.run()] if self._settings.alertmanager else []
-            for beside in (self._have_dlq_topic(), *alerting):
-                parts.push_async_callback(_ended, asyncio.create_task(beside))
+            # Tickets need not wait for the topic: one that dies before it is there is kept until it is.
+            helpers = [have_dlq_topic(self._settings)] if self._settings.dlq_enabled else []
+            helpers += [self._alerts.run()] if self._settings.alertmanager else []
+            for each in helpers:
+                parts.push_async_callback(_ended, asyncio.create_task(each))
             events.tickets_started(
                 topic=self._settings.topic,
                 group=self._settings.group,
@@ -73,14 +76,6 @@ class TicketWorker:
                 dlq_topic=self._settings.dlq_topic if self._settings.dlq_enabled else "",
             )
             await self._runner.run()
-
-    def stop(self) -> None:
-        """Take nothing more; what is in flight may end."""
-        self._runner.stop()
-
-    def stop_now(self) -> None:
-        """Wait for nothing."""
-        self._runner.stop_now()
 
     @property
     def waits_for(self) -> str:
@@ -103,11 +98,6 @@ class TicketWorker:
     async def _look(self) -> list[Alert]:
         """Return the alerts of now."""
         return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
-
-    async def _have_dlq_topic(self) -> None:
-        """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
-        if self._settings.dlq_enabled:
-            await have_dlq_topic(self._settings)
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
