@@ -545,7 +545,7 @@ def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:
     ]
     assert [each["advice"] for each in found] == [
         "did you mean acme?",
-        "correct the name, or take it out",
+        "correct the name, or remove the route",
     ]
     assert ran.code == ExitCode.OK
 

@@ -156,7 +156,7 @@ async def _paired(
 ) -> AsyncIterator[Backend]:
     async with open_paired(ledger, queue) as pair:
         relay = Relay(pair.ledger, pair.queue, pair.found, term=timedelta(0))
-        await relay.put_all()  # as whoever leads begins
+        await relay.complete()  # as whoever leads begins
         yield pair.backend
 
 

@@ -1,7 +1,7 @@
 """JSON log lines on stderr, one function per event.
 
-Silent until `configure` is called, so that a program that embeds us decides itself. The functions
-take no free fields: no body and no key can reach a line, and addresses in any text are masked.
+Silent until `configure` is called, so that an embedding program decides. The functions take no free
+fields: no body and no key can reach a line, and addresses in any text are masked.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MAY_BE_DELIVERED = (
 
 
 class Stream(Protocol):
-    """Where lines go; unbuffered."""
+    """Target of lines; unbuffered."""
 
     def write(self, line: bytes, /) -> object:
         """Write the whole line now."""
@@ -40,7 +40,7 @@ class Stream(Protocol):
 
 
 class Level(IntEnum):
-    """How urgent a line is; ``OFF`` is above all of them."""
+    """Levels of lines; ``OFF`` is above all of them."""
 
     DEBUG = 10
     INFO = 20
@@ -58,20 +58,20 @@ def configure(level: str, stream: Stream | None = None) -> None:
 
 
 def flush() -> None:
-    """Write what waits for the end of a turn of the loop: there will be none."""
+    """Write the waiting lines now: there will be no further turn of the loop."""
     _log.drain()
 
 
 def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> None:
-    """Write a line of a part that has its events in a module of its own, as they stand here: one function each."""
+    """Write a line if its level is on; for the functions here and in other modules of events."""
     if _level <= level:
         _log.write(level, message, name, fields)
 
 
-# --- what happens to a message ----------------------------------------------------------------
+# --- messages ----------------------------------------------------------------
 
 
-def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
+def attempt_finished(  # noqa: PLR0913 - one per field of the line
     job: LeasedJob,
     *,
     attempt: int,
@@ -80,7 +80,7 @@ def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
     provider: str,
     provider_id: str | None = None,
 ) -> None:
-    """Write the one INFO line that each attempt leaves; ``provider_id``: what the provider calls what it took."""
+    """Write the INFO line of each attempt; ``provider_id`` is the message id at the provider."""
     if _level > Level.INFO:
         return
     fields = _of(job, attempt, state, duration)
@@ -90,7 +90,7 @@ def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
     _log.write(Level.INFO, "Attempt finished", "attempt.finished", fields)
 
 
-def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
+def retry_scheduled(  # noqa: PLR0913 - one per field of the line
     job: LeasedJob,
     retry: Retry,
     *,
@@ -99,7 +99,7 @@ def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
     duration: timedelta,
     is_in_doubt: bool = False,
 ) -> None:
-    """Tell that an attempt failed, or that nobody knows whether it did, and when the next one comes."""
+    """Report an attempt that failed or has an unknown outcome, and the time of the next one."""
     fields = _of(job, attempt, State.RETRY_SCHEDULED, duration) | _why(retry.failure)
     more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
     said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
@@ -109,7 +109,7 @@ def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
 def message_died(
     job: LeasedJob, dead: Dead, *, attempt: int, state: State, duration: timedelta
 ) -> None:
-    """Tell that a message was given up and waits for a human."""
+    """Report a message that became a dead letter."""
     fields = _of(job, attempt, state, duration) | _why(dead.failure) | {"reason": dead.reason}
     is_in_doubt = dead.reason is DeadReason.IN_DOUBT
     said = _MAY_BE_DELIVERED if is_in_doubt else _NOT_DELIVERED
@@ -119,27 +119,27 @@ def message_died(
 def attempt_in_doubt(
     job: LeasedJob, failure: Failure, *, attempt: int, duration: timedelta
 ) -> None:
-    """Tell that a message was handed over and nobody knows what came of it."""
+    """Report an attempt with an unknown outcome."""
     fields = _of(job, attempt, State.SENT_ATTEMPT, duration) | _why(failure)
     said = "Handed over, but the answer is unknown: the recipient may or may not have it"
     event(Level.WARN, said, "attempt.in_doubt", fields)
 
 
 def result_late(job: LeasedJob, *, attempt: int, state: State | None, duration: timedelta) -> None:
-    """Tell that a worker was too slow; ``state`` is where the message stands now, if that is known."""
+    """Report a result after the lease was lost; ``state`` is the current state, if known."""
     said = "Result came after the job went to another worker: kept as evidence"
     event(Level.WARN, said, "result.late", _of(job, attempt, state, duration))
 
 
 def doubt_resolved(told: Feedback) -> None:
-    """Tell that a provider has what nobody knew of: it is not sent again."""
+    """Report that a provider event resolved an unknown outcome: the message is not sent again."""
     fields = {"outboxId": told.message, "provider": told.provider, "feedback": told.type}
-    said = "Provider has what was in doubt: sent"
+    said = "Provider confirms a message that was in doubt: sent"
     event(Level.INFO, said, "doubt.resolved", fields)
 
 
 def feedback_ignored(told: Feedback) -> None:
-    """Tell that a provider spoke of a message that is another tenant's, or was never with it."""
+    """Report an event about a message of another tenant, or one never given to this provider."""
     fields = {
         "outboxId": told.message,
         "provider": told.provider,
@@ -148,98 +148,96 @@ def feedback_ignored(told: Feedback) -> None:
     }
     said = (
         "Feedback ignored: its tenant is not the message's, or its provider never had it; "
-        "see whether two installations share a topic or a webhook"
+        "check whether two installations share a topic or a webhook"
     )
     event(Level.WARN, said, "feedback.ignored", fields)
 
 
-# --- what happens to a process ----------------------------------------------------------------
+# --- processes ----------------------------------------------------------------
 
 
 def worker_started(*, kinds: Sequence[KindName], slots: int) -> None:
-    """Tell what this worker takes on."""
+    """Report the kinds and slots of a worker."""
     event(Level.INFO, "Worker started", "worker.started", {"kinds": [*kinds], "slots": slots})
 
 
 def worker_stopping(*, in_flight: int, grace: timedelta) -> None:
-    """Tell that no more is claimed, and how long what is in flight may take."""
-    said = "Worker stops claiming and finishes what is in flight; a second signal stops it at once"
+    """Report that claiming stopped, and the time left for jobs in flight."""
+    said = "Worker stops claiming and finishes jobs in flight; a second signal stops it at once"
     fields = {"inFlight": in_flight, "graceMs": grace // _MILLISECOND}
     event(Level.INFO, said, "worker.stopping", fields)
 
 
 def worker_stopped(*, released: int) -> None:
-    """Tell that a worker is gone, and how much it gave back."""
+    """Report the end of a worker, and the jobs that it released."""
     event(Level.INFO, "Worker stopped", "worker.stopped", {"released": released})
 
 
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
-    """Tell that the store did not do it, and when it is asked again."""
+    """Report a failed operation of the store, and the time of the next try."""
     fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)
     event(Level.ERROR, "Store failed, trying again", "store.failed", fields)
 
 
 def queue_away(address: str, why: str, *, wait: timedelta) -> None:
-    """Tell that the queue cannot be used, what goes on without it, and when it is looked for again."""
-    said = "Queue cannot be used: messages are accepted and settled without it, and are put when it is back"
+    """Report an unreachable queue, and the time of the next try."""
+    said = "Queue unreachable: messages are accepted and settled without it, and are put when it is back"
     fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
     event(Level.WARN, said, "queue.away", fields)
 
 
 def queue_back(address: str) -> None:
-    """Tell that the queue can be used again."""
+    """Report that the queue is reachable again."""
     event(Level.INFO, "Queue is back", "queue.back", {"queue": address})
 
 
 def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
-    """Tell that a provider failed too often, and when it is tried again."""
+    """Report an opened circuit, and the time of the next try."""
     fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
     event(Level.WARN, "Circuit opened", "provider.left_alone", fields)
 
 
 def provider_healed(provider: str) -> None:
-    """Tell that a provider answers again."""
+    """Report a closed circuit."""
     event(Level.INFO, "Circuit closed", "provider.healed", {"provider": provider})
 
 
 def subscription_confirmed(topic: str) -> None:
-    """Tell that a topic sends its events here from now on."""
+    """Report a confirmed subscription to a topic of provider events."""
     event(Level.INFO, "Subscription confirmed", "subscription.confirmed", {"topic": topic})
 
 
 def rates_away(provider: str, error: BaseException) -> None:
-    """Tell that the shared rate of a provider cannot be asked for, and how its mail goes on."""
-    said = (
-        "Shared rate of a provider cannot be read: this process goes on at its part of the last one"
-    )
+    """Report that the shared rate limit of a provider cannot be read."""
+    said = "Shared rate limit cannot be read: this process continues with its share of the last one"
     event(Level.WARN, said, "rates.away", {"provider": provider} | _of_error(error))
 
 
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
-    """Tell why a request was answered with an error of ours; the client knows it by the same id."""
+    """Report a request that failed with a server error; the client has the same id."""
     fields = {"requestId": request_id, "status": status} | _of_error(error)
     event(Level.ERROR, "Request failed", "request.failed", fields)
 
 
 def bound_reached(what: str, *, most: int) -> None:
-    """Tell once that clients are turned away, until there is room again."""
-    said = "Limit reached, refusing more until some end: look at who holds them, then at the settings of [api]"
+    """Report once that clients are refused, until there is room again."""
+    said = "Limit reached, refusing more until some end: check which clients hold them, then the settings of [api]"
     event(Level.WARN, said, "bound.reached", {"what": what, "most": most})
 
 
 def upkeep_done(task: str, *, count: int) -> None:
-    """Tell how much a round of upkeep changed."""
+    """Report the changes of one round of a maintenance task."""
     event(Level.INFO, "Upkeep done", "upkeep.done", {"task": task, "count": count})
 
 
 def upkeep_failed(task: str, error: BaseException) -> None:
-    """Tell that a round of upkeep failed; the next one comes by itself."""
+    """Report a failed round of a maintenance task; the next one follows by itself."""
     said = "Upkeep failed, the next round will try again"
     event(Level.ERROR, said, "upkeep.failed", {"task": task} | _of_error(error))
 
 
 def dead_letters_filling(*, count: int, most: int, folder: str) -> None:
-    """Tell that the index of dead letters is nearly full, and what will happen then."""
+    """Report that the index of dead letters is nearly full."""
     said = (
         "Dead letters near their limit: redrive or purge them, or raise dead_letters.max_entries; "
         "beyond it the oldest are written to a file and leave the index"
@@ -249,16 +247,16 @@ def dead_letters_filling(*, count: int, most: int, folder: str) -> None:
 
 
 def dead_letters_exported(*, count: int, file: str) -> None:
-    """Tell that dead letters were too many, and where they are now."""
+    """Report that dead letters beyond the limit were exported."""
     said = (
-        "Too many dead letters: the oldest of the tenants with most were written to a file; "
+        "Too many dead letters: the oldest of the largest tenants were written to a file; "
         "carteiro dead import reads it back, and their messages can still be redriven"
     )
     event(Level.WARN, said, "dead_letters.exported", {"count": count, "file": file})
 
 
 def unexpected(where: str, error: BaseException) -> None:
-    """Tell of an error that nobody planned for."""
+    """Report an unexpected error."""
     said = "Unexpected error, please report it"
     event(Level.ERROR, said, "unexpected", {"where": where} | _of_error(error))
 
@@ -267,7 +265,7 @@ def unexpected(where: str, error: BaseException) -> None:
 
 
 def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) -> dict[str, Any]:
-    """The ids that run through every line of a message, and how long its attempt took so far."""
+    """Return the ids in every line of a message, and the duration of its attempt so far."""
     return {
         "outboxId": job.lease.job,
         "jobId": job.lease.job,
@@ -288,7 +286,7 @@ def _why(failure: Failure) -> dict[str, Any]:
 
 
 def _of_error(error: BaseException) -> dict[str, Any]:
-    """Type and place; the text only of errors whose texts are known to quote no content."""
+    """Return type and place; the text only of errors that never quote content."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
     reason = str(error) if isinstance(error, CarteiroError | OSError) else ""
@@ -298,7 +296,7 @@ def _of_error(error: BaseException) -> dict[str, Any]:
 # --- lines ------------------------------------------------------------------------------------
 
 
-_WHOLE_BYTES = 4096  # what a pipe takes in one piece, so that processes do not mix their lines
+_WHOLE_BYTES = 4096  # a pipe takes this in one piece, so that lines of processes do not mix
 
 
 class _Log:

@@ -1,4 +1,4 @@
-"""What a process counts, what its store shows, and both in Prometheus' words."""
+"""Counts of a process and gauges of its store, as Prometheus metrics."""
 
 from carteiro.observability.metrics.exposition import CONTENT_TYPE
 from carteiro.observability.metrics.families import Metrics
