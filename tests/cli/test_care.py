@@ -542,7 +542,7 @@ def test_route_of_an_unknown_tenant_is_a_warning(line: CommandLine) -> None:
     ]
     assert [each["advice"] for each in found] == [
         "did you mean acme?",
-        "correct the name, or take it out",
+        "correct the name, or remove the route",
     ]
     assert ran.code == ExitCode.OK
 

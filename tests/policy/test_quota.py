@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from carteiro.model import ApiLimits, OverLimit
-from carteiro.policy.quota import Tally
+from carteiro.policy.quota import QuotaCounts
 
 _NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -14,8 +14,8 @@ def _ms(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def _tally(at: datetime, count: int) -> Tally:
-    tally = Tally(_ms(at))
+def _tally(at: datetime, count: int) -> QuotaCounts:
+    tally = QuotaCounts(_ms(at))
     for _ in range(count):
         tally.count()
     return tally
@@ -71,6 +71,6 @@ def test_stored_counts_are_valid_while_their_window_is_open(
     """The rows of a store give the same answer as the original tally."""
     kept = _tally(_NOON, 2).rows()
 
-    told = Tally(_ms(_NOON + later), kept).judge(limits)
+    told = QuotaCounts(_ms(_NOON + later), kept).judge(limits)
 
     assert (told is not None) == is_full

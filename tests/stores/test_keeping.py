@@ -12,7 +12,7 @@ import pytest
 from carteiro.model import EMAIL, Lease, LeasedJob, Start
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
-from carteiro.ports.queue import Ticket
+from carteiro.ports.queue import ClaimedEntry
 from carteiro.stores.postgres import PostgresOptions, open_postgres, open_postgres_ledger
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
@@ -69,7 +69,11 @@ async def test_messages_accepted_with_a_separate_queue_are_claimed_here(
         ]
         await half.ledger.accept(new)
         [job] = await half.ledger.open(
-            [Ticket(Lease(held.id, a_claim_id()), EMAIL, BRASA, claims=1, due_at=clock.now_ms)]
+            [
+                ClaimedEntry(
+                    Lease(held.id, a_claim_id()), EMAIL, BRASA, claims=1, due_at=clock.now_ms
+                )
+            ]
         )
         assert isinstance(job, LeasedJob)
         await half.ledger.declare([Start(job.lease, "sandbox", HOLD)], [True])

@@ -159,7 +159,7 @@ async def _paired(
 ) -> AsyncIterator[Backend]:
     async with open_paired(ledger, queue) as pair:
         relay = Relay(pair.ledger, pair.queue, pair.found, term=timedelta(0))
-        await relay.put_all()  # as a new leader does
+        await relay.complete()  # as a new leader does
         yield pair.backend
 
 

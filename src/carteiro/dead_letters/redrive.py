@@ -1,4 +1,4 @@
-"""What people do with dead letters: send all that match round again, or mend one and send it."""
+"""Redrive of dead letters: all that match a filter, or one with edits."""
 
 import asyncio
 from collections import Counter
@@ -22,23 +22,15 @@ _PAGE = 500
 _SAYS = ("subject", "html", "text")
 EDITABLE = frozenset(
     {
-        *_SAYS,
-        "attachments",
-        "bcc",
-        "cc",
-        "from",
-        "headers",
-        "recipient",
-        "replyTo",
-        "template",
-        "to",
+        *(*_SAYS, "attachments", "template", "headers"),
+        *("from", "to", "cc", "bcc", "replyTo", "recipient"),
     }
 )
 
 
 @model.value
 class RedriveTally:
-    """What became of the dead letters that matched, so far."""
+    """Results of a redrive so far."""
 
     redriven: int = 0
     already: int = 0
@@ -46,7 +38,7 @@ class RedriveTally:
     no_content: int = 0
 
     def plus(self, answers: Sequence[model.RedriveAnswer]) -> "RedriveTally":
-        """The tally with these counted too."""
+        """Return the sum with these answers added."""
         count = Counter(answers)
         return RedriveTally(
             redriven=self.redriven + count[model.RedriveAnswer.REDRIVEN],
@@ -65,10 +57,10 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
     progress: Callable[[RedriveTally], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> RedriveTally:
-    """Send all that match and are not on their way round again, at most ``rate`` a second; each once.
+    """Redrive all matching dead letters that are not redriven yet, each once, at most ``rate`` a second.
 
-    Stopped half-way it can be asked again: what was redriven is passed over. What dies again
-    meanwhile is newer than what is being looked at, and waits for another time.
+    If stopped half-way, it can be called again: redriven letters are skipped. Messages that die again
+    meanwhile are newer than the pages read here, and wait for the next call.
     """
     size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
     resting = replace(wanted, is_redriven=False)
@@ -87,7 +79,7 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
     return tally
 
 
-# --- mending one ----------------------------------------------------------------------------------
+# --- editing one ----------------------------------------------------------------------------------
 
 
 async def revise(
@@ -97,11 +89,11 @@ async def revise(
     backend: Backend,
     rules: SendingRules = SendingRules(),  # noqa: B008 - a value, never changed
 ) -> model.Revision:
-    """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
+    """Return the message with these changes, by their JSON names; raises `InvalidMessage`.
 
-    Of an e-mail any part of what is sent may change (null takes it away), and all of it is judged
-    again; of a task only the arguments that it has. It is for the message as it was read: a redrive
-    refuses it once the message is another revision.
+    Every part of an e-mail that is sent can change (null removes it), and the whole e-mail is validated
+    again; of a task only its existing arguments. The result is for the revision that was read: a redrive
+    refuses it if the message has another revision by then.
     """
     content, of = message.content, message.revision
     if not content:
@@ -130,7 +122,7 @@ def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> E
 
 
 async def _rendered(email: Email, stored: Email, tenant: model.TenantId, backend: Backend) -> Email:
-    """The e-mail with the text of its template."""
+    """Render the template of the e-mail, if it has one."""
     if email.template is None and not stored.needs_words:
         email = email.model_copy(update={"template": stored.template})
     elif email.template is not None:
@@ -149,7 +141,7 @@ def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = orjson.loads(stored_content(stored))
     fields.pop("maxRetries", None)
     if not stored.needs_words:
-        fields.pop("template", None)  # its words are in place, and stand for themselves
+        fields.pop("template", None)  # it is rendered already: the text is in the fields
     if changes.get("template") is not None:
         fields = {name: each for name, each in fields.items() if name not in _SAYS}
     for name, each in changes.items():
@@ -157,7 +149,7 @@ def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(before, dict) and isinstance(each, dict)
         fields[name] = _without_nulls(before | each) if both else each
     if "to" in changes and "recipient" not in changes and fields.get("recipient"):
-        fields["recipient"]["email"] = changes["to"]  # the same person, at another address
+        fields["recipient"]["email"] = changes["to"]  # the same person at another address
     return _without_nulls(fields)
 
 
@@ -169,7 +161,7 @@ def _arguments(content: str, changes: Mapping[str, Any]) -> str:
     arguments = orjson.loads(content)
     other = sorted(changes.keys() - arguments.keys())
     if other:
-        fault = "is no argument of this task, and nothing else of a task can be edited"
+        fault = "is not an argument of this task, and nothing else of a task can be edited"
         raise InvalidMessage([FieldError(_shown(name), fault) for name in other[:20]])
     try:
         made = orjson.dumps(arguments | dict(changes))

@@ -1,4 +1,4 @@
-"""Whether what the settings ask for is there: providers, feedback, routes, senders and templates."""
+"""Checks of an installation against its settings: providers, feedback, routes, senders and templates."""
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from carteiro.runtime.fetching import fetch
 
 
 def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
-    """Mail for a provider that waits is worth a thought; mail that would die must be prevented."""
+    """Check providers: warn if mail would wait, fail if mail would become dead letters."""
     for each in looked:
         if not each.faults:
             yield Finding("provider", Level.OK, f"{each.name} can be used")
@@ -28,7 +28,7 @@ def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
 
 
 async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
-    """Fail where a worker with these settings would refuse to send: see `providers.choice`."""
+    """Fail if a worker with these settings would refuse to send; see `providers.choice`."""
     try:
         await choice.check(settings, marks)
     except ConfigError as error:
@@ -37,16 +37,18 @@ async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
 
 
 def of_feedback(settings: Settings) -> Iterator[Finding]:
-    """Whether somebody hears of bounces and complaints; else addresses that do not exist are written to again."""
+    """Check that bounces and complaints are received; without them invalid addresses stay in use."""
     types = {name.partition(":")[0] for name in routes_of(settings).names}
     used = [spec for name, spec in specs().items() if name in types]
     for spec in used:
         found = list(spec.check(settings))
         yield from found
-        if not any(each.check == "feedback" for each in found):  # else it knows better
+        if not any(
+            each.check == "feedback" for each in found
+        ):  # otherwise its own check is more precise
             yield from _of_feedback(spec, settings)
     if not any(spec.feedback for spec in used):
-        yield Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
+        yield Finding("feedback", Level.OK, "no configured provider reports events later")
 
 
 def _of_feedback(spec: ProviderSpec, settings: Settings) -> Iterator[Finding]:
@@ -54,45 +56,45 @@ def _of_feedback(spec: ProviderSpec, settings: Settings) -> Iterator[Finding]:
         return
     setting = spec.feedback.setting
     try:
-        hears = spec.feedback.opens(settings, fetch)  # as the API does when it starts
+        hears = spec.feedback.opens(settings, fetch)  # the same call as at the start of the API
     except ConfigError as error:
-        advice = "the API does not start without: set it there"
+        advice = "set it: the API does not start without it"
         yield Finding("feedback", Level.FAIL, str(error), advice)
         return
     if hears is None:
-        told = f"bounces and complaints of {spec.name} are not heard: {setting} is not set"
+        told = f"bounces and complaints of {spec.name} are not received: {setting} is not set"
         yield Finding("feedback", Level.WARN, told, "see docs/how-to/hear-from-providers.md")
     else:
-        yield Finding("feedback", Level.OK, f"{spec.name} is heard, by {setting}")
+        yield Finding("feedback", Level.OK, f"{spec.name}: received through {setting}")
 
 
 def of_routes(
     settings: Settings, tenants: Collection[str], types: Collection[str]
 ) -> Iterator[Finding]:
-    """A route of somebody who does not exist is a slip: whom it was meant for goes by another."""
+    """Warn about routes of unknown tenants or types: the name is probably mistyped."""
     lost = [
         *_lost("tenant_routes", settings.tenant_routes, tenants, "no such tenant"),
         *_lost("type_routes", settings.type_routes, types, "no tenant has a template of this type"),
     ]
-    yield from lost or [Finding("routes", Level.OK, "all lead from a tenant or type that exists")]
+    yield from lost or [Finding("routes", Level.OK, "all belong to an existing tenant or type")]
 
 
 def _lost(table: str, named: Iterable[str], known: Collection[str], told: str) -> Iterator[Finding]:
     for name in named:
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)
-            advice = f"did you mean {near[0]}?" if near else "correct the name, or take it out"
+            advice = f"did you mean {near[0]}?" if near else "correct the name, or remove the route"
             yield Finding("routes", Level.WARN, f"{table}.{name}: {told}", advice)
 
 
 async def of_senders(
     settings: Settings, tenants: Sequence[Tenant], backend: Backend
 ) -> list[Finding]:
-    """Whoever may send as anybody will be refused, or believed; whose default From is another's sends nothing."""
+    """Warn about tenants without sender domains, and about a default From of a domain that another tenant claims."""
     found = []
     for tenant in tenants if settings.has_network_provider else ():
         if not tenant.from_domains and not settings.default_from_only:
-            told = f"tenant {tenant.id!r} may send as any domain that nobody has claimed"
+            told = f"tenant {tenant.id!r} may send from any unclaimed domain"
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
     cache = DomainCache(backend.tenants)
@@ -103,41 +105,43 @@ async def of_senders(
             told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))
-    return found or [Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")]
+    return found or [Finding("senders", Level.OK, "no tenant sends from a domain of another")]
 
 
 def of_presets(settings: Settings, tenants: Sequence[Tenant]) -> Iterator[Finding]:
-    """A preset that the settings no longer have: its tenant is retried as if it named none."""
+    """Warn about presets that the settings lack: such a tenant is retried with the default policy."""
     lost = [
         Finding(
             "presets",
             Level.WARN,
-            f"tenant {tenant.id!r} names the retry preset {tenant.retry_preset!r}, which there is not",
+            f"tenant {tenant.id!r} names the retry preset {tenant.retry_preset!r}, which does not exist",
             f"add it to [retry.presets], or carteiro tenant set {tenant.id} --retry-preset NAME",
         )
         for tenant in tenants
         if tenant.retry_preset is not None and tenant.retry_preset not in settings.presets
     ]
-    yield from lost or [Finding("presets", Level.OK, "all that tenants name are there")]
+    yield from lost or [Finding("presets", Level.OK, "all presets named by tenants exist")]
 
 
 async def of_overrides(settings: Settings, backend: Backend) -> Finding:
-    """Which settings are others than the settings say, as they were changed at run time."""
+    """Report fairness settings that were overridden at run time."""
     fairness, is_override = await backend.tenants.fairness()
     if not is_override:
-        return Finding("overrides", Level.OK, "nothing was changed at run time")
+        return Finding("overrides", Level.OK, "none at run time")
     configured = asdict(settings.fairness.as_value())
     changed = [
         f"{name} = {each}" for name, each in asdict(fairness).items() if each != configured[name]
     ]
-    told = f"fairness was changed at run time: {', '.join(changed) or 'to what the settings say'}"
-    return Finding("overrides", Level.OK, told, "carteiro fairness set --reset goes back")
+    told = f"fairness was changed at run time: {', '.join(changed) or 'to the configured values'}"
+    return Finding(
+        "overrides", Level.OK, told, "carteiro fairness set --reset restores the settings"
+    )
 
 
 async def of_templates(
     settings: Settings, tenants: Sequence[Tenant], backend: Backend
 ) -> tuple[list[Finding], set[str]]:
-    """Whether all templates can be rendered and sent, and of which types there are any."""
+    """Check that all templates can be rendered and sent; return also the types in use."""
     findings, types = [], set()
     for tenant in tenants:
         for listed in await backend.templates.list(tenant.id):

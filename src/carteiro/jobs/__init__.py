@@ -1,1 +1,1 @@
-"""Jobs as a worker sees them: what each kind of job needs on its way."""
+"""Kinds of jobs, as a worker runs them."""

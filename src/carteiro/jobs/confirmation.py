@@ -1,4 +1,4 @@
-"""Results of the confirm stage: whether an e-mail may be sent, or what is missing."""
+"""Results of the confirm stage: an e-mail may be sent, must not be sent, or needs another step."""
 
 from typing import TypeAlias
 
@@ -8,7 +8,7 @@ from carteiro.model import Failure, value
 
 @value
 class Confirmed:
-    """The e-mail may be sent; ``validations`` are those it passed, ``left_out`` the copies that it goes without."""
+    """The e-mail may be sent; ``validations`` are those it passed, ``left_out`` the copies that are dropped."""
 
     email: Email
     validations: tuple[str, ...]
@@ -25,14 +25,14 @@ class Unfit:
 
 @value
 class Unrendered:
-    """The e-mail names a template whose words are still to be put in."""
+    """The e-mail names a template that is not rendered yet."""
 
     email: Email
 
 
 @value
 class NeedsCloserLook:
-    """The e-mail passes but for its HTML, which is long or spells out something active: see `judge_closely`."""
+    """All passes except the HTML, which is long or may contain active content: see `judge_closely`."""
 
     email: Email
 

@@ -1,4 +1,4 @@
-"""What a worker can do: each kind of job with its way along the path."""
+"""Kinds of jobs: how a worker confirms, delivers and retries each."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -18,51 +18,51 @@ Learn: TypeAlias = Callable[[Parcel, Outcome, Verdict], Awaitable[None]]
 
 
 class Render(Protocol):
-    """Puts the words of its template into an e-mail of a tenant; `InvalidMessage` if that cannot be done."""
+    """Renders the template of an e-mail of a tenant; `InvalidMessage` if that fails."""
 
     async def __call__(self, email: Email, *, tenant: TenantId) -> Email:
-        """The e-mail with its words."""
+        """Return the rendered e-mail."""
         ...
 
 
 class Link(Protocol):
-    """The provider of a kind as one among several: it learns from its calls."""
+    """One provider of a chain; it learns from its calls."""
 
     def unused(self) -> None:
-        """The call that it was chosen for is not made."""
+        """Release it: the chosen call is not made."""
         ...
 
     def begin(self) -> int:
-        """A call is made; what is returned goes with what came of it."""
+        """Begin a call; pass the returned token to `heard`."""
         ...
 
     def heard(self, began: int, outcome: Outcome) -> None:
-        """Learn what came of a call."""
+        """Learn from the outcome of a call."""
         ...
 
 
 class Chain(Protocol):
-    """Kinds of one name that differ in their provider, and which of them is next."""
+    """Kinds of one name that differ in their provider; chooses the next one."""
 
     def choose(self, job: LeasedJob) -> "Kind | timedelta":
-        """The kind whose provider the next attempt goes to, or how long none can be called."""
+        """Return the kind for the next attempt, or the time until a provider can be called."""
         ...
 
     def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
-        """After this came of an attempt: how long until another provider can have the message; None: it stays."""
+        """Return the wait until another provider can take the message after this outcome; None: no change."""
         ...
 
     def held_for(self) -> timedelta:
-        """How long nobody at all can be called."""
+        """Return the time until any provider can be called."""
         ...
 
     @property
     def most_at_once(self) -> int | None:
-        """How many calls there can be now; None: no matter how many."""
+        """The number of calls allowed now; None: any number."""
         ...
 
     def standings(self) -> list[ProviderStanding]:
-        """What is known of each provider, for people."""
+        """Return the state of each provider, for display."""
         ...
 
 
@@ -70,23 +70,23 @@ class Chain(Protocol):
 class Kind:
     """One kind of job.
 
-    ``confirm`` None: nothing is judged before the attempt. ``render`` is for what it finds
-    unrendered. ``declares`` False: an attempt is not declared, a redelivery just runs again.
-    ``call_limit`` None: it may take as long as it likes.
-    ``start_within``: so soon after its claim an attempt begins, or the job is given back once to be claimed
-    anew; None: at any time. A send limit counts claims, and wants starts to follow them.
-    ``overrule`` makes of an outcome what the operator's own rules want.
-    ``replays_for``: so long its provider knows a call again (`Features`).
-    ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
-    ``learn`` is told what came of each attempt once that is settled.
-    ``close`` is called once, when its worker has ended its last job.
+    ``confirm`` None: nothing is validated before the attempt. ``render`` is for e-mails found
+    unrendered. ``declares`` False: attempts are not declared, a redelivery runs again.
+    ``call_limit`` None: no timeout.
+    ``start_within``: the longest time from claim to start; a later job is released once and claimed
+    again; None: no limit. Send limits count claims, so starts must follow soon.
+    ``overrule`` applies the operator's own rules to an outcome.
+    ``replays_for``: the time for which its provider recognises a repeated call (`Features`).
+    ``chain`` chooses before each attempt a kind that has a ``link``.
+    ``learn`` gets the result of each attempt once it is settled.
+    ``close`` is called once, after the last job of the worker.
     """
 
     name: KindName
     provider: str
     confirm: Confirm | None
     deliver: Deliver
-    policy: Callable[[LeasedJob], RetryPolicy]  # asked at each failure: a change acts at once
+    policy: Callable[[LeasedJob], RetryPolicy]  # called at each failure: a change applies at once
     declares: bool
     call_limit: timedelta | None
     start_within: timedelta | None = None
@@ -99,13 +99,13 @@ class Kind:
     link: Link | None = None
 
     def through(self, link: Link, chain: Chain) -> "Kind":
-        """The same kind as a part of a chain."""
+        """Return this kind as a part of a chain."""
         return replace(self, link=link, chain=chain)
 
 
 @value
 class Pool:
-    """Kinds that share slots; each pool claims for itself, as many as it has free."""
+    """Kinds that share slots; each pool claims only for its free slots."""
 
     name: str
     slots: int

@@ -1,1 +1,1 @@
-"""Slow work, one small loop per file, each led by one process at a time."""
+"""Background loops, one per file; most run in one process at a time."""

@@ -1,4 +1,4 @@
-"""What was not sent by its time becomes EXPIRED and a dead letter."""
+"""Messages not sent before their deadline become EXPIRED and dead letters."""
 
 from datetime import timedelta
 
@@ -10,17 +10,19 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.ports.upkeep import Upkeep
 
 _PAGE = 500
-_ERRAND = timedelta(seconds=1)  # of leading: the next process must not wait for one that is gone
+_ONE_SHOT_TERM = timedelta(
+    seconds=1
+)  # of leadership: the next process must not wait for one that ended
 
 
 async def expire(upkeep: Upkeep, tally: Tally, *, every: timedelta = timedelta(seconds=1)) -> None:
-    """Expire for ever."""
+    """Expire until cancelled."""
     await run_led(upkeep, "expire", lambda: _page(upkeep, tally), every=every)
 
 
 async def expire_once(upkeep: Upkeep, tally: Tally) -> None:
-    """Expire all there is now, unless another process leads this task; for processes that do not stay."""
-    if await upkeep.lead("expire", holder=str(uuid7()), term=_ERRAND):
+    """Expire all due messages once, unless another process leads this task; for one-shot processes."""
+    if await upkeep.lead("expire", holder=str(uuid7()), term=_ONE_SHOT_TERM):
         while await _page(upkeep, tally):
             pass
 

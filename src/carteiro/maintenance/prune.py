@@ -1,4 +1,4 @@
-"""Bodies and histories of finished messages go after their retention, idempotency keys after their day."""
+"""Bodies and histories of finished messages are deleted after their retention, idempotency keys after a day."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ async def prune(
     histories: timedelta | None,
     every: timedelta = timedelta(minutes=10),
 ) -> None:
-    """Prune for ever, a pass over the ledger each time; without any retention only keys go."""
+    """Prune until cancelled, one pass over the ledger each time; without a retention only keys are deleted."""
     after: MessageId | None = None
 
     async def page() -> bool:

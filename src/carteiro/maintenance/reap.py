@@ -1,4 +1,4 @@
-"""Leases and holds that ran out are taken back; safe anywhere, so nobody needs to lead it."""
+"""Expired leases and holds are released; safe in every process, so it needs no leader."""
 
 import asyncio
 from datetime import timedelta
@@ -7,15 +7,13 @@ from carteiro.observability import log
 from carteiro.ports.store import Store
 
 _PAGE = 500
-_GRACE = timedelta(
-    seconds=2
-)  # as long as a worker waits at most until it tries to reach the store again
+_GRACE = timedelta(seconds=2)  # the longest wait of a worker before it retries the store
 
 
 async def reap(store: Store, *, every: timedelta = timedelta(seconds=5)) -> None:
-    """Reap for ever. Claims find such jobs too: this is for kinds that nobody claims right now.
+    """Reap until cancelled. Claims find such jobs too: this is for kinds that no worker claims now.
 
-    When the store has failed, nothing is reaped before everybody had time to reach it again and extend its leases.
+    After a store failure nothing is reaped until workers had time to reconnect and extend their leases.
     """
     has_failed = False
     while True:
@@ -24,7 +22,7 @@ async def reap(store: Store, *, every: timedelta = timedelta(seconds=5)) -> None
             reaped = await store.reap(limit=0 if has_failed else _PAGE)
             if has_failed:
                 has_failed, wait = False, max(every, _GRACE)
-        except Exception as error:  # noqa: BLE001 - the next round may do better, and no loop may end unseen
+        except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
             has_failed = True
             log.upkeep_failed("reap", error)
         if reaped:

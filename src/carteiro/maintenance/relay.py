@@ -1,8 +1,8 @@
 """Puts every unfinished message back into a queue that lost it: the queue is an index of the ledger.
 
-Everything is put after the queue was wiped, restored or exchanged, after it was away, and once an hour; what came in
-lately is put every second, for whoever accepted it may have died before it could tell the queue. To put what is there
-already changes nothing, and what is finished meanwhile is found out when it is claimed.
+All messages are put after the queue was wiped, restored, replaced or unreachable, and once an hour. Recent ones are
+put every second: the process that accepted one may have crashed before the put. Putting a known job changes nothing,
+and a claim detects messages that finished meanwhile.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from carteiro.model import ZERO, Cursor, DeadLetter, MessageId
 from carteiro.observability import log
 from carteiro.ports import Wake
 from carteiro.ports.ledger import RELAY, LedgerHalf
-from carteiro.ports.queue import QueueHalf, QueueMemory
+from carteiro.ports.queue import QueueHalf
 
 _PAGE = 500
 _LEAST_PAUSE_S = 0.05
@@ -34,9 +34,9 @@ async def relay(
     every: timedelta = timedelta(seconds=1),
     term: timedelta = timedelta(seconds=13),
 ) -> None:
-    """Relay for ever; ``found`` tells the queue what tenants may have, and answers by which token it is known now.
+    """Relay until cancelled; ``found`` sends the tenants' shares to the queue and returns its current token.
 
-    ``term``: so long nobody else relays after this process has died.
+    ``term``: after a crash of this process, another one relays after this time.
     """
     work = Relay(ledger, queue, found, term=term)
     try:
@@ -50,16 +50,19 @@ async def _relay(work: "Relay", wake: Wake, every: timedelta) -> None:
         rings = wake.rings()
         try:
             await work.round()
-        except StoreUnavailable:  # told where it was found out
+        except StoreUnavailable:  # logged where it was detected
             await asyncio.sleep(every.total_seconds())
-        except Exception as error:  # noqa: BLE001 - the next round may do better, and no loop may end unseen
+        except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
             log.upkeep_failed("relay", error)
-        await asyncio.sleep(_LEAST_PAUSE_S)  # many may ring at once
+        await asyncio.sleep(_LEAST_PAUSE_S)  # several notifications may come together
         await wake.wait(every, since=rings)
 
 
 class Relay:
-    """What one process relays: after an outage of its own, and whatever is due while it leads."""
+    """Relays after an outage of this process, and everything due while it leads.
+
+    See `carteiro.ports.queue.KeptQueue` for its promises.
+    """
 
     def __init__(
         self,
@@ -74,24 +77,25 @@ class Relay:
         self._upkeep = ledger.backend.upkeep
         self._queue = queue.queue
         self._desk = queue.desk
+        self.look = queue.desk.look
         self._found = found
         self._holder = str(uuid7())
         self._term = term
         self._outages = queue.queue.outages
-        self._place: int | None = None  # up to which everything was put
+        self._place: int | None = None  # everything up to here was put
         self._full_at = 0.0
 
     async def leave(self) -> None:
-        """Let others lead at once, and see that nobody relays any more."""
+        """Give up the leadership at once."""
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_LONGEST_LEAVE_S):
                 await self._upkeep.lead(RELAY, holder=self._holder, term=ZERO)
 
     async def round(self) -> None:
-        """Put whatever may be missing."""
+        """Put all messages that may be missing."""
         is_leader = await self._upkeep.lead(RELAY, holder=self._holder, term=self._term)
         if self._queue.outages != self._outages or (is_leader and await self._is_all_due()):
-            await self.put_all()
+            await self.complete()
         elif is_leader and self._place is not None:
             self._place = await self._put_recent(self._place)
         if not is_leader:
@@ -101,8 +105,8 @@ class Relay:
         is_old = time.monotonic() - self._full_at > _FULL_EVERY.total_seconds()
         return self._place is None or is_old or not await self._desk.is_complete()
 
-    async def put_all(self) -> None:
-        """Put every unfinished message, and show every dead letter; what is shown and is none is shown no longer."""
+    async def complete(self) -> None:
+        """Put every unfinished message, and make the index of dead letters equal to the ledger's."""
         outages = self._queue.outages
         _, place = await self._ledger.recent(after=None, limit=0)
         token = await self._found()
@@ -121,7 +125,7 @@ class Relay:
             log.upkeep_done("relay", count=new)
 
     async def _show_dead(self, shown: list[MessageId]) -> None:
-        """``shown``: what the index showed before; what is no dead letter any more leaves it."""
+        """Index all dead letters; remove those of ``shown``, the index before, that are not dead letters any more."""
         kept: set[MessageId] = set()
         cursor: Cursor | None = None
         while True:
@@ -140,22 +144,6 @@ class Relay:
             if len(entries) < _PAGE or reached == place:
                 return reached
             place = reached
-
-
-class RelayedQueue:
-    """See `carteiro.ports.queue.KeptQueue` for what it promises."""
-
-    def __init__(self, queue: QueueHalf, relay: Relay) -> None:
-        self._desk = queue.desk
-        self._relay = relay
-
-    async def look(self) -> QueueMemory:
-        """How full it is."""
-        return await self._desk.look()
-
-    async def complete(self) -> None:
-        """Put whatever the ledger has and it has not."""
-        await self._relay.put_all()
 
 
 def _expiry_ms(letter: DeadLetter) -> int:

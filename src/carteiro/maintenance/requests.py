@@ -1,6 +1,6 @@
-"""Changes that applications requested by SQL are applied, as soon as a request is heard of.
+"""Changes that applications request by SQL are applied as soon as a notification arrives.
 
-Nothing is lost if a process dies here: a request that was not applied is found by the next round, or the next process.
+A crash loses nothing: the next round, or the next process, finds requests that were not applied.
 """
 
 import asyncio
@@ -14,9 +14,7 @@ from carteiro.ports.upkeep import Upkeep
 
 _PAGE = 500
 _PROCESS = str(uuid7())
-_TERM = timedelta(
-    seconds=5
-)  # of leading: two that apply the same would only be in each other's way
+_TERM = timedelta(seconds=5)  # of leadership: two processes would only block each other
 
 
 async def apply_requests(
@@ -26,7 +24,7 @@ async def apply_requests(
     *,
     every: timedelta = timedelta(seconds=1),
 ) -> None:
-    """Apply for ever."""
+    """Apply until cancelled."""
     while True:
         rings = requests.rings()
         try:
@@ -34,14 +32,14 @@ async def apply_requests(
                 "requests", holder=_PROCESS, term=_TERM
             ):
                 await apply_all(requests, wait_after)
-        except Exception as error:  # noqa: BLE001 - the next round may do better, and no loop may end unseen
+        except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
             log.upkeep_failed("requests", error)
             await asyncio.sleep(every.total_seconds())
         await requests.wait(every, since=rings)
 
 
 async def apply_all(requests: TableQueue, wait_after: RetryWait) -> None:
-    """Apply all that are there; what changes at this moment is left for the next time."""
+    """Apply all requests; those of messages that change at this moment stay for the next round."""
     applied = 0
     while count := (await requests.apply(wait_after, limit=_PAGE)).count:
         applied += count

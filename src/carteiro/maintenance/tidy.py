@@ -1,8 +1,7 @@
-"""Dead letters that outlived their time leave the index, and so do those that are too many.
+"""Dead letters past their time to live leave the index, and so do those beyond the limit.
 
-What is too many is written to a file first, and is dropped once the file is safe on the disk. A crash
-between the two leaves a twin: the entry stands in the file and in the index, and goes into another
-file the next time. Reading both back puts it back once.
+Those beyond the limit are written to a file first, and dropped after fsync. A crash between the two
+leaves the entry in both: it goes into another file the next time. Importing both files restores it once.
 """
 
 import asyncio
@@ -24,8 +23,8 @@ from carteiro.runtime.durable_file import make_folder, sync_file, sync_folder
 from carteiro.views.dead_letters import export
 
 _PAGE = 1000
-_WARN_AT = 0.8  # of what may be kept
-_OURS_ALONE = stat.S_IRUSR | stat.S_IWUSR  # the file has people's addresses in it
+_WARN_AT = 0.8  # of the limit
+_OURS_ALONE = stat.S_IRUSR | stat.S_IWUSR  # the file contains addresses of people
 
 
 async def tidy(  # noqa: PLR0913 - the ports it tidies, and a setting each
@@ -37,7 +36,7 @@ async def tidy(  # noqa: PLR0913 - the ports it tidies, and a setting each
     folder: Path,
     every: timedelta = timedelta(minutes=1),
 ) -> None:
-    """Tidy for ever: at most ``most`` entries stay, what must go for it is kept in ``folder``."""
+    """Tidy until cancelled: at most ``most`` entries stay, the others are exported to ``folder``."""
     has_warned = False
 
     async def page() -> bool:
@@ -68,7 +67,7 @@ async def _export_and_drop(
 
 
 def _keep(told: Sequence[tuple[DeadLetter, Sequence[TimelineEvent]]], folder: Path) -> Path:
-    """Write a new file and wait for the disk; under its name it is whole, or it is not there."""
+    """Write a new file and fsync it; under its final name it is complete or absent."""
     make_folder(folder)
     now = datetime.now(UTC)
     file = folder / f"dead-letters-{now:%Y%m%dT%H%M%SZ}-{str(uuid7())[-12:]}.jsonl"

@@ -1,1 +1,1 @@
-"""What can be seen from outside: log lines."""
+"""Log lines, metrics and readiness."""

@@ -1,15 +1,17 @@
 """JSON log lines on stderr, one function per event.
 
-Silent until `configure` is called, so that a program that embeds us decides itself. The functions
-take no free fields: no body and no key can reach a line, and addresses in any text are masked.
+Silent until `configure` is called, so that an embedding program decides. The functions take no free
+fields: no body and no key can reach a line, and addresses in any text are masked.
 """
 
 import asyncio
 import atexit
+import functools
 import io
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any, Protocol
@@ -30,7 +32,7 @@ _MAY_BE_DELIVERED = (
 
 
 class Stream(Protocol):
-    """Where lines go; unbuffered."""
+    """Target of lines; unbuffered."""
 
     def write(self, line: bytes, /) -> object:
         """Write the whole line now."""
@@ -38,7 +40,7 @@ class Stream(Protocol):
 
 
 class Level(IntEnum):
-    """How urgent a line is; ``OFF`` is above all of them."""
+    """Levels of lines; ``OFF`` is above all of them."""
 
     DEBUG = 10
     INFO = 20
@@ -51,25 +53,25 @@ def configure(level: str, stream: Stream | None = None) -> None:
     """Write lines of this level (a name of `Level`, in any case) and above to stderr, or to ``stream``."""
     global _log, _level  # noqa: PLW0603 - the log of a process is one
     _level = Level[level.upper()]
-    _log.flush()
-    _log = _log_to(stream or _stderr())
+    _log.drain()
+    _log = _Log(stream or io.FileIO(2, "w", closefd=False))
 
 
 def flush() -> None:
-    """Write what waits for the end of a turn of the loop: there will be none."""
-    _log.flush()
+    """Write the waiting lines now: there will be no further turn of the loop."""
+    _log.drain()
 
 
 def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> None:
-    """Write a line of a part that has its events in a module of its own, as they stand here: one function each."""
+    """Write a line if its level is on; for the functions here and in other modules of events."""
     if _level <= level:
-        _log.write(level.name.lower(), message, name, fields)
+        _log.write(level, message, name, fields)
 
 
-# --- what happens to a message ----------------------------------------------------------------
+# --- messages ----------------------------------------------------------------
 
 
-def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
+def attempt_finished(  # noqa: PLR0913 - one per field of the line
     job: LeasedJob,
     *,
     attempt: int,
@@ -78,17 +80,17 @@ def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
     provider: str,
     provider_id: str | None = None,
 ) -> None:
-    """Write the one INFO line that each attempt leaves; ``provider_id``: what the provider calls what it took."""
+    """Write the INFO line of each attempt; ``provider_id`` is the message id at the provider."""
     if _level > Level.INFO:
         return
     fields = _of(job, attempt, state, duration)
     fields["provider"] = provider
     if provider_id:
         fields["providerMessageId"] = provider_id
-    _log.write("info", "Attempt finished", "attempt.finished", fields)
+    _log.write(Level.INFO, "Attempt finished", "attempt.finished", fields)
 
 
-def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
+def retry_scheduled(  # noqa: PLR0913 - one per field of the line
     job: LeasedJob,
     retry: Retry,
     *,
@@ -97,59 +99,47 @@ def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
     duration: timedelta,
     is_in_doubt: bool = False,
 ) -> None:
-    """Tell that an attempt failed, or that nobody knows whether it did, and when the next one comes."""
-    if _level > Level.WARN:
-        return
+    """Report an attempt that failed or has an unknown outcome, and the time of the next one."""
     fields = _of(job, attempt, State.RETRY_SCHEDULED, duration) | _why(retry.failure)
     more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
     said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
-    _log.write("warn", said, "retry.scheduled", fields | more)
+    event(Level.WARN, said, "retry.scheduled", fields | more)
 
 
 def message_died(
     job: LeasedJob, dead: Dead, *, attempt: int, state: State, duration: timedelta
 ) -> None:
-    """Tell that a message was given up and waits for a human."""
-    if _level > Level.ERROR:
-        return
+    """Report a message that became a dead letter."""
     fields = _of(job, attempt, state, duration) | _why(dead.failure) | {"reason": dead.reason}
     is_in_doubt = dead.reason is DeadReason.IN_DOUBT
     said = _MAY_BE_DELIVERED if is_in_doubt else _NOT_DELIVERED
-    _log.write("error", said, "message.died", fields)
+    event(Level.ERROR, said, "message.died", fields)
 
 
 def attempt_in_doubt(
     job: LeasedJob, failure: Failure, *, attempt: int, duration: timedelta
 ) -> None:
-    """Tell that a message was handed over and nobody knows what came of it."""
-    if _level > Level.WARN:
-        return
+    """Report an attempt with an unknown outcome."""
     fields = _of(job, attempt, State.SENT_ATTEMPT, duration) | _why(failure)
     said = "Handed over, but the answer is unknown: the recipient may or may not have it"
-    _log.write("warn", said, "attempt.in_doubt", fields)
+    event(Level.WARN, said, "attempt.in_doubt", fields)
 
 
 def result_late(job: LeasedJob, *, attempt: int, state: State | None, duration: timedelta) -> None:
-    """Tell that a worker was too slow; ``state`` is where the message stands now, if that is known."""
-    if _level > Level.WARN:
-        return
+    """Report a result after the lease was lost; ``state`` is the current state, if known."""
     said = "Result came after the job went to another worker: kept as evidence"
-    _log.write("warn", said, "result.late", _of(job, attempt, state, duration))
+    event(Level.WARN, said, "result.late", _of(job, attempt, state, duration))
 
 
 def doubt_resolved(told: Feedback) -> None:
-    """Tell that a provider has what nobody knew of: it is not sent again."""
-    if _level > Level.INFO:
-        return
+    """Report that a provider event resolved an unknown outcome: the message is not sent again."""
     fields = {"outboxId": told.message, "provider": told.provider, "feedback": told.type}
-    said = "Provider has what was in doubt: sent"
-    _log.write("info", said, "doubt.resolved", fields)
+    said = "Provider confirms a message that was in doubt: sent"
+    event(Level.INFO, said, "doubt.resolved", fields)
 
 
 def feedback_ignored(told: Feedback) -> None:
-    """Tell that a provider spoke of a message that is another tenant's, or was never with it."""
-    if _level > Level.WARN:
-        return
+    """Report an event about a message of another tenant, or one never given to this provider."""
     fields = {
         "outboxId": told.message,
         "provider": told.provider,
@@ -158,160 +148,124 @@ def feedback_ignored(told: Feedback) -> None:
     }
     said = (
         "Feedback ignored: its tenant is not the message's, or its provider never had it; "
-        "see whether two installations share a topic or a webhook"
+        "check whether two installations share a topic or a webhook"
     )
-    _log.write("warn", said, "feedback.ignored", fields)
+    event(Level.WARN, said, "feedback.ignored", fields)
 
 
-# --- what happens to a process ----------------------------------------------------------------
+# --- processes ----------------------------------------------------------------
 
 
 def worker_started(*, kinds: Sequence[KindName], slots: int) -> None:
-    """Tell what this worker takes on."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Worker started", "worker.started", {"kinds": [*kinds], "slots": slots})
+    """Report the kinds and slots of a worker."""
+    event(Level.INFO, "Worker started", "worker.started", {"kinds": [*kinds], "slots": slots})
 
 
 def worker_stopping(*, in_flight: int, grace: timedelta) -> None:
-    """Tell that no more is claimed, and how long what is in flight may take."""
-    if _level > Level.INFO:
-        return
-    said = "Worker stops claiming and finishes what is in flight; a second signal stops it at once"
+    """Report that claiming stopped, and the time left for jobs in flight."""
+    said = "Worker stops claiming and finishes jobs in flight; a second signal stops it at once"
     fields = {"inFlight": in_flight, "graceMs": grace // _MILLISECOND}
-    _log.write("info", said, "worker.stopping", fields)
+    event(Level.INFO, said, "worker.stopping", fields)
 
 
 def worker_stopped(*, released: int) -> None:
-    """Tell that a worker is gone, and how much it gave back."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Worker stopped", "worker.stopped", {"released": released})
+    """Report the end of a worker, and the jobs that it released."""
+    event(Level.INFO, "Worker stopped", "worker.stopped", {"released": released})
 
 
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
-    """Tell that the store did not do it, and when it is asked again."""
-    if _level > Level.ERROR:
-        return
+    """Report a failed operation of the store, and the time of the next try."""
     fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)
-    _log.write("error", "Store failed, trying again", "store.failed", fields)
+    event(Level.ERROR, "Store failed, trying again", "store.failed", fields)
 
 
 def queue_away(address: str, why: str, *, wait: timedelta) -> None:
-    """Tell that the queue cannot be used, what goes on without it, and when it is looked for again."""
-    if _level > Level.WARN:
-        return
-    said = "Queue cannot be used: messages are accepted and settled without it, and are put when it is back"
+    """Report an unreachable queue, and the time of the next try."""
+    said = "Queue unreachable: messages are accepted and settled without it, and are put when it is back"
     fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
-    _log.write("warn", said, "queue.away", fields)
+    event(Level.WARN, said, "queue.away", fields)
 
 
 def queue_back(address: str) -> None:
-    """Tell that the queue can be used again."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Queue is back", "queue.back", {"queue": address})
+    """Report that the queue is reachable again."""
+    event(Level.INFO, "Queue is back", "queue.back", {"queue": address})
 
 
 def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
-    """Tell that a provider failed too often, and when it is tried again."""
-    if _level > Level.WARN:
-        return
+    """Report an opened circuit, and the time of the next try."""
     fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
-    _log.write("warn", "Circuit opened", "provider.left_alone", fields)
+    event(Level.WARN, "Circuit opened", "provider.left_alone", fields)
 
 
 def provider_healed(provider: str) -> None:
-    """Tell that a provider answers again."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Circuit closed", "provider.healed", {"provider": provider})
+    """Report a closed circuit."""
+    event(Level.INFO, "Circuit closed", "provider.healed", {"provider": provider})
 
 
 def subscription_confirmed(topic: str) -> None:
-    """Tell that a topic sends its events here from now on."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Subscription confirmed", "subscription.confirmed", {"topic": topic})
+    """Report a confirmed subscription to a topic of provider events."""
+    event(Level.INFO, "Subscription confirmed", "subscription.confirmed", {"topic": topic})
 
 
 def rates_away(provider: str, error: BaseException) -> None:
-    """Tell that the shared rate of a provider cannot be asked for, and how its mail goes on."""
-    if _level > Level.WARN:
-        return
-    said = (
-        "Shared rate of a provider cannot be read: this process goes on at its part of the last one"
-    )
-    _log.write("warn", said, "rates.away", {"provider": provider} | _of_error(error))
+    """Report that the shared rate limit of a provider cannot be read."""
+    said = "Shared rate limit cannot be read: this process continues with its share of the last one"
+    event(Level.WARN, said, "rates.away", {"provider": provider} | _of_error(error))
 
 
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
-    """Tell why a request was answered with an error of ours; the client knows it by the same id."""
-    if _level > Level.ERROR:
-        return
+    """Report a request that failed with a server error; the client has the same id."""
     fields = {"requestId": request_id, "status": status} | _of_error(error)
-    _log.write("error", "Request failed", "request.failed", fields)
+    event(Level.ERROR, "Request failed", "request.failed", fields)
 
 
 def bound_reached(what: str, *, most: int) -> None:
-    """Tell once that clients are turned away, until there is room again."""
-    if _level > Level.WARN:
-        return
-    said = "Limit reached, refusing more until some end: look at who holds them, then at the settings of [api]"
-    _log.write("warn", said, "bound.reached", {"what": what, "most": most})
+    """Report once that clients are refused, until there is room again."""
+    said = "Limit reached, refusing more until some end: check which clients hold them, then the settings of [api]"
+    event(Level.WARN, said, "bound.reached", {"what": what, "most": most})
 
 
 def upkeep_done(task: str, *, count: int) -> None:
-    """Tell how much a round of upkeep changed."""
-    if _level > Level.INFO:
-        return
-    _log.write("info", "Upkeep done", "upkeep.done", {"task": task, "count": count})
+    """Report the changes of one round of a maintenance task."""
+    event(Level.INFO, "Upkeep done", "upkeep.done", {"task": task, "count": count})
 
 
 def upkeep_failed(task: str, error: BaseException) -> None:
-    """Tell that a round of upkeep failed; the next one comes by itself."""
-    if _level > Level.ERROR:
-        return
+    """Report a failed round of a maintenance task; the next one follows by itself."""
     said = "Upkeep failed, the next round will try again"
-    _log.write("error", said, "upkeep.failed", {"task": task} | _of_error(error))
+    event(Level.ERROR, said, "upkeep.failed", {"task": task} | _of_error(error))
 
 
 def dead_letters_filling(*, count: int, most: int, folder: str) -> None:
-    """Tell that the index of dead letters is nearly full, and what will happen then."""
-    if _level > Level.WARN:
-        return
+    """Report that the index of dead letters is nearly full."""
     said = (
         "Dead letters near their limit: redrive or purge them, or raise dead_letters.max_entries; "
         "beyond it the oldest are written to a file and leave the index"
     )
     fields = {"count": count, "maxEntries": most, "exportFolder": folder}
-    _log.write("warn", said, "dead_letters.filling", fields)
+    event(Level.WARN, said, "dead_letters.filling", fields)
 
 
 def dead_letters_exported(*, count: int, file: str) -> None:
-    """Tell that dead letters were too many, and where they are now."""
-    if _level > Level.WARN:
-        return
+    """Report that dead letters beyond the limit were exported."""
     said = (
-        "Too many dead letters: the oldest of the tenants with most were written to a file; "
+        "Too many dead letters: the oldest of the largest tenants were written to a file; "
         "carteiro dead import reads it back, and their messages can still be redriven"
     )
-    _log.write("warn", said, "dead_letters.exported", {"count": count, "file": file})
+    event(Level.WARN, said, "dead_letters.exported", {"count": count, "file": file})
 
 
 def unexpected(where: str, error: BaseException) -> None:
-    """Tell of an error that nobody planned for."""
-    if _level > Level.ERROR:
-        return
+    """Report an unexpected error."""
     said = "Unexpected error, please report it"
-    _log.write("error", said, "unexpected", {"where": where} | _of_error(error))
+    event(Level.ERROR, said, "unexpected", {"where": where} | _of_error(error))
 
 
 # --- fields -----------------------------------------------------------------------------------
 
 
 def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) -> dict[str, Any]:
-    """The ids that run through every line of a message, and how long its attempt took so far."""
+    """Return the ids in every line of a message, and the duration of its attempt so far."""
     return {
         "outboxId": job.lease.job,
         "jobId": job.lease.job,
@@ -332,7 +286,7 @@ def _why(failure: Failure) -> dict[str, Any]:
 
 
 def _of_error(error: BaseException) -> dict[str, Any]:
-    """Type and place; the text only of errors whose texts are known to quote no content."""
+    """Return type and place; the text only of errors that never quote content."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
     reason = str(error) if isinstance(error, CarteiroError | OSError) else ""
@@ -342,30 +296,39 @@ def _of_error(error: BaseException) -> dict[str, Any]:
 # --- lines ------------------------------------------------------------------------------------
 
 
-_WHOLE_BYTES = 4096  # what a pipe takes in one piece, so that processes do not mix their lines
+_WHOLE_BYTES = 4096  # a pipe takes this in one piece, so that lines of processes do not mix
 
 
-class _Lines:
-    """The end of the line. What one turn of the event loop says is written together.
+class _Log:
+    """The log of a process. The lines of one turn of the event loop are written together.
 
-    A write of its own for each line would give the interpreter's lock away each time.
+    A write for each line would release the interpreter lock each time. Callers check the level first.
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._waiting: list[bytes] = []
+        atexit.register(self.drain)  # a loop that ends early leaves its last turn unwritten
 
-    def write(self, line: bytes) -> None:
+    def write(self, level: Level, message: str, event: str, fields: Mapping[str, Any]) -> None:
+        line: dict[str, Any] = {
+            "level": level.name.lower(),
+            "message": message,
+            "timestamp": _now(),
+            "event": event,
+        }
+        line.update(fields)
+        rendered = _render(line)
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # a thread of its own, or no loop at all
-            self._put(line)
+            self._put(rendered)
             return
         if not self._waiting:
-            loop.call_soon(self.flush)
-        self._waiting.append(line)
+            loop.call_soon(self.drain)
+        self._waiting.append(rendered)
 
-    def flush(self) -> None:
+    def drain(self) -> None:
         lines, self._waiting = self._waiting, []
         piece = b""
         for line in lines:
@@ -377,34 +340,25 @@ class _Lines:
             self._put(piece)
 
     def _put(self, piece: bytes) -> None:
-        try:
+        with suppress(OSError, ValueError):  # a closed stderr must not fail a delivery
             self._stream.write(piece)
-        except (OSError, ValueError):
-            return  # a closed stderr must not fail a delivery
 
 
-class _Stamp:
-    """ISO 8601 in UTC with milliseconds; the part up to the second is made once a second."""
-
-    def __init__(self) -> None:
-        self._made = (-1, "")  # one value, so that threads never see half of it
-
-    def now(self) -> str:
-        second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
-        made, text = self._made
-        if made != second:
-            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            self._made = (second, text)
-        return f"{text}.{millisecond:03d}Z"
+def _now() -> str:
+    """ISO 8601 in UTC with milliseconds."""
+    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_up_to_second(second)}.{millisecond:03d}Z"
 
 
-_stamp = _Stamp()
+@functools.lru_cache(1)
+def _up_to_second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def _render(line: dict[str, Any]) -> bytes:
     try:
         rendered = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # half a surrogate pair, in what a provider or task said
+    except TypeError:  # half a surrogate pair, in the answer of a provider or the error of a task
         rendered = b"@"
     if b"@" in rendered:
         return orjson.dumps(_cleaned(line), option=orjson.OPT_APPEND_NEWLINE)
@@ -418,35 +372,5 @@ def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class _Log:
-    """Levels are asked for before a line's fields are made, so this one has none to filter."""
-
-    def __init__(self, lines: _Lines) -> None:
-        self._lines = lines
-
-    def flush(self) -> None:
-        self._lines.flush()
-
-    def write(self, level: str, message: str, event: str, fields: Mapping[str, Any]) -> None:
-        line: dict[str, Any] = {
-            "level": level,
-            "message": message,
-            "timestamp": _stamp.now(),
-            "event": event,
-        }
-        line.update(fields)
-        self._lines.write(_render(line))
-
-
-def _log_to(stream: Stream) -> _Log:
-    lines = _Lines(stream)
-    atexit.register(lines.flush)  # a loop that ends early leaves its last turn unwritten
-    return _Log(lines)
-
-
-def _stderr() -> Stream:
-    return io.FileIO(2, "w", closefd=False)
-
-
 _level = Level.OFF
-_log = _log_to(io.BytesIO())
+_log = _Log(io.BytesIO())

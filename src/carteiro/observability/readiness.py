@@ -1,4 +1,4 @@
-"""Whether a process can do its work: accepting needs the ledger, and goes on without the queue; working needs both."""
+"""Readiness of a process: accepting needs only the ledger; working needs ledger and queue."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -14,20 +14,20 @@ from carteiro.ports.queue import QueueWatch
 
 ASK_AGAIN = timedelta(seconds=5)
 
-_PATIENCE_S = 2.0  # less than what a balancer waits for
+_PATIENCE_S = 2.0  # less than the timeout of a load balancer
 
 Answer = TypeVar("Answer")
 
 
 class Role(StrEnum):
-    """What a process does; one may do both."""
+    """The work of a process; one may do both."""
 
     API = "api"
     WORKER = "worker"
 
 
 class Readiness(StrEnum):
-    """Whether it can; degraded: it can, and what comes of it waits."""
+    """The readiness for a role; degraded: accepted work waits."""
 
     READY = "ready"
     DEGRADED = "degraded"
@@ -35,7 +35,7 @@ class Readiness(StrEnum):
 
 
 class QueueState(StrEnum):
-    """How a queue is that is kept apart; a full one hands jobs out and takes none."""
+    """The state of a separate queue; a full one hands out jobs but takes none."""
 
     REACHABLE = "reachable"
     FULL = "full"
@@ -44,14 +44,14 @@ class QueueState(StrEnum):
 
 @value
 class Sight:
-    """What was seen; ``queue`` None: the ledger keeps its jobs itself."""
+    """The state of ledger and queue; ``queue`` None: the ledger holds the jobs itself."""
 
     is_writable: bool
     queue: QueueState | None
 
 
 def readiness(role: Role, sight: Sight) -> Readiness:
-    """Whether this can be done, as things are."""
+    """Return the readiness for a role."""
     if not sight.is_writable:
         return Readiness.UNREADY
     if sight.queue in {None, QueueState.REACHABLE}:
@@ -62,8 +62,8 @@ def readiness(role: Role, sight: Sight) -> Readiness:
 
 
 async def look(backend: Backend) -> Sight:
-    """See how ledger and queue are, within seconds, whatever state they are in."""
-    # Accepting nothing goes the whole way of a real accept: room, lock and commit.
+    """Check ledger and queue, within seconds in any case."""
+    # Accepting an empty list needs the same as a real accept: room, lock and commit.
     accepted, queue = await asyncio.gather(
         _asked(backend.store.accept([])), _queue_state(backend.queue)
     )
@@ -80,7 +80,7 @@ async def _queue_state(queue: QueueWatch | None) -> QueueState | None:
 
 
 async def _asked(question: Awaitable[Answer]) -> Answer | None:
-    """The answer; None, and a line in the log, if there is none."""
+    """Return the answer; None, after a line in the log, if it fails."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await question

@@ -14,7 +14,7 @@ KEY_LIFE_MS = 86_400_000  # lifetime of an idempotency key
 _WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # in the order of the fields of `ApiLimits`
 
 
-class Tally:
+class QuotaCounts:
     """What one tenant handed in, within the windows that are open at ``now``.
 
     ``counted`` is what the store has: (length, start, count); a past window counts nothing.

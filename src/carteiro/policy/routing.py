@@ -32,7 +32,7 @@ class Routes:
 
 
 @value
-class Health:
+class ProviderHealth:
     """What is known of a provider: in how many seconds it may be called, and whether it failed when last heard of."""
 
     name: str
@@ -41,7 +41,7 @@ class Health:
 
 
 def choose(
-    route: Iterable[Health], *, last: str | None, tried: Collection[str] = ()
+    route: Iterable[ProviderHealth], *, last: str | None, tried: Collection[str] = ()
 ) -> str | float:
     """The provider of the next attempt, or the seconds until one of the route may be called.
 
@@ -63,6 +63,6 @@ def choose(
     return spare or min(waits)
 
 
-def wait_for_another(route: Iterable[Health], tried: Collection[str]) -> float | None:
+def wait_for_another(route: Iterable[ProviderHealth], tried: Collection[str]) -> float | None:
     """In how many seconds a provider can be called that was not tried yet; None: there is none."""
     return min((each.wait for each in route if each.name not in tried), default=None)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from carteiro import model
 from carteiro.ports import Backend
-from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
+from carteiro.ports.queue import ClaimedEntry, Delay, QueueEntry, Share
 
 RELAY = "relay"  # name of the lead of the process that keeps the queue complete
 
@@ -30,7 +30,7 @@ class Ledger(Protocol):
         """Commit the messages; a known id or key is replayed. An empty list fails whenever a message would."""
         ...
 
-    async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
+    async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
         ...
 

@@ -30,7 +30,7 @@ class Delay:
 
 
 @model.value
-class Ticket:
+class ClaimedEntry:
     """A job that was claimed: what the queue knows of it."""
 
     lease: model.Lease
@@ -41,10 +41,10 @@ class Ticket:
 
 
 @model.value
-class Tickets:
+class ClaimedEntries:
     """What a claim got, and how long there will be nothing to claim after it; None: until something happens."""
 
-    jobs: list[Ticket]
+    jobs: list[ClaimedEntry]
     idle_for: timedelta | None
 
 
@@ -103,7 +103,7 @@ class Queue(Protocol):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
-    ) -> Tickets | None:
+    ) -> ClaimedEntries | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         ...
 

@@ -17,7 +17,7 @@ from carteiro.observability import log
 from carteiro.policy.addresses import mask_text
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.policy.consequences import is_providers_own, may_open_breaker, throttles
-from carteiro.policy.routing import Health, Routes, choose, wait_for_another
+from carteiro.policy.routing import ProviderHealth, Routes, choose, wait_for_another
 from carteiro.providers.rate_limiter import Pacer
 
 _MOST_REMEMBERED = 10_000  # messages; of what is forgotten, some provider is asked twice
@@ -52,12 +52,12 @@ class Link:
         """True if the circuit is open, or half open: one trial call at a time."""
         return self._breaker.is_open
 
-    def health(self) -> Health:
+    def health(self) -> ProviderHealth:
         """When it may be called, and how the last call went."""
         wait = self._breaker.wait(self._clock())
         if self._pacer is not None and not wait:
             wait = self._pacer.wait()
-        return Health(self.name, wait, self._breaker.is_suspect)
+        return ProviderHealth(self.name, wait, self._breaker.is_suspect)
 
     def room(self) -> int | None:
         """The number of calls that can begin now: one trial if it is open; None: no limit."""
@@ -189,7 +189,7 @@ class Chain:
         """The state of each provider, for people."""
         return [link.standing() for link in self._links.values()]
 
-    def _route(self, job: model.LeasedJob) -> Iterator[Health]:
+    def _route(self, job: model.LeasedJob) -> Iterator[ProviderHealth]:
         """The providers of a message in order; of one in doubt, the one that may have it, whatever its route is now."""
         if _is_in_doubt(job) and job.provider in self._links:
             return iter([self._links[job.provider].health()])

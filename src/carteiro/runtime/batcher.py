@@ -1,7 +1,7 @@
-"""The gatherer: what many callers ask for one by one goes out as lists, without a timer.
+"""The batcher: items of many callers are written as lists, without a timer.
 
-While one list is being written, callers queue up; when its answers are there, the next list is all
-that has come together meanwhile. Nobody waits for a batch to fill.
+While one list is written, callers queue up; the next list is everything that arrived meanwhile.
+No caller waits for a batch to fill.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ MOST_BYTES = 4 * 1024 * 1024
 class Gatherer(Generic[Item, Answer]):
     """Turns ``write(list)`` into a call for one item, answered when its list is written.
 
-    A caller that is cancelled cancels nothing: its item is written. A list that fails is written
-    again item by item, so one bad item fails alone; unless the store itself is away.
+    A cancelled caller cancels nothing: its item is written. A list that fails is written
+    again item by item, so one bad item fails alone; unless the store itself is unreachable.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Gatherer(Generic[Item, Answer]):
         self._writing: asyncio.Task[None] | None = None
 
     def __call__(self, item: Item) -> "asyncio.Future[Answer]":
-        """Have the item written with whatever else is waiting."""
+        """Write the item together with the other waiting ones."""
         if self._bound is not None and len(self._waiting) >= self._bound:
             text = "too much is waiting to be stored: try again in a moment"
             raise StoreUnavailable(text)
@@ -57,9 +57,7 @@ class Gatherer(Generic[Item, Answer]):
 
     async def _write_all(self) -> None:
         try:
-            await asyncio.sleep(
-                0
-            )  # whoever is about to ask in this turn of the loop still comes along
+            await asyncio.sleep(0)  # callers of this turn of the loop still join the batch
             while self._waiting:
                 await self._write_batch(self._next_batch())
         finally:
@@ -82,7 +80,7 @@ class Gatherer(Generic[Item, Answer]):
         try:
             answers = await self._write([item for item, _ in batch])
             answered = list(zip(batch, answers, strict=True))
-        except Exception as error:  # noqa: BLE001 - told to the caller, whatever it is
+        except Exception as error:  # noqa: BLE001 - raised to the callers, whatever it is
             await self._write_one_by_one(batch, error)
             return
         for (_, future), answer in answered:
@@ -92,8 +90,8 @@ class Gatherer(Generic[Item, Answer]):
     async def _write_one_by_one(
         self, batch: list[tuple[Item, asyncio.Future[Answer]]], error: Exception
     ) -> None:
-        is_away = isinstance(error, StoreUnavailable | StoreFull | StoreCorrupt)
-        if len(batch) == 1 or is_away:  # a store that is away is away for each of them
+        is_unreachable = isinstance(error, StoreUnavailable | StoreFull | StoreCorrupt)
+        if len(batch) == 1 or is_unreachable:  # an unreachable store fails each of them
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Cache of the claims on sender domains, so that not every e-mail asks who has claimed its From."""
+"""Cache of the claims on sender domains."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -11,10 +11,9 @@ from carteiro.runtime.fresh import Fresh
 
 
 class DomainCache:
-    """Knows whose the domain of a From is, a few seconds old at most.
+    """Owners of the domains of senders, at most a few seconds old.
 
-    A claim also covers the domains below it, except those that are claimed themselves: the nearest
-    claim counts.
+    A claim also covers subdomains, except those with a claim of their own: the nearest claim counts.
     """
 
     def __init__(self, tenants: Tenants, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -22,7 +21,7 @@ class DomainCache:
         self._owners = Fresh(self._ask, clock=clock)
 
     async def other_owner(self, tenant: TenantId, sender: str | None) -> TenantId | None:
-        """Another tenant that has claimed the domain of a From; None: nobody else has."""
+        """Return another tenant that claims the domain of a sender; None: no other tenant does."""
         if sender is None:
             return None
         domain = domain_of(sender)
@@ -30,7 +29,7 @@ class DomainCache:
         return None if owner == tenant else owner
 
     async def look_up(self, senders: Collection[str | None]) -> None:
-        """Ask for all that are not known in one call, so that `other_owner` finds them known."""
+        """Fill the cache for all senders in one call."""
         await self._owners.find({domain_of(each) for each in senders if each is not None})
 
     async def _ask(self, domains: Collection[str]) -> Mapping[str, TenantId | None]:
@@ -44,9 +43,9 @@ class DomainCache:
 
 
 async def refuse_others_sender(tenants: Tenants, before: Tenant | None, after: Tenant) -> None:
-    """Raise `DomainClaimed` if a new default From is of a domain that another tenant has claimed.
+    """Raise `DomainClaimed` if a new default From is of a domain that another tenant claims.
 
-    One that was there before the claim stays, so that the tenant can still be changed: it is refused when it sends.
+    An older one stays, so that the tenant can still be changed: its e-mails are refused.
     """
     sender = asked_sender(after, None)
     if sender is None or (before is not None and before.default_from == sender):

@@ -1,4 +1,4 @@
-"""Files that survive a power cut: on the disk before anybody is told that they are there."""
+"""Files that survive a power cut: on the disk before the call returns."""
 
 import os
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import IO
 
 
 def sync_file(file: IO[bytes]) -> None:
-    """Wait until what was written is on the disk; `sync_folder` does the same for its name."""
+    """Wait until the content is on the disk; `sync_folder` does the same for the name."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can."""
+    """Wait until the names in a folder are on the disk, if the system supports that."""
     if hasattr(os, "O_DIRECTORY"):
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -22,7 +22,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that its owner alone can read, with those above it, unless it is there."""
+    """Create a folder that only its owner can read, with its parents, if it is missing."""
     if folder.is_dir():
         return
     make_folder(folder.parent)

@@ -1,4 +1,4 @@
-"""Fair shares of a process: tenants take turns in a thread, and long work on the event loop lets others in."""
+"""Fair use of a process: tenants take turns in a thread, and long work yields to the event loop."""
 
 import asyncio
 from collections import deque
@@ -17,7 +17,7 @@ _MOST_UNUSUAL = 10  # addresses, half a millisecond each
 
 
 class Turns:
-    """Work of many in one executor: everybody with work waiting has a turn before anybody has a second one."""
+    """Round robin in one executor: everyone with waiting work has a turn before anyone has a second one."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -25,7 +25,7 @@ class Turns:
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
 
     async def take(self, whose: Hashable, work: Callable[[], _T]) -> _T:
-        """The result of the work, done when its turn has come; cancelled before that, it is not done."""
+        """Return the result of the work, run when its turn comes; if cancelled before, it does not run."""
         future: Future[_T] = Future()
         with self._lock:
             self._waiting.setdefault(whose, deque()).append((future, work))
@@ -33,7 +33,7 @@ class Turns:
         return await asyncio.wrap_future(future)
 
     def _next(self) -> None:
-        """Do one piece of work: there are as many calls as there are pieces."""
+        """Run one piece of work; there is one call for each."""
         with self._lock:
             whose = next(iter(self._waiting))
             waiting = self._waiting.pop(whose)
@@ -44,12 +44,12 @@ class Turns:
             return
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it is for who waits for the result
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
             future.set_exception(error)
 
 
 class Slice:
-    """How much is done on the event loop before others have a turn: items, their bytes, and unusual addresses."""
+    """Limit of work on the event loop before it yields: items, their bytes, and unusual addresses."""
 
     __slots__ = ("_bytes", "_items", "_unusual")
 
@@ -57,7 +57,7 @@ class Slice:
         self._begin()
 
     async def done(self, size: int = 0) -> None:
-        """Count an item of this many bytes; let others have a turn once the slice is used up."""
+        """Count an item of this size in bytes; yield once the slice is used up."""
         self._items += 1
         self._bytes += size
         if (

@@ -1,4 +1,4 @@
-"""Fetch something small from a place that we chose: in time, not more of it than is read, and from nowhere else."""
+"""Fetch a small document from a trusted URL: bounded in time and size, without redirects."""
 
 import asyncio
 from http import HTTPStatus
@@ -13,21 +13,21 @@ _NOT_THERE = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.G
 
 
 class NotThere(OSError):
-    """Whoever was asked says that there is no such thing."""
+    """The server answers that there is no such document."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(  # noqa: PLR0913, PLR0917 - as the library asks it
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> None:
-        """A redirect is an error: who sends us elsewhere is not whom we asked."""
+        """Refuse redirects: another server is not trusted."""
 
 
 _OPENER = build_opener(_NoRedirects)
 
 
 async def fetch(url: str) -> bytes:
-    """What is there; `NotThere`, or another OSError if it cannot be had, or is too much."""
+    """Return the body; `NotThere`, or another OSError if it fails or the body is too large."""
     return await asyncio.to_thread(_fetch, url)
 
 
@@ -36,7 +36,7 @@ def _fetch(url: str) -> bytes:
         with _OPENER.open(url, timeout=PATIENCE_S) as response:
             body: bytes = response.read(MOST_BYTES + 1)
     except HTTPError as error:
-        error.close()  # it is an answer, too, and holds its connection
+        error.close()  # it holds a connection
         if error.code in _NOT_THERE:
             raise NotThere(str(error)) from None
         raise

@@ -1,4 +1,4 @@
-"""Cache of what a store answered, a few seconds old at most."""
+"""Cache of a store's answers, at most a few seconds old."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -14,7 +14,7 @@ MOST_REMEMBERED = 100_000
 
 
 class Fresh(Generic[Name, Known]):
-    """Answers of ``ask`` by name. A name that it leaves out of its answer is asked for again."""
+    """Answers of ``ask`` by name. Names missing in its answer are asked for again."""
 
     def __init__(
         self,
@@ -27,9 +27,10 @@ class Fresh(Generic[Name, Known]):
         self._clock = clock
         self._most = most
         self._known: dict[Name, tuple[Known, float]] = {}
+        self.clear = self._known.clear
 
     async def find(self, names: Collection[Name]) -> dict[Name, Known]:
-        """The answers for these names; all that are unknown or too old are asked for in one call."""
+        """Return the answers for these names; unknown and old ones are asked for in one call."""
         now, known = self._clock(), self._known
         found = {each: known[each][0] for each in names if each in known and now < known[each][1]}
         if len(found) < len(names):
@@ -42,9 +43,5 @@ class Fresh(Generic[Name, Known]):
         return found
 
     def forget(self, name: Name) -> None:
-        """Ask again when the name is needed next."""
+        """Remove a name from the cache."""
         self._known.pop(name, None)
-
-    def clear(self) -> None:
-        """Ask again for every name."""
-        self._known.clear()

@@ -11,7 +11,7 @@ from carteiro.ports import Backend, Reading
 async def find_message(
     reading: Reading, given: str, *, tenant: str | None = None
 ) -> StoredMessage | None:
-    """The message with this id; None if there is none, or it is not this tenant's."""
+    """Return the message with this id; None if there is none, or it is another tenant's."""
     identity = parse_message_id(given)
     if identity is None:
         return None

@@ -1,4 +1,4 @@
-"""Polling for a change that another process makes."""
+"""Polling for a change by another process."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Cache of the tenants that this process sends for, so that not every e-mail asks for its tenant."""
+"""Cache of the tenants that this process sends for."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -9,15 +9,15 @@ from carteiro.runtime.fresh import MOST_REMEMBERED, Fresh
 
 
 class TenantCache:
-    """Knows tenants and their settings, a few seconds old at most; makes those that are missing."""
+    """Tenants and their settings, at most a few seconds old; creates missing ones."""
 
     def __init__(self, tenants: Tenants, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._tenants = tenants
         self._known = Fresh(self._find, clock=clock)
-        self._seen: set[TenantId] = set()  # exist, whatever their settings are by now
+        self._seen: set[TenantId] = set()  # these exist; their settings may have changed
 
     async def settings(self, ids: Collection[TenantId]) -> Mapping[TenantId, Tenant]:
-        """The settings of tenants; one that does not exist yet has the defaults."""
+        """Return the settings of tenants; one that does not exist yet has the defaults."""
         found = await self._known.find(ids)
         return found if len(found) == len(ids) else {each: Tenant(each) for each in ids} | found
 
@@ -28,7 +28,7 @@ class TenantCache:
             self._see(unseen)
 
     def forget(self, tenant: TenantId) -> None:
-        """It is gone: the next e-mail that needs it creates it again."""
+        """Forget a deleted tenant: the next e-mail that needs it creates it again."""
         self._known.forget(tenant)
         self._seen.discard(tenant)
 

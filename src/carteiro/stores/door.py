@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from carteiro import model
-from carteiro.policy.quota import Tally
+from carteiro.policy.quota import QuotaCounts
 from carteiro.stores.columns import moment
 
 
@@ -22,7 +22,7 @@ class Door:
         known: dict[model.MessageId, model.Replayed],
         is_disabled: dict[model.TenantId, bool],
         firsts: dict[tuple[model.TenantId, str], First],
-        tallies: dict[model.TenantId, Tally],
+        tallies: dict[model.TenantId, QuotaCounts],
         now: int,
     ) -> None:
         self._known = known

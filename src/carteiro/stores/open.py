@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from carteiro.config import Settings
 from carteiro.errors import ConfigError, StoreMoved
-from carteiro.maintenance.relay import Relay, RelayedQueue, relay
+from carteiro.maintenance.relay import Relay, relay
 from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
 from carteiro.model.checkup import Finding
 from carteiro.ports import Backend
@@ -75,7 +75,7 @@ async def _open_paired(
         relaying = (
             asyncio.create_task(relay(pair.ledger, pair.queue, pair.found)) if relays else None
         )
-        kept = RelayedQueue(pair.queue, Relay(pair.ledger, pair.queue, pair.found, term=ZERO))
+        kept = Relay(pair.ledger, pair.queue, pair.found, term=ZERO)
         try:
             yield replace(pair.backend, queue=kept)
         finally:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from carteiro import model
 from carteiro.errors import StoreUnavailable
 from carteiro.ports.ledger import Closed, LedgerHalf
-from carteiro.ports.queue import Delay, Hold, QueueEntry, QueueHalf, Ticket
+from carteiro.ports.queue import ClaimedEntry, Delay, Hold, QueueEntry, QueueHalf
 from carteiro.stores.columns import in_ms
 
 Answer = TypeVar("Answer")
@@ -70,7 +70,7 @@ class Paired:
         jobs = await self._opened(tickets.jobs)
         return model.Claimed(jobs, tickets.idle_for if jobs else model.ZERO)
 
-    async def _opened(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob]:
+    async def _opened(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob]:
         """The messages of claimed jobs; what is over leaves the queue, what must wait goes back to it."""
         jobs: list[model.LeasedJob] = []
         delays: list[Delay] = []

@@ -3,7 +3,7 @@
 from carteiro.model import Delivery, LeasedJob, Recipient, RecipientId, value
 from carteiro.policy.lifecycle import MILLISECOND, Entry, is_open
 from carteiro.policy.pairing import is_over, not_yet
-from carteiro.ports.queue import Delay, Ticket
+from carteiro.ports.queue import ClaimedEntry, Delay
 
 _DELIVERIES = {each.value: each for each in Delivery}
 
@@ -20,7 +20,9 @@ class Beside:
     content: str | None
 
 
-def opened(ticket: Ticket, entry: Entry, beside: Beside, now: int) -> LeasedJob | Delay | None:
+def opened(
+    ticket: ClaimedEntry, entry: Entry, beside: Beside, now: int
+) -> LeasedJob | Delay | None:
     """The job, a `Delay` if it must not be tried yet, None if its message is over."""
     if is_over(entry):
         return None

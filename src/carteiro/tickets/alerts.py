@@ -18,16 +18,15 @@ import httpx
 
 from carteiro.model import value
 from carteiro.observability import log
-from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.definitions import OTHER, gauge
 from carteiro.tickets import events
 from carteiro.tickets.deaths import Kind, Paused, Trouble, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
 
-ALERTMANAGER_UP = Metric(
+ALERTMANAGER_UP = gauge(
     "tickets_alertmanager_up",
-    "gauge",
-    "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
+    "1: Alertmanager took the last alerts; 0: it did not; absent: none sent.",
 )
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]

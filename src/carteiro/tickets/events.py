@@ -222,34 +222,31 @@ def ticket_pause_given_up(type: TaskType) -> None:
 
 def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which partitions are ours."""
-    fields = {"partitions": [*map(_part, parts)]}
-    event(Level.INFO, "Partitions are ours", "partitions_assigned", fields)
+    event(Level.INFO, "Partitions are ours", "partitions_assigned", _of_parts(parts))
 
 
 def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which ones we gave back."""
-    fields = {"partitions": [*map(_part, parts)]}
-    event(Level.INFO, "Partitions were given back", "partitions_revoked", fields)
+    event(Level.INFO, "Partitions were given back", "partitions_revoked", _of_parts(parts))
 
 
 def partitions_lost(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which ones others have already."""
     said = "Partitions were lost: what was in flight leaves no trace, others read it again"
-    event(Level.WARN, said, "partitions_lost", {"partitions": [*map(_part, parts)]})
+    event(Level.WARN, said, "partitions_lost", _of_parts(parts))
 
 
 def partition_began_again(parts: Sequence[tuple[str, int]]) -> None:
     """Tell that a partition's offsets went back, and that all of it is run."""
     said = "Offsets went back: the topic was made anew, or its end was lost; all that comes is run"
-    event(Level.ERROR, said, "partition_began_again", {"partitions": [*map(_part, parts)]})
+    event(Level.ERROR, said, "partition_began_again", _of_parts(parts))
 
 
 # --- fields -----------------------------------------------------------------------------------
 
 
-def _part(part: tuple[str, int]) -> str:
-    topic, number = part
-    return f"{topic}|{number}"
+def _of_parts(parts: Sequence[tuple[str, int]]) -> dict[str, object]:
+    return {"partitions": [f"{topic}|{number}" for topic, number in parts]}
 
 
 def _named(ticket: Ticket | Unreadable) -> dict[str, object]:

@@ -50,6 +50,10 @@ async def _checked(name: str, check: _Check, settings: TicketSettings) -> list[F
         return [Finding(name, Level.FAIL, str(error), "correct it: the lane does not start so")]
 
 
+def _found(check: str, told: str, advice: str = "") -> Finding:
+    return Finding(f"tickets: {check}", Level.WARN if advice else Level.OK, told, advice)
+
+
 async def _kafka(settings: TicketSettings) -> list[Finding]:
     return await asyncio.to_thread(lambda: list(_of_kafka(settings)))
 
@@ -62,18 +66,16 @@ def _of_kafka(settings: TicketSettings) -> Iterator[Finding]:
         cluster = admin.list_topics(timeout=_PATIENCE_S)
     except KafkaException as error:
         told = f"Kafka at {servers} does not answer: {said_by(error)}"
-        yield Finding(
-            "tickets: Kafka", Level.WARN, told, "start it, or correct tickets.bootstrap_servers"
-        )
+        yield _found("Kafka", told, "start it, or correct tickets.bootstrap_servers")
         return
-    yield Finding("tickets: Kafka", Level.OK, f"{servers}, brokers: {len(cluster.brokers)}")
+    yield _found("Kafka", f"{servers}, brokers: {len(cluster.brokers)}")
     try:
         yield _of_topic(settings, admin, cluster)
         if settings.dlq_enabled:
             yield _of_dead_letters(settings, admin, cluster)
     except KafkaException as error:
         told = f"what the topics are set to cannot be read: {said_by(error)}"
-        yield Finding("tickets: topic", Level.WARN, told, "allow the user DescribeConfigs on them")
+        yield _found("topic", told, "allow the user DescribeConfigs on them")
 
 
 def _of_topic(settings: TicketSettings, admin: AdminClient, cluster: Any) -> Finding:  # noqa: ANN401 - the library has no type for it
@@ -83,10 +85,10 @@ def _of_topic(settings: TicketSettings, admin: AdminClient, cluster: Any) -> Fin
             f"make it, kafka-topics.sh --bootstrap-server {masked_servers(settings.bootstrap_servers)} --create "
             f"--topic {topic} --partitions 12, or correct tickets.topic"
         )
-        return Finding("tickets: topic", Level.WARN, f"there is no topic {topic}", advice)
+        return _found("topic", f"there is no topic {topic}", advice)
     kept_ms = int(topic_settings(admin, topic)["retention.ms"])
     if kept_ms == _FOR_EVER:
-        return Finding("tickets: topic", Level.OK, f"{topic} keeps its records for ever")
+        return _found("topic", f"{topic} keeps its records for ever")
     kept = timedelta(milliseconds=kept_ms)
     told = f"{topic} keeps its records for {kept / _DAY:g} days"
     if kept < _COUNTED_FOR:
@@ -94,25 +96,25 @@ def _of_topic(settings: TicketSettings, admin: AdminClient, cluster: Any) -> Fin
             f"raise its retention.ms to {_COUNTED_FOR // timedelta(milliseconds=1)}: failures are counted for "
             f"{_COUNTED_FOR / _DAY:g} days, and what waits for longer than the topic keeps it is lost"
         )
-        return Finding("tickets: topic", Level.WARN, told, advice)
-    return Finding("tickets: topic", Level.OK, told)
+        return _found("topic", told, advice)
+    return _found("topic", told)
 
 
 def _of_dead_letters(settings: TicketSettings, admin: AdminClient, cluster: Any) -> Finding:  # noqa: ANN401 - as above
     topic = settings.dlq_topic
     if topic not in cluster.topics:
         told = f"{topic} is not there yet: a worker or an archive makes it"
-        return Finding("tickets: dead letters", Level.OK, told)
+        return _found("dead letters", told)
     if found := tuple(differences(admin, topic, cluster)):
         told = f"{topic} is not as it should be: {'; '.join(found)}"
         advice = "change the topic, unless that is meant: it is used as it stands"
-        return Finding("tickets: dead letters", Level.WARN, told, advice)
-    return Finding("tickets: dead letters", Level.OK, f"{topic} is as it should be")
+        return _found("dead letters", told, advice)
+    return _found("dead letters", f"{topic} is as it should be")
 
 
 async def _redis(settings: TicketSettings) -> list[Finding]:
     if not settings.redis:
-        return [Finding("tickets: Redis", Level.OK, "not used: failures are counted in commits")]
+        return [_found("Redis", "not used: failures are counted in commits")]
     client, where = client_of(settings.redis, connections=1), shown(settings.redis)
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -120,10 +122,10 @@ async def _redis(settings: TicketSettings) -> list[Finding]:
     except (RedisError, OSError) as error:
         told = f"Redis at {where} does not answer: {redis_said(error)}"
         advice = "start it, or correct tickets.redis; until then dead tickets cannot be republished"
-        return [Finding("tickets: Redis", Level.WARN, told, advice)]
+        return [_found("Redis", told, advice)]
     finally:
         await close(client)
-    return [Finding("tickets: Redis", Level.OK, where)]
+    return [_found("Redis", where)]
 
 
 async def _mongo(settings: TicketSettings) -> list[Finding]:
@@ -132,14 +134,10 @@ async def _mongo(settings: TicketSettings) -> list[Finding]:
         waiting = await archive.count(Wanted(states=("dead",)))
     except ArchiveAway as error:
         advice = "start it, or correct tickets.mongo; dead letters stay on their topic meanwhile"
-        return [Finding("tickets: MongoDB", Level.WARN, str(error), advice)]
+        return [_found("MongoDB", str(error), advice)]
     finally:
         await archive.close()
-    return [
-        Finding(
-            "tickets: MongoDB", Level.OK, f"{archive.address}, dead tickets that wait: {waiting}"
-        )
-    ]
+    return [_found("MongoDB", f"{archive.address}, dead tickets that wait: {waiting}")]
 
 
 async def _alertmanager(settings: TicketSettings) -> list[Finding]:
@@ -152,5 +150,5 @@ async def _alertmanager(settings: TicketSettings) -> list[Finding]:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         told = f"Alertmanager at {url} does not answer: {str(error) or type(error).__name__}"
         advice = "start it, or correct tickets.alertmanager"
-        return [Finding("tickets: Alertmanager", Level.WARN, told, advice)]
-    return [Finding("tickets: Alertmanager", Level.OK, url)]
+        return [_found("Alertmanager", told, advice)]
+    return [_found("Alertmanager", url)]

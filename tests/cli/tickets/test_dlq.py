@@ -278,8 +278,8 @@ def test_bytes_that_are_not_a_ticket_are_shown(dlq: Dlq) -> None:
     told = dlq("show", long).out
 
     assert dlq.asked("show", short)["raw"] == "/wA="
-    assert r"2 bytes that are no ticket: \xff\x00" in dlq("show", short).out
-    assert r"607 bytes that are no ticket: <a>\x1b[2Jb" in told
+    assert r"2 bytes that are not a ticket: \xff\x00" in dlq("show", short).out
+    assert r"607 bytes that are not a ticket: <a>\x1b[2Jb" in told
     assert "b… (the first 500)" in told
     assert "\x1b" not in told
 
@@ -515,9 +515,9 @@ def test_skipped_tickets_are_reported_with_advice(with_kafka: Dlq) -> None:
     ran = dlq("republish", "--all", "--yes")
 
     assert "Republished (run" in ran.out
-    assert "1 went round too often" in ran.err
+    assert "1 were republished too often" in ran.err
     assert "--force" in ran.err
-    assert "1 no ticket: such are quarantined" in ran.err
+    assert "1 are not tickets, and were quarantined" in ran.err
 
 
 def test_tickets_stay_dead_without_kafka(dlq: Dlq, redis_server: RedisServer) -> None:
@@ -527,7 +527,7 @@ def test_tickets_stay_dead_without_kafka(dlq: Dlq, redis_server: RedisServer) ->
     ran = dlq("republish", "--all", "--yes", REDIS=redis_server.url)
 
     assert ran.code == ExitCode.FAILED
-    assert "not taken by Kafka" in ran.err
+    assert "refused by Kafka" in ran.err
     assert dlq.states == {"T-1": "dead"}
 
 

@@ -33,7 +33,7 @@ from carteiro.model import (
 )
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
-from carteiro.policy.quota import Tally
+from carteiro.policy.quota import QuotaCounts
 from support.model.claiming import Claiming
 from support.model.recipients import meet
 from support.model.tables import (
@@ -102,7 +102,7 @@ class ModelStore:
         """The limit that refuses the message; without one, the message is counted."""
         if message.limits is None or not message.limits.has_any:
             return None
-        tally = Tally(now, self._tables.api_counts.get(message.tenant, ()))
+        tally = QuotaCounts(now, self._tables.api_counts.get(message.tenant, ()))
         refusal = tally.judge(message.limits)
         if refusal is None:
             tally.count()

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from carteiro.tickets.consume.metrics import ALL, TicketMetrics
+from carteiro.tickets.consume.metrics import ALL, HELD_KEYS, LAG, REDIS_UP, TicketMetrics
 
 
 def samples(metrics: TicketMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -91,16 +91,16 @@ def test_errors_of_publishing_are_counted_by_type_and_stay_few() -> None:
 def test_how_things_stand_is_shown() -> None:
     """Redis, lag, what waits, and what is paused."""
     metrics = TicketMetrics(["BUILD"])
-    metrics.redis_is(up=True)
-    metrics.lags(12)
-    metrics.holds(3)
+    metrics.set(REDIS_UP, 1)
+    metrics.set(LAG, 12)
+    metrics.set(HELD_KEYS, 3)
     metrics.pauses("BUILD", paused=True)
 
     found = samples(metrics)
     assert found["carteiro_tickets_redis_up", ()] == 1
     assert (found["carteiro_tickets_lag", ()], found["carteiro_tickets_held_keys", ()]) == (12, 3)
     assert found["carteiro_tickets_paused", ("BUILD",)] == 1
-    metrics.redis_is(up=False)
+    metrics.set(REDIS_UP, 0)
     metrics.pauses("BUILD", paused=False)
     found = samples(metrics)
     assert found["carteiro_tickets_redis_up", ()] == 0

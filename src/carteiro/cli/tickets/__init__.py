@@ -1,4 +1,4 @@
-"""``carteiro tickets``: work that arrives on a Kafka topic, and what became of the dead."""
+"""``carteiro tickets``: tickets of a Kafka topic, and their dead letters."""
 
 import typer
 
@@ -7,7 +7,7 @@ from carteiro.cli.tickets.archive import archive
 from carteiro.cli.tickets.run import run
 
 app = typer.Typer(
-    help="Work on tickets of a Kafka topic, and look after the dead.", no_args_is_help=True
+    help="Process tickets of a Kafka topic, and manage dead tickets.", no_args_is_help=True
 )
 app.command()(run)
 app.command()(archive)

@@ -4,17 +4,17 @@ from carteiro.cli import process
 from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part, run_together, stop_on_signals
-from carteiro.cli.tickets.dlq.session import needing_libraries
+from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 
 
 @told
 def archive(*, config: ConfigFile = None) -> None:
-    """Archive dead tickets in MongoDB and tell the Alertmanager, until SIGTERM or Ctrl-C.
+    """Archive dead tickets in MongoDB and alert the Alertmanager, until SIGTERM or Ctrl-C.
 
-    Several may run alongside each other. If MongoDB or Kafka is down it waits, says so, and goes on by
-    itself.
+    Several may run alongside each other. If MongoDB or Kafka is down, it logs that, waits and continues
+    by itself.
     """
     settings = load(file=config)
     process.run(_archive(settings), settings=settings)

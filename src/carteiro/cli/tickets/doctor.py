@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from carteiro.cli.tickets.dlq.session import needing_libraries
+from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.config import Settings
 from carteiro.errors import ConfigError
 from carteiro.model.checkup import Finding, Level

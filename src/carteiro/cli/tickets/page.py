@@ -1,4 +1,4 @@
-"""The page of a process of the ticket lane: figures for Prometheus, and whether it is well."""
+"""The page of a process of the ticket lane: metrics for Prometheus, and health."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -24,9 +24,9 @@ def page_part(
     *,
     paused: Callable[[], Sequence[str]] = tuple,
 ) -> Part:
-    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready is who waits for a server.
+    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready while it waits for a server.
 
-    Paused types are named there, too; others go on, so it is ready all the same.
+    Paused types are named there, too; other types continue, so it stays ready.
     """
 
     async def metrics(_: Request) -> Response:

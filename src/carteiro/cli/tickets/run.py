@@ -10,7 +10,7 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
 from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
-from carteiro.cli.tickets.dlq.session import needing_libraries
+from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
@@ -20,24 +20,23 @@ from carteiro.tickets.consume.handlers import Tickets, load_app
 App = Annotated[
     str | None,
     typer.Option(
-        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable."
+        help="Module with the handlers, as Python imports it: my.module, or my.module:variable."
     ),
 ]
 
 
 @told
 def run(*, app: App = None, config: ConfigFile = None) -> None:
-    """Work on the tickets of a Kafka topic until SIGTERM or Ctrl-C.
+    """Process the tickets of a Kafka topic until SIGTERM or Ctrl-C.
 
-    Handlers are async functions in a module of yours, each with @tickets.handler("TYPE") above it; types
-    under ticket_urls in the settings are posted to an address instead.
+    Handlers are async functions in your module, each decorated with @tickets.handler("TYPE"); types
+    under ticket_urls in the settings are posted to a URL instead.
     """
     settings = load(file=config)
     tickets = load_app(app, settings.presets) if app else Tickets()
     if not len(tickets) and not settings.ticket_urls:
         raise ConfigError(
-            "there is nothing that could be done with a ticket: name your handlers with --app my.module, "
-            "or addresses under [ticket_urls]"
+            "no handlers: name a module with --app my.module, or add URLs under [ticket_urls]"
         )
     process.run(_work(settings, tickets), settings=settings)
 

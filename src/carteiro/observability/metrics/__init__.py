@@ -1,6 +1,7 @@
-"""What a process counts, what its store shows, and both in Prometheus' words."""
+"""Counts of a process and gauges of its store, as Prometheus metrics."""
 
-from carteiro.observability.metrics.exposition import CONTENT_TYPE, Metrics
+from carteiro.observability.metrics.exposition import CONTENT_TYPE
+from carteiro.observability.metrics.families import Metrics
 from carteiro.observability.metrics.measured import measured_store
 from carteiro.observability.metrics.measured_dead_letters import measured_dead_letters
 from carteiro.observability.metrics.tally import Tally

@@ -1,4 +1,4 @@
-"""Every metric by its name, with its type, its labels and what it tells; the reference page comes from here."""
+"""Every metric: name, type, meaning and labels; the reference page is generated from here."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from carteiro.model import value
 
 PREFIX = "carteiro_"
-OTHER = "other"  # the label of all that have none of their own
+OTHER = "other"  # the label of everything without a label of its own
 
 Type: TypeAlias = Literal["counter", "gauge", "histogram"]
 
@@ -29,201 +29,171 @@ class Metric:
 
     @property
     def full_name(self) -> str:
-        """As it is scraped."""
+        """The name on the page."""
         return self.prefix + self.name
 
 
-def _counter(name: str, told: str, *labels: str) -> Metric:
-    return Metric(name, "counter", told, labels)
+def counter(name: str, told: str, *labels: str, prefix: str = PREFIX) -> Metric:
+    """Define a counter."""
+    return Metric(name, "counter", told, labels, prefix=prefix)
 
 
-def _gauge(name: str, told: str, *labels: str) -> Metric:
+def gauge(name: str, told: str, *labels: str) -> Metric:
+    """Define a gauge."""
     return Metric(name, "gauge", told, labels)
 
 
-def _histogram(name: str, told: str, *labels: str, buckets: tuple[float, ...]) -> Metric:
-    return Metric(name, "histogram", told, labels, buckets)
+def histogram(
+    name: str, told: str, *labels: str, buckets: tuple[float, ...], prefix: str = PREFIX
+) -> Metric:
+    """Define a histogram."""
+    return Metric(name, "histogram", told, labels, buckets, prefix)
 
 
 # --- attempts ---------------------------------------------------------------------------------
 
-RETRY_ATTEMPTS = _counter(
-    "retry_attempts_total", "Attempts that ended, by their number.", "attempt"
+RETRY_ATTEMPTS = counter("retry_attempts_total", "Attempts that ended, by number.", "attempt")
+RETRY_BACKOFF_DELAY = histogram(
+    "retry_backoff_delay_seconds", "Wait before a retry.", buckets=_WAITS
 )
-RETRY_BACKOFF_DELAY = _histogram(
-    "retry_backoff_delay_seconds", "How long a retry was put off.", buckets=_WAITS
+RETRY_SUCCESS_RATE = gauge(
+    "retry_success_rate", "Share of attempts that succeeded, since the process started.", "attempt"
 )
-RETRY_SUCCESS_RATE = _gauge(
-    "retry_success_rate",
-    "Share of the attempts with this number that succeeded, since the process started.",
-    "attempt",
-)
-ATTEMPT_INTERVAL = _histogram(
+ATTEMPT_INTERVAL = histogram(
     "attempt_interval_seconds",
-    "From the end of a failed attempt to the end of the next, where this process made both.",
+    "From the end of a failed attempt to the end of the next, if this process made both.",
     buckets=_WAITS,
 )
-ERRORS = _counter(
-    "errors_total", "Failures that were retried or ended a message.", "code", "category"
-)
-IN_DOUBT = _counter("in_doubt_total", "Attempts whose outcome is unknown.")
-LATE_RESULTS = _counter("late_results_total", "Results that came after another had the job.")
-LEASES_LOST = _counter(
-    "leases_lost_total",
-    "Claims that were found to be another's, by the operation that found it.",
-    "operation",
+ERRORS = counter("errors_total", "Failures that were retried or final.", "code", "category")
+IN_DOUBT = counter("in_doubt_total", "Attempts with an unknown outcome.")
+LATE_RESULTS = counter("late_results_total", "Results that came after the job was reassigned.")
+LEASES_LOST = counter(
+    "leases_lost_total", "Leases found to be lost, by the operation that found it.", "operation"
 )
 
 # --- the pipeline -----------------------------------------------------------------------------
 
-PIPELINE_STATE_TRANSITIONS = _counter(
-    "pipeline_state_transitions_total",
-    "Moves into a state that this process made; redrives are not among them.",
-    "state",
+PIPELINE_STATE_TRANSITIONS = counter(
+    "pipeline_state_transitions_total", "State changes by this process, without redrives.", "state"
 )
-PIPELINE_FINAL_STATE = _counter(
-    "pipeline_final_state_total", "Messages that this process brought to an end.", "state"
+PIPELINE_FINAL_STATE = counter(
+    "pipeline_final_state_total", "Messages that this process finished.", "state"
 )
-PIPELINE_VALIDATION_FAILURES = _counter(
-    "pipeline_validation_failures_total",
-    "E-mails that must not be sent, by the validation that failed.",
-    "validation",
+PIPELINE_VALIDATION_FAILURES = counter(
+    "pipeline_validation_failures_total", "E-mails rejected, by failed validation.", "validation"
 )
-PIPELINE_PROCESSING_DURATION = _histogram(
+PIPELINE_PROCESSING_DURATION = histogram(
     "pipeline_processing_duration_seconds",
-    "From the claim to the end of an attempt, or of a validation that failed, by the state that it led to.",
+    "From the claim to the end of an attempt, or of a failed validation, by resulting state.",
     "state",
     buckets=_CALLS,
 )
-PIPELINE_RETRY_COUNT = _counter(
-    "pipeline_retry_count_total",
-    "Retries that were scheduled, by the category of the failure.",
-    "category",
+PIPELINE_RETRY_COUNT = counter(
+    "pipeline_retry_count_total", "Retries scheduled, by failure category.", "category"
 )
 
 # --- dead letters -----------------------------------------------------------------------------
 
-DLQ_ENTRIES = _counter("dlq_entries_total", "Messages that became dead letters.", "reason")
-DLQ_BY_ERROR_CODE = _counter(
+DLQ_ENTRIES = counter("dlq_entries_total", "Messages that became dead letters.", "reason")
+DLQ_BY_ERROR_CODE = counter(
     "dlq_by_error_code_total",
-    "Messages that died at a worker's hands, by their last failure: without those that expired in the queue.",
+    "Messages that became dead letters in a worker, by last failure; without expired ones.",
     "code",
 )
-DLQ_BY_COMPANY = _counter(
+DLQ_BY_COMPANY = counter(
     "dlq_by_company_total",
-    "Messages that died at a worker's hands, by tenant: without those that expired in the queue.",
+    "Messages that became dead letters in a worker, by tenant; without expired ones.",
     "tenant",
 )
-DLQ_SIZE = _gauge("dlq_size", "Dead letters.")
-DLQ_AGE = _histogram(
+DLQ_SIZE = gauge("dlq_size", "Dead letters.")
+DLQ_AGE = histogram(
     "dlq_age_seconds",
-    "How old dead letters were when this process redrove them or took them out of the index.",
+    "Age of dead letters when this process redrove or removed them.",
     buckets=_AGES,
 )
-DLQ_OLDEST_AGE = _gauge("dlq_oldest_age_seconds", "Age of the oldest dead letter; 0 without any.")
-DLQ_SIZE_BY_COMPANY = _gauge(
-    "dlq_size_by_company", "Dead letters of the tenants that have most.", "tenant"
+DLQ_OLDEST_AGE = gauge("dlq_oldest_age_seconds", "Age of the oldest dead letter; 0 without any.")
+DLQ_SIZE_BY_COMPANY = gauge(
+    "dlq_size_by_company", "Dead letters of the tenants with most.", "tenant"
 )
-DLQ_SIZE_BY_COMPANY_MAX = _gauge(
-    "dlq_size_by_company_max", "Dead letters of the tenant that has most."
-)
+DLQ_SIZE_BY_COMPANY_MAX = gauge("dlq_size_by_company_max", "Dead letters of the tenant with most.")
 
 # --- tenants ----------------------------------------------------------------------------------
 
-TENANT_JOBS_PROCESSED = _counter(
-    "tenant_jobs_processed_total", "Jobs that this process settled, of any kind.", "tenant"
+TENANT_JOBS_PROCESSED = counter(
+    "tenant_jobs_processed_total", "Jobs of any kind settled by this process.", "tenant"
 )
-TENANT_CURRENT_PRIORITY = _gauge(
+TENANT_CURRENT_PRIORITY = gauge(
     "tenant_current_priority",
-    "Priority that waiting for a turn led to, for e-mail; of the others the most urgent.",
+    "E-mail priority after aging; for `other` the most urgent.",
     "tenant",
 )
-TENANT_CONSECUTIVE_BATCH = _gauge(
+TENANT_CONSECUTIVE_BATCH = gauge(
     "tenant_consecutive_batch",
-    "E-mails of the last turn, at most the batch size; of the others the most.",
+    "E-mails of the last turn, at most the batch size; for `other` the maximum.",
     "tenant",
 )
-TENANT_ROUNDS_WITHOUT_PROCESSING = _gauge(
+TENANT_ROUNDS_WITHOUT_PROCESSING = gauge(
     "tenant_rounds_without_processing",
-    "Rounds without a turn while e-mails wait, 0 without any; of the others the most.",
+    "Rounds without a turn while e-mails wait; for `other` the maximum.",
     "tenant",
 )
 
 # --- the queue and its store ------------------------------------------------------------------
 
-QUEUE_DEPTH = _gauge("queue_depth", "Jobs that are not finished.", "kind")
-QUEUE_OLDEST_AGE = _gauge(
-    "queue_oldest_age_seconds", "How long the job that waits longest is due.", "kind"
-)
-IN_FLIGHT = _gauge("in_flight", "Jobs in the hands of workers.", "kind")
-QUEUE_MEMORY_USED = _gauge(
-    "queue_memory_used_bytes",
-    "Memory that a queue in Redis has in use; nothing without such a queue.",
-)
-QUEUE_MEMORY_MAX = _gauge(
-    "queue_memory_max_bytes",
-    "Memory that a queue in Redis may use, 0: no limit is set; nothing without such a queue.",
-)
-SCHEDULER_HEARTBEAT_AGE = _gauge(
+QUEUE_DEPTH = gauge("queue_depth", "Unfinished jobs.", "kind")
+QUEUE_OLDEST_AGE = gauge("queue_oldest_age_seconds", "Time since the oldest job was due.", "kind")
+IN_FLIGHT = gauge("in_flight", "Jobs leased by workers.", "kind")
+QUEUE_MEMORY_USED = gauge("queue_memory_used_bytes", "Memory used by a queue in Redis.")
+QUEUE_MEMORY_MAX = gauge("queue_memory_max_bytes", "Memory limit of a queue in Redis; 0: no limit.")
+SCHEDULER_HEARTBEAT_AGE = gauge(
     "scheduler_heartbeat_age_seconds",
-    "How long ago a worker, or a run of carteiro process, last did upkeep; nothing if none ever did.",
+    "Time since any process last ran maintenance; absent if none did.",
 )
-STORE_UP = _gauge("store_up", "1: the store answered; 0: it did not, and its gauges are left out.")
-ACCEPT_SECONDS = _histogram("accept_seconds", "One commit of new messages.", buckets=_FAST)
-CLAIM_SECONDS = _histogram("claim_seconds", "One claim, of any number of jobs.", buckets=_FAST)
-DECLARE_SECONDS = _histogram("declare_seconds", "One commit of declared attempts.", buckets=_FAST)
-SETTLE_SECONDS = _histogram("settle_seconds", "One commit of settled attempts.", buckets=_FAST)
+STORE_UP = gauge("store_up", "1: the store answered; 0: it did not, its gauges are absent.")
+ACCEPT_SECONDS = histogram("accept_seconds", "One commit of new messages.", buckets=_FAST)
+CLAIM_SECONDS = histogram("claim_seconds", "One claim, of any number of jobs.", buckets=_FAST)
+DECLARE_SECONDS = histogram("declare_seconds", "One commit of declared attempts.", buckets=_FAST)
+SETTLE_SECONDS = histogram("settle_seconds", "One commit of settled attempts.", buckets=_FAST)
 
 # --- feedback ---------------------------------------------------------------------------------
 
-FEEDBACK_EVENTS = _counter(
+FEEDBACK_EVENTS = counter(
     "feedback_events_total",
-    "What providers told later, by what it did: noted, resolved, known, unknown or ignored.",
-    "provider",
-    "type",
-    "result",
+    "Provider events, by result: noted, resolved, known, unknown or ignored.",
+    *("provider", "type", "result"),
 )
-SUPPRESSED = _counter(
-    "suppressed_total", "E-mails that were not sent because their address is suppressed."
-)
+SUPPRESSED = counter("suppressed_total", "E-mails not sent because the address is suppressed.")
 
 # --- providers and HTTP -----------------------------------------------------------------------
 
-PROVIDER_LATENCY = _histogram(
+PROVIDER_LATENCY = histogram(
     "provider_latency_seconds", "One call of a provider.", "provider", buckets=_CALLS
 )
-PROVIDER_ERRORS = _counter(
+PROVIDER_ERRORS = counter(
     "provider_errors_total",
-    "Calls that ended otherwise than taken over: rejected, deferred, unknown or not made.",
-    "provider",
-    "outcome",
+    "Provider calls that failed: rejected, deferred, unknown or not made.",
+    *("provider", "outcome"),
 )
-PROVIDER_OPEN = _gauge(
-    "provider_open",
-    "1: it kept failing, so this process leaves it alone or tries it with one call at a time; 0: it is well.",
-    "provider",
+PROVIDER_OPEN = gauge(
+    "provider_open", "1: the circuit is open or half open in this process; 0: closed.", "provider"
 )
-PROVIDER_TROUBLE = _gauge(
+PROVIDER_TROUBLE = gauge(
     "provider_trouble_timestamp_seconds",
-    "When this process began to leave it alone last, in seconds since 1970; nothing if it never did.",
+    "Unix time when this process last opened the circuit; absent if never.",
     "provider",
 )
-PROVIDER_RATE = _gauge(
+PROVIDER_RATE = gauge(
     "provider_rate",
-    "Calls a second that all processes together may make, as this one last heard; nothing without a limit.",
+    "Rate limit of all processes together, in calls a second; absent without a limit.",
     "provider",
 )
-PROVIDER_HELD_BACK = _counter(
-    "provider_held_back_total",
-    "How often calls were held back, as the rate or the concurrency of the provider was used up.",
-    "provider",
+PROVIDER_HELD_BACK = counter(
+    "provider_held_back_total", "Calls delayed by the rate or concurrency limit.", "provider"
 )
-HTTP_REQUESTS = _counter(
+HTTP_REQUESTS = counter(
     "http_requests_total",
-    "Requests that were answered; a route is an address with its parameters' names.",
-    "method",
-    "route",
-    "status",
+    "Requests answered; `route` is the path with the names of its parameters.",
+    *("method", "route", "status"),
 )
 
 METRICS: Mapping[str, Metric] = {

@@ -1,40 +1,48 @@
-"""The page that Prometheus scrapes."""
+"""The page that Prometheus scrapes, from plain figures."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import core as prometheus
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from carteiro.observability.metrics.families import Counted, shown
-from carteiro.observability.metrics.gauges import Gauges
-from carteiro.observability.metrics.tally import Tally
-from carteiro.ports import Backend
+from carteiro.observability.metrics.definitions import Metric
+from carteiro.observability.metrics.histogram import Histogram
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
+Figure: TypeAlias = float | Histogram
+Figures: TypeAlias = Figure | Mapping[Any, Figure]
+"""The figure of a metric without labels; or each figure by its label, or by a tuple of its labels."""
 
-class Metrics:
-    """The metrics of one post office: what it counted itself, and what its store shows.
+_FAMILIES: Mapping[str, Any] = {
+    "counter": prometheus.CounterMetricFamily,
+    "gauge": prometheus.GaugeMetricFamily,
+    "histogram": prometheus.HistogramMetricFamily,
+}
 
-    ``top`` is how many tenants have a label of their own.
-    """
 
-    def __init__(self, backend: Backend, tally: Tally, *, top: int) -> None:
-        self._counted = Counted(tally, top=top)
-        self._gauges = Gauges(backend, top=top)
-        self._top = top
-
-    async def exposition(self) -> bytes:
-        """The page, whatever state the store is in."""
-        reading = await self._gauges.read()
-        families = [*self._counted.families(), *shown(reading, top=self._top)]
-        return generate_latest(_Gathered(families))
+def page(figures: Mapping[Metric, Figures]) -> bytes:
+    """Render the metrics in this order."""
+    return generate_latest(_Gathered(figures))
 
 
 class _Gathered(Collector):
-    def __init__(self, families: list[Family]) -> None:
-        self._families = families
+    def __init__(self, figures: Mapping[Metric, Figures]) -> None:
+        self._figures = figures
 
     def collect(self) -> Iterable[Family]:
-        return self._families
+        return [_family(*each) for each in self._figures.items()]
+
+
+def _family(metric: Metric, figures: Figures) -> Any:  # noqa: ANN401 - the library has no type for all
+    family = _FAMILIES[metric.type](metric.full_name, metric.told, labels=metric.labels)
+    for key, figure in (figures if isinstance(figures, Mapping) else {(): figures}).items():
+        labels = [str(each) for each in (key if isinstance(key, tuple) else (key,))]
+        if isinstance(figure, Histogram):
+            family.add_metric(labels, figure.cumulative(), figure.total)
+        else:
+            family.add_metric(labels, figure)
+    return family

@@ -1,4 +1,4 @@
-"""What the store shows at this moment: read when it is asked for, kept for a while, left out when it is away."""
+"""Gauges of the store: read on a scrape, cached for seconds, absent if the store does not answer."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -16,27 +16,27 @@ from carteiro.ports.queue import QueueMemory
 
 Moment: TypeAlias = Callable[[], datetime]
 
-_KEPT = timedelta(seconds=5)  # as long a reading is good: scrapes must not cost the store more
-_PATIENCE_S = 3.0  # less than what a scraper waits for
+_KEPT = timedelta(seconds=5)  # scrapes must not load the store more often
+_PATIENCE_S = 3.0  # less than the timeout of a scrape
 _MOST_KINDS = 50
 
 
 @value
 class Reading:
-    """What a store showed."""
+    """The figures of a store."""
 
     depths: list[Depth]
     dead: int
     dead_oldest: datetime | None
     dead_by_tenant: Mapping[TenantId, int]
     standings: list[Standing]
-    last_seen: datetime | None  # when upkeep was done last
-    queue_memory: QueueMemory | None  # None: the store keeps its jobs itself
+    last_seen: datetime | None  # the last maintenance by any process
+    queue_memory: QueueMemory | None  # None: the store holds the jobs itself
     at: datetime
 
 
 class Gauges:
-    """Reads the store, at most once in a while however often it is asked."""
+    """Reads the store, at most once in a few seconds."""
 
     def __init__(
         self, backend: Backend, *, top: int, now: Moment = lambda: datetime.now(UTC)
@@ -44,12 +44,12 @@ class Gauges:
         self._backend = backend
         self._top = top
         self._now = now
-        self._lock = asyncio.Lock()  # whoever asks meanwhile gets the same reading
+        self._lock = asyncio.Lock()  # concurrent callers share one reading
         self._last: Reading | None = None
         self._good_until = -1.0
 
     async def read(self) -> Reading | None:
-        """The figures of the last few seconds; None if the store did not answer."""
+        """Return figures at most seconds old; None if the store did not answer."""
         async with self._lock:
             if monotonic() >= self._good_until:
                 self._last = await self._read_or_none()
@@ -59,7 +59,7 @@ class Gauges:
     async def _read_or_none(self) -> Reading | None:
         try:
             return await asyncio.wait_for(self._read(), _PATIENCE_S)
-        except Exception as error:  # noqa: BLE001 - a scrape must tell of a store that is away, not fail with it
+        except Exception as error:  # noqa: BLE001 - a scrape must report an unreachable store, not fail with it
             log.store_failed("metrics", error, wait=_KEPT)
             return None
 
@@ -80,10 +80,10 @@ class Gauges:
 
 
 def _foremost(standings: Sequence[Standing], top: int) -> list[Standing]:
-    """The tenants with most jobs, then the worst figures of all others as one that is called so."""
+    """Return the tenants with most jobs, then one named `OTHER` with the worst figures of the rest."""
     known = [
         each for each in standings if each.tenant != OTHER
-    ]  # who bears that name is of the others
+    ]  # a tenant of that name is one of the rest
     named = nlargest(top, known, key=lambda each: each.total_processed)
     names = {each.tenant for each in named}
     rest = [each for each in standings if each.tenant not in names]

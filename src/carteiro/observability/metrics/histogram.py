@@ -1,4 +1,4 @@
-"""A histogram as plain numbers: cheap to add to, made cumulative when it is read."""
+"""A histogram of plain numbers: cheap to add to, made cumulative when read."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -6,21 +6,21 @@ from itertools import accumulate
 
 
 class Histogram:
-    """How often a value fell into each bucket, and the sum of all values."""
+    """Counts by bucket, and the sum of all values."""
 
     __slots__ = ("_bounds", "_counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)  # the last is for what is above all bounds
+        self._counts = [0] * (len(bounds) + 1)  # the last is for values above all bounds
         self.total = 0.0
 
     def observe(self, measured: float, times: int = 1) -> None:
-        """Add a value, so often."""
+        """Add a value this number of times."""
         self._counts[bisect_left(self._bounds, measured)] += times
         self.total += measured * times
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Each bound as Prometheus writes it, with how many values are not above it."""
+        """Return each bound as Prometheus writes it, with the number of values up to it."""
         names = [*(str(bound) for bound in self._bounds), "+Inf"]
         return list(zip(names, map(float, accumulate(self._counts)), strict=True))

@@ -1,4 +1,4 @@
-"""Labels that stay few, whatever comes: a scrape must not grow with the number of tenants or codes."""
+"""Bounded labels: a scrape must not grow with the number of tenants or codes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from carteiro.model import TenantId
 from carteiro.observability.metrics.definitions import OTHER
 
 MOST_CODES = 100
-LAST_ATTEMPT = 10  # from it on attempts are counted together
+LAST_ATTEMPT = 10  # later attempts are counted together
 
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Codes:
-    """The first codes that came keep their names; later ones are others."""
+    """The first codes have labels of their own; later ones are `OTHER`."""
 
     def __init__(self, most: int = MOST_CODES) -> None:
         self._most = most
         self._named: set[str] = set()
 
     def label(self, code: str) -> str:
-        """The code, or `OTHER`."""
+        """Return the code, or `OTHER`."""
         if code in self._named:
             return code
         if len(self._named) >= self._most:
@@ -30,11 +30,10 @@ class Codes:
 
 
 class TopTenants:
-    """The tenants with the largest volume have names, the rest is counted together.
+    """The tenants with the largest volume have labels of their own, the rest share one.
 
-    A counter must not fall when a tenant gains or loses its name. So what was counted is counted
-    for good, under the name that its tenant had when it was gathered; one that lost its name
-    starts at 0 if it gets it again, which readers of counters know from restarts.
+    A counter must not fall when a tenant gains or loses its label. So a count stays under the label
+    that its tenant had at the time; a tenant that gets its label back starts at 0, as after a restart.
     """
 
     def __init__(self, most: int) -> None:
@@ -43,14 +42,14 @@ class TopTenants:
         self._named: frozenset[TenantId] = frozenset()
 
     def gather(self, fresh: Mapping[TenantId, int]) -> None:
-        """Take in what came since the last time, and name the tenants with most."""
+        """Add the volumes since the last call, and choose the tenants with most."""
         if fresh:
             self._volumes.update(fresh)
             largest = self._volumes.most_common(self._most)
             self._named = frozenset(tenant for tenant, _ in largest)
 
     def add(self, sums: Counter[str], fresh: Mapping[TenantId, int]) -> None:
-        """Add to what each name has; names that are no more go."""
+        """Add counts to the sums by label; drop labels no longer in use."""
         for tenant, count in fresh.items():
             sums[tenant if tenant in self._named else OTHER] += count
         for name in [each for each in sums if each not in self._named and each != OTHER]:
@@ -58,10 +57,10 @@ class TopTenants:
 
 
 def attempt_label(number: int) -> str:
-    """The number of an attempt."""
+    """Return the label of an attempt."""
     return str(number) if number < LAST_ATTEMPT else f"{LAST_ATTEMPT}+"
 
 
 def method_label(method: str) -> str:
-    """A method that there is; clients may send any word."""
+    """Return a known method, or `OTHER`; clients may send any word."""
     return method if method in _METHODS else OTHER

@@ -1,6 +1,6 @@
-"""Dead letters whose ages are noted when they are redriven or leave; nothing else changes.
+"""Dead letters with their ages observed when they are redriven or dropped; nothing else changes.
 
-An age is read by id, for a page at a time: nothing is counted or listed for it.
+Ages are read by id, one page at a time: nothing is counted or listed for it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from carteiro.ports.dead_letters import DeadLetters
 def measured_dead_letters(
     letters: DeadLetters, tally: Tally, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> DeadLetters:
-    """The same dead letters, with ages noted. ``now`` is this machine's: a second off does not matter."""
+    """Return the same port, with ages observed. ``now`` is this machine's: a second off does not matter."""
     return cast("DeadLetters", _MeasuredDeadLetters(letters, tally, now))
 
 
@@ -26,7 +26,7 @@ class _MeasuredDeadLetters:
         self._now = now
 
     def __getattr__(self, name: str) -> object:
-        """Whatever changes no entry."""
+        """Pass on methods that change no entry."""
         return getattr(self._letters, name)
 
     async def redrive(
@@ -44,7 +44,7 @@ class _MeasuredDeadLetters:
         return answers
 
     async def drop(self, ids: Sequence[MessageId]) -> int:
-        """As the port; what is on its way stays, and was noted when it was redriven."""
+        """As the port; redriven letters stay, and were observed when redriven."""
         moved = await self._letters.moved(ids)
         dropped = await self._letters.drop(ids)
         left = await self._letters.moved(ids) if dropped < len(moved) else {}

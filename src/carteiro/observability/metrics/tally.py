@@ -1,4 +1,4 @@
-"""What one post office counts while it works: plain numbers, made into metrics only when they are asked for."""
+"""Counts of one post office: plain numbers, made into metrics on a scrape."""
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes, method_label
 from carteiro.policy.suppression import SUPPRESSED
 
-_MOST_REMEMBERED = 10_000  # retries whose next attempt is waited for, to measure the interval
+_MOST_REMEMBERED = 10_000  # retries remembered to measure the interval to the next attempt
 
 
 class Tally:
-    """Everything that is counted; each is added to where it happens, on the event loop's thread.
+    """All counts; each is increased where it happens, on the thread of the event loop.
 
-    Its size is bounded by the tenants and routes there are; its reader keeps the labels few.
+    The size is bounded by the number of tenants and routes; `Metrics` bounds the labels.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Tally:
         self.durations: defaultdict[model.State, Histogram] = defaultdict(
             lambda: Histogram(definitions.PIPELINE_PROCESSING_DURATION.buckets)
         )
-        self.moves: Counter[str] = Counter()  # into states, and what is told beside them
+        self.moves: Counter[str] = Counter()  # into states, and other events
         self.unfit: Counter[str] = Counter()
         self.dead: Counter[str] = Counter()
         self.dead_ages = Histogram(definitions.DLQ_AGE.buckets)
@@ -44,9 +44,7 @@ class Tally:
             lambda: Histogram(definitions.PROVIDER_LATENCY.buckets)
         )
         self.refusals: Counter[tuple[str, str]] = Counter()
-        self.providers: Callable[[], list[model.ProviderStanding]] = (
-            list  # those of a chain, as they are
-        )
+        self.providers: Callable[[], list[model.ProviderStanding]] = list  # those of a chain
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.accept_seconds = Histogram(definitions.ACCEPT_SECONDS.buckets)
         self.claim_seconds = Histogram(definitions.CLAIM_SECONDS.buckets)
@@ -56,7 +54,7 @@ class Tally:
         self._retried: OrderedDict[model.MessageId, float] = OrderedDict()
 
     def called(self, provider: str, outcome: model.Outcome, seconds: float) -> None:
-        """A provider was called."""
+        """Count a call of a provider."""
         self.calls[provider].observe(seconds)
         if not isinstance(outcome, model.Taken):
             self.refusals[provider, type(outcome).__name__] += 1
@@ -64,7 +62,7 @@ class Tally:
     def settled(
         self, job: model.LeasedJob, end: model.End, state: model.State, number: int | None
     ) -> None:
-        """A claimed job was settled; ``number`` is that of the attempt, None if none was made."""
+        """Count a settled job; ``number`` is that of the attempt, None if none was made."""
         self.tenants[job.tenant] += 1
         if number is not None:
             self.attempts[number, state] += 1
@@ -78,7 +76,7 @@ class Tally:
             self.durations[state].observe(end.duration.total_seconds())
 
     def retried(self, job: model.LeasedJob, retry: model.Retry) -> None:
-        """Another attempt will be made."""
+        """Count a retry."""
         self._failed(retry.failure)
         self.retries[retry.failure.category] += 1
         self.backoffs.observe(retry.after.total_seconds())
@@ -87,7 +85,7 @@ class Tally:
             self._retried.popitem(last=False)
 
     def died(self, job: model.LeasedJob, dead: model.Dead) -> None:
-        """A message became a dead letter."""
+        """Count a dead letter."""
         self._failed(dead.failure)
         self.dead[dead.reason] += 1
         self.dead_codes[self._codes.label(dead.failure.code)] += 1
@@ -97,17 +95,17 @@ class Tally:
             self.unfit[dead.failure.rule.rpartition(".")[2].upper()] += 1
 
     def heard(self, provider: str, type: model.EventType | None, answer: model.NoteAnswer) -> None:
-        """A provider told something; ``type`` None: it was not about a message of ours."""
-        told = definitions.OTHER if type is None else type.value
-        self.feedback[provider, told, answer.value] += 1
+        """Count a provider event; ``type`` None: it names no message of this installation."""
+        label = definitions.OTHER if type is None else type.value
+        self.feedback[provider, label, answer.value] += 1
 
     def expired(self, count: int) -> None:
-        """So many messages outlived their time in the queue."""
+        """Count messages that expired in the queue."""
         self.moves[model.State.EXPIRED] += count
         self.dead[model.DeadReason.EXPIRED] += count
 
     def answered(self, method: str, route: str, status: int) -> None:
-        """A request was answered; ``route`` is the template of its address."""
+        """Count an answered request; ``route`` is the path with the names of its parameters."""
         self.requests[method_label(method), route, status] += 1
 
     def _failed(self, failure: model.Failure) -> None:

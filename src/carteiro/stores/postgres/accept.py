@@ -11,7 +11,7 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import Tally
+from carteiro.policy.quota import QuotaCounts
 from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.door import Door
 from carteiro.stores.postgres.database import Database, Session
@@ -89,14 +89,14 @@ async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> 
 
 async def _tallies(
     session: Session, new: Sequence[model.NewMessage], now: int
-) -> dict[model.TenantId, Tally]:
+) -> dict[model.TenantId, QuotaCounts]:
     counted: dict[model.TenantId, list[tuple[int, int, int]]] = {
         each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
     }
     if counted:
         for tenant, *row in await session.fetch("accept_counts", tenants=list(counted)):
             counted[tenant].append((row[0], row[1], row[2]))
-    return {tenant: Tally(now, rows) for tenant, rows in counted.items()}
+    return {tenant: QuotaCounts(now, rows) for tenant, rows in counted.items()}
 
 
 async def _save(session: Session, door: Door, now: int) -> None:

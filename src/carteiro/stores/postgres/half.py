@@ -11,7 +11,7 @@ from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pairing import owns_end, owns_start
 from carteiro.ports.ledger import Closed
-from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
+from carteiro.ports.queue import ClaimedEntry, Delay, QueueEntry, Share
 from carteiro.stores.columns import FAR, entry_of, recipient_of
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.postgres.accept import accept
@@ -44,7 +44,7 @@ class PostgresLedger:
             return []
         return await accept(self._db, new, await self._db.now())
 
-    async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
+    async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
         now = await self._db.now()
         rows = await self._db.fetch("open", [ticket.lease.job for ticket in tickets])
@@ -62,7 +62,7 @@ class PostgresLedger:
 
     def _opened(
         self,
-        ticket: Ticket,
+        ticket: ClaimedEntry,
         row: Any,  # noqa: ANN401 - a row, or None
         now: int,
         recipients: Mapping[model.RecipientId, model.Recipient],

@@ -7,7 +7,7 @@ from carteiro.model import ZERO, ClaimId, KindName, Lease, MessageId, TenantId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import MOST_DRAWS
-from carteiro.ports.queue import Delay, Hold, QueueEntry, Ticket, Tickets
+from carteiro.ports.queue import ClaimedEntries, ClaimedEntry, Delay, Hold, QueueEntry
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
@@ -44,11 +44,11 @@ class RedisQueue:
 
     async def claim(
         self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Tickets | None:
+    ) -> ClaimedEntries | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         wanted = sorted(set(kinds))
         if not wanted:
-            return Tickets([], None)
+            return ClaimedEntries([], None)
         now, *told = await self._server.run(
             "claim",
             self._server.now,
@@ -68,10 +68,12 @@ class RedisQueue:
             return None
         idle_ms, *flat = told
         jobs = [
-            Ticket(Lease(MessageId(identity), claim_id), kind, TenantId(tenant), claims, due_at)
+            ClaimedEntry(
+                Lease(MessageId(identity), claim_id), kind, TenantId(tenant), claims, due_at
+            )
             for identity, kind, tenant, claims, due_at in pieces(flat, 5)
         ]
-        return Tickets(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
+        return ClaimedEntries(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
 
     async def drop(self, ids: Sequence[MessageId]) -> None:
         """Jobs leave the queue, whoever has them; their dead letters leave the index."""

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from uuid_utils import uuid7
 
 from carteiro.model import ApiLimits, Charged, NewRecipient, RecipientId, Replayed, TenantId
-from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.policy.quota import KEY_LIFE_MS, QuotaCounts
 from carteiro.stores.columns import moment
 from carteiro.stores.door import First
 from carteiro.stores.sql.session import Session
@@ -53,7 +53,7 @@ async def charge(
     if not await session.fetch("accept_tenants", ids=[tenant]):
         return Charged(0)
     rows = await session.fetch("accept_counts", tenants=[tenant])
-    tally = Tally(now, [(row[1], row[2], row[3]) for row in rows])
+    tally = QuotaCounts(now, [(row[1], row[2], row[3]) for row in rows])
     charged = tally.charge(refused, limits)
     if charged.counted:
         counts = [(tenant, *row) for row in tally.rows()]

@@ -17,7 +17,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import Tally
+from carteiro.policy.quota import QuotaCounts
 from carteiro.stores.columns import FAR, in_ms, moment
 from carteiro.stores.door import Door, First
 from carteiro.stores.sql.door import firsts_under, meet
@@ -99,14 +99,16 @@ def _firsts(
     return finished(firsts_under(SqliteSession(db), keys, now)) if keys else {}
 
 
-def _tallies(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> dict[TenantId, Tally]:
+def _tallies(
+    db: sqlite3.Connection, new: Sequence[NewMessage], now: int
+) -> dict[TenantId, QuotaCounts]:
     counted: dict[TenantId, list[tuple[int, int, int]]] = {
         each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
     }
     if counted:
         for tenant, *row in run(db, "accept_counts", tenants=as_json(list(counted))):
             counted[tenant].append(tuple(row))
-    return {tenant: Tally(now, rows) for tenant, rows in counted.items()}
+    return {tenant: QuotaCounts(now, rows) for tenant, rows in counted.items()}
 
 
 # --- what is written --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.ports.ledger import Closed
-from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
+from carteiro.ports.queue import ClaimedEntry, Delay, QueueEntry, Share
 from carteiro.stores.columns import FAR, entry_of
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.sql.erasing import SqlErasing
@@ -40,7 +40,7 @@ class SqliteLedger:
         """Commit the messages; a known id or key is replayed."""
         return await self._store.accept(new)
 
-    async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
+    async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
         now = self._options.clock()
         return await self._writer.do(lambda db: _open(db, tickets, now), durable=False)
@@ -227,7 +227,7 @@ def _pairs(leases: Sequence[model.Lease]) -> str:
 
 
 def _open(
-    db: sqlite3.Connection, tickets: Sequence[Ticket], now: int
+    db: sqlite3.Connection, tickets: Sequence[ClaimedEntry], now: int
 ) -> list[model.LeasedJob | Delay | None]:
     rows = run(db, "open", ids=as_json([each.lease.job for each in tickets])).fetchall()
     people = recipients_of(db, {row[24] for row in rows} - {None})
@@ -243,7 +243,7 @@ def _open(
 
 
 def _opened(
-    ticket: Ticket,
+    ticket: ClaimedEntry,
     row: Sequence[Any],
     now: int,
     people: Mapping[str, model.Recipient],

@@ -10,14 +10,15 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from carteiro.config import TicketSettings
 from carteiro.observability.metrics.definitions import OTHER
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets import events
-from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
+from carteiro.tickets.alerts import ALERTMANAGER_UP, SEND_EVERY, Alert, Alerts, bounded, dead_alert
+from carteiro.tickets.archive import metrics
 from carteiro.tickets.archive.document import WAITING, Archived, Wanted
-from carteiro.tickets.archive.metrics import ArchiveMetrics
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.archive.reader import DeadLetterLog
 from carteiro.tickets.dead_letters.envelope import DeadTicket, done_of, opened
@@ -36,13 +37,14 @@ class Archiver:
 
     def __init__(self, settings: TicketSettings, *, look_every: timedelta = SEND_EVERY) -> None:
         self._settings = settings
-        self._metrics = ArchiveMetrics()
+        self._metrics = metrics.ArchiveMetrics()
+        self.page = self._metrics.page
         self._archive = MongoArchive(settings)
         self._alerts = Alerts(
             settings.alertmanager,
             self._look,
             knows_all=True,  # there is one archive, whichever process looks
-            on_answer=self._metrics.alertmanager_is,
+            on_answer=partial(self._metrics.set, ALERTMANAGER_UP),
             send_every=look_every,
         )
         self._waiting: list[Alert] = []  # as it was last seen
@@ -56,10 +58,6 @@ class Archiver:
     def waits_for(self) -> str:
         """The servers that it waits for, with their errors; "": none."""
         return "; ".join(filter(None, self._waits_for.values()))
-
-    def page(self) -> bytes:
-        """Its figures, for Prometheus."""
-        return self._metrics.page()
 
     def stop(self) -> None:
         """End after what is in hand."""
@@ -87,20 +85,17 @@ class Archiver:
 
     async def _turn(self) -> None:
         records = await self._log.read()
-        self._metrics.lag.set(len(records) + await self._log.lag())
+        self._metrics.set(metrics.ARCHIVE_LAG, len(records) + await self._log.lag())
         try:
-            await self._prepare()
+            if not self._is_prepared:
+                await self._archive.prepare()
+                self._is_prepared = True
             if records:
                 await self._keep(records)
         except ArchiveAway as error:
             await self._wait(str(error), records)
         else:
             self._go_on()
-
-    async def _prepare(self) -> None:
-        if not self._is_prepared:
-            await self._archive.prepare()
-            self._is_prepared = True
 
     async def _keep(self, records: list[Record]) -> None:
         dones = [done for each in records if (done := done_of(each)) is not None]
@@ -111,7 +106,7 @@ class Archiver:
             await self._archive.finish(dones, by, now=datetime.now(UTC))
         if fresh or dones:
             self._alerts.news()
-        self._metrics.archived.inc(len(fresh))
+        self._metrics.archived += len(fresh)
         await self._log.commit()
         events.dlq_archived(len(dead), new=len(fresh), done=len(dones))
 
@@ -142,16 +137,16 @@ class Archiver:
         self._waits += 1
         wait = _WAITS.delay(self._waits, random.random())  # noqa: S311 - not for secrets
         self._waits_for["MongoDB"] = why
-        self._metrics.is_up.set(0)
-        self._metrics.oldest_unarchived.set(_age_s(records))
+        self._metrics.set(metrics.ARCHIVE_UP, 0)
+        self._metrics.set(metrics.OLDEST_UNARCHIVED, _age_s(records))
         events.dlq_consumer_waiting(why, records=len(records), wait=wait)
         until = time.monotonic() + wait.total_seconds()
         while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
             await self._log.rest(min(left, _STEP_S))
 
     def _go_on(self) -> None:
-        self._metrics.is_up.set(1)
-        self._metrics.oldest_unarchived.set(0)
+        self._metrics.set(metrics.ARCHIVE_UP, 1)
+        self._metrics.set(metrics.OLDEST_UNARCHIVED, 0)
         if self._waits:
             events.dlq_consumer_going_on("MongoDB")
         self._waits, self._waits_for["MongoDB"] = 0, ""

@@ -13,14 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import orjson
 
 from carteiro.model import value
-from carteiro.tickets.dead_letters.envelope import (
-    METADATA,
-    DeadTicket,
-    Done,
-    Headers,
-    Missing,
-    carried,
-)
+from carteiro.tickets.dead_letters import envelope
 from carteiro.tickets.json_members import is_exact, with_members
 from carteiro.tickets.ticket import TaskType, TicketId
 
@@ -108,11 +101,11 @@ class Archived:
     run_at: datetime | None
     occurrences: tuple[Mapping[str, Any], ...]
     history: tuple[Mapping[str, Any], ...]
-    headers: Headers
+    headers: envelope.Headers
     fields: Mapping[str, Any] | None
     raw: bytes | None
     version: int | None
-    missing: Missing | None = None
+    missing: envelope.Missing | None = None
 
     @property
     def error_type(self) -> str:
@@ -130,7 +123,7 @@ class Archived:
         return _whole(self.metadata.get("retry_count"))
 
 
-def ends_with(ticket: Archived, done: Done) -> bool:
+def ends_with(ticket: Archived, done: envelope.Done) -> bool:
     """Return True if this success is of the ticket as it stands, not of a redrive before its last death."""
     if ticket.state == "redriven":
         return done.redrives >= ticket.redrives
@@ -140,13 +133,15 @@ def ends_with(ticket: Archived, done: Done) -> bool:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def is_noted(before: Mapping[str, Any], dead: DeadTicket) -> bool:
+def is_noted(before: Mapping[str, Any], dead: envelope.DeadTicket) -> bool:
     """Return True if this very death is in the document already: it was read from the topic twice."""
     known = before.get(OURS, {}).get("occurrences", ())
     return any(each.get("dlq_id") == dead.dlq_id for each in known)
 
 
-def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> Iterator[Document]:
+def documents(
+    before: Mapping[str, Any], dead: envelope.DeadTicket, *, now: datetime
+) -> Iterator[Document]:
     """The document after one more death, in every form it can have: the fullest first.
 
     ``before`` is what there was, of which only `OURS` matters. A quarantined ticket stays so; any other is dead
@@ -164,11 +159,14 @@ def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> 
     yield (
         names
         | ends
-        | {OURS: ours | _pointer(dead.missing or (None if raw is None else Missing.of(raw)))}
+        | {
+            OURS: ours
+            | _pointer(dead.missing or (None if raw is None else envelope.Missing.of(raw)))
+        }
     )
 
 
-def bare(dead: DeadTicket) -> DeadTicket:
+def bare(dead: envelope.DeadTicket) -> envelope.DeadTicket:
     """The same with nothing understood of its payload: the bytes of its dead letter are what there is."""
     return replace(dead, fields=None, raw=dead.record.body)
 
@@ -181,21 +179,21 @@ def dumped(fields: Mapping[str, Any]) -> bytes | None:
         return None
 
 
-def _as_it_came(dead: DeadTicket) -> bytes | None:
+def _as_it_came(dead: envelope.DeadTicket) -> bytes | None:
     """The ticket's own bytes: fields that are written again may have lost digits."""
     if dead.fields is None or dead.record.body is None:
         return dead.raw
-    return with_members(dead.record.body, {}, without=METADATA)
+    return with_members(dead.record.body, {}, without=envelope.METADATA)
 
 
-def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Document:
+def _ours(before: Mapping[str, Any], dead: envelope.DeadTicket, now: datetime) -> Document:
     return {
         "state": "quarantined" if before.get("state") == "quarantined" else "dead",
         "reason": dead.reason,
         "dlq_id": dead.dlq_id,
         "source": dead.source,
         "redrives": dead.redrives,
-        "headers": [{"name": name, "value": said} for name, said in carried(dead.record)],
+        "headers": [{"name": name, "value": said} for name, said in envelope.carried(dead.record)],
         "published_at": _published(dead, now),
         "first_seen_at": before.get("first_seen_at", now),
         "deaths": _whole(before.get("deaths")) + 1,
@@ -205,7 +203,7 @@ def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Documen
     }
 
 
-def _occurrence(dead: DeadTicket, now: datetime) -> Document:
+def _occurrence(dead: envelope.DeadTicket, now: datetime) -> Document:
     return {
         "dlq_id": dead.dlq_id,
         "source": dead.source,
@@ -220,14 +218,14 @@ def _occurrence(dead: DeadTicket, now: datetime) -> Document:
     }
 
 
-def _pointer(missing: Missing | None) -> Document:
+def _pointer(missing: envelope.Missing | None) -> Document:
     if missing is None:
         return {"kept": "nothing"}
     told = {PAYLOAD_BYTES: missing.size_bytes, PAYLOAD_SHA256: missing.sha256}
     return {"kept": "nothing"} | told
 
 
-def _published(dead: DeadTicket, now: datetime) -> datetime:
+def _published(dead: envelope.DeadTicket, now: datetime) -> datetime:
     """When it was dead-lettered, as a date: numbers are not found by a date, nor expire."""
     at_ms = dead.metadata["dlq_published_at"]
     try:
@@ -276,10 +274,10 @@ def restored(document: Mapping[str, Any]) -> Archived:
     )
 
 
-def _found_missing(ours: Mapping[str, Any]) -> Missing | None:
+def _found_missing(ours: Mapping[str, Any]) -> envelope.Missing | None:
     if PAYLOAD_BYTES not in ours:
         return None
-    return Missing(_whole(ours[PAYLOAD_BYTES]), str(ours.get(PAYLOAD_SHA256) or ""))
+    return envelope.Missing(_whole(ours[PAYLOAD_BYTES]), str(ours.get(PAYLOAD_SHA256) or ""))
 
 
 def state_of(found: object) -> ArchiveState:

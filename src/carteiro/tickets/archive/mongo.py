@@ -15,14 +15,8 @@ from uuid import uuid4
 import bson
 from bson.errors import BSONError
 from pymongo import DESCENDING, AsyncMongoClient, ReplaceOne, UpdateOne
+from pymongo import errors as mongo_errors
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.errors import (
-    BulkWriteError,
-    ConfigurationError,
-    DuplicateKeyError,
-    OperationFailure,
-    PyMongoError,
-)
 from pymongo.write_concern import WriteConcern
 
 from carteiro.config import TicketSettings
@@ -100,19 +94,16 @@ class MongoArchive:
             self._client: AsyncMongoClient[Document] = AsyncMongoClient(
                 settings.mongo, tz_aware=True, appname="carteiro", **_patience(settings.mongo)
             )
-        except (ConfigurationError, ValueError, OSError) as error:
+        except (mongo_errors.ConfigurationError, ValueError, OSError) as error:
             said = without_quoted(_reason(error))
             raise ConfigError(f"tickets.mongo cannot be used: {said}; correct it") from None
+        self.close = self._client.close
         self.address = _address(self._client)
         self._name = f"{settings.mongo_database}.{settings.mongo_collection}"
         acknowledged = WriteConcern(w="majority", wtimeout=_ANSWER_MS)
         self._tickets: AsyncCollection[Document] = self._client[
             settings.mongo_database
         ].get_collection(settings.mongo_collection, write_concern=acknowledged)
-
-    async def close(self) -> None:
-        """Give the connections back."""
-        await self._client.close()
 
     # --- what comes in ------------------------------------------------------------------------
 
@@ -126,7 +117,7 @@ class MongoArchive:
     async def _have_unique_index(self) -> None:
         try:
             await self._tickets.create_index("ticket_id", unique=True)
-        except OperationFailure as error:
+        except mongo_errors.OperationFailure as error:
             # FerretDB 1 has no code for it.
             if error.code != _DUPLICATE and "UNIQUE constraint" not in str(error):
                 raise
@@ -172,10 +163,10 @@ class MongoArchive:
                     await self._tickets.bulk_write(
                         [each.as_write() for each in plans], ordered=False
                     )
-            except BulkWriteError as error:
+            except mongo_errors.BulkWriteError as error:
                 self._refuse_unacknowledged(error)
                 return False
-            except (OperationFailure, BSONError) as error:
+            except (mongo_errors.OperationFailure, BSONError) as error:
                 if not _is_of_the_document(error):
                     raise
                 return False
@@ -183,7 +174,7 @@ class MongoArchive:
                 return False
         return True
 
-    def _refuse_unacknowledged(self, error: BulkWriteError) -> None:
+    def _refuse_unacknowledged(self, error: mongo_errors.BulkWriteError) -> None:
         for each in (error.details or {}).get("writeConcernErrors", ()):
             raise ArchiveAway(f"{self._told} does not acknowledge: {each.get('errmsg')}")
 
@@ -194,9 +185,9 @@ class MongoArchive:
             async with self._asked():
                 try:
                     await self._tickets.replace_one(plan.was, plan.document, upsert=True)
-                except DuplicateKeyError:  # somebody else wrote it meanwhile
+                except mongo_errors.DuplicateKeyError:  # somebody else wrote it meanwhile
                     is_done = False
-                except (OperationFailure, BSONError) as error:
+                except (mongo_errors.OperationFailure, BSONError) as error:
                     if not _is_of_the_document(error):
                         raise
                     poorer[plan.id] += 1
@@ -302,7 +293,7 @@ class MongoArchive:
     async def _asked(self) -> AsyncIterator[None]:
         try:
             yield
-        except PyMongoError as error:
+        except mongo_errors.PyMongoError as error:
             raise ArchiveAway(f"{self._told} cannot be used: {_reason(error)}") from error
 
 
@@ -370,7 +361,7 @@ def _fits(document: Document) -> bool:
         return False
 
 
-def _is_of_the_document(error: OperationFailure | BSONError) -> bool:
+def _is_of_the_document(error: mongo_errors.OperationFailure | BSONError) -> bool:
     return isinstance(error, BSONError) or error.code in _DOCUMENT_CODES
 
 

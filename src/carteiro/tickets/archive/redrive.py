@@ -168,13 +168,11 @@ class Redrive:
         return replace(ticket, raw=record.body, headers=carried(record))
 
     async def _foreseen(self, page: Sequence[Archived]) -> list[Redriven]:
-        return [self._foreseen_of(each) for each in page]
-
-    def _foreseen_of(self, ticket: Archived) -> Redriven:
-        answer = judge(ticket, self.terms, now=self.now())
-        if isinstance(answer, Envelope):
-            answer = "again" if ticket.state == "redriving" else "redriven"
-        return Redriven(ticket, answer)
+        answers = [judge(each, self.terms, now=self.now()) for each in page]
+        return [
+            Redriven(each, _success(each.state) if isinstance(answer, Envelope) else answer)
+            for each, answer in zip(page, answers, strict=True)
+        ]
 
     async def _sent(self, page: Sequence[Archived]) -> list[Redriven]:
         now = self.now()
@@ -216,7 +214,7 @@ class Redrive:
         return [
             Redriven(each, "failed", str(fault))
             if fault is not None
-            else Redriven(each, "again" if was[each.id] == "redriving" else "redriven")
+            else Redriven(each, _success(was[each.id]))
             for each, fault in answers
         ]
 
@@ -298,6 +296,10 @@ def _portions(page: Sequence[Archived]) -> list[list[Archived]]:
     kept = [each for each in page if each.missing is None]
     fetched = [[each] for each in page if each.missing is not None]
     return [kept, *fetched] if kept else fetched
+
+
+def _success(before: ArchiveState) -> Answer:
+    return "again" if before == "redriving" else "redriven"
 
 
 def _ids(tickets: Sequence[Archived]) -> list[TicketId]:

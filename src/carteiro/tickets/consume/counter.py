@@ -190,8 +190,8 @@ class RetryCounter:
     # --- debts ---
 
     def _known_here(self, id: TicketId) -> TicketStanding:
-        debt = self._owed.get(id)
-        return NOTHING if debt is None else TicketStanding(debt.failures, debt.ended_at)
+        debt = self._owed.get(id, _NO_DEBT)
+        return TicketStanding(debt.failures, debt.ended_at)
 
     def _owe(self, id: TicketId, debt: _Debt) -> None:
         if self._client is None:

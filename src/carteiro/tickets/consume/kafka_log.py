@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -68,31 +67,37 @@ class KafkaLog:
         self._errands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._taps = _Taps(self._consumer)
         self._ends: dict[Part, int] = {}
+        self._keeper: Keeper
+        self._loop: asyncio.AbstractEventLoop
+        self._parts: set[Part] = set()  # that the keeper has
+        self._telling: Future[Any] | None = None
+        self._taking_in: Future[None] | None = None
+        self._is_abandoned = False
+        self._look_at = 0.0
+        self._alone_s = 0.0  # for how long it has waited for a broker since it was to stop
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
-        member = _Member(
-            self._topic, self._consumer, keeper, asyncio.get_running_loop(), self._stopping,
-            self._waits, self._errands, self._taps, self._ends,
-        )  # fmt: skip
-        polling = _in_a_thread(member.poll_until_stopped)
+        self._keeper, self._loop = keeper, asyncio.get_running_loop()
+        polling = _in_a_thread(self._poll_until_stopped)
         try:
-            await self._until_over(polling, member)
+            await self._until_over(polling)
         finally:  # who is cancelled lets go all the same: the thread needs this loop until its end
             self._stopping.set()
-            await self._until_over(polling, member)
+            await self._until_over(polling)
         if polling.done():
             polling.result()
         else:
             events.kafka_hangs(_PARTING_S)
-            await member.abandoned()
+            await self._abandon()
 
-    async def _until_over(self, polling: "asyncio.Future[None]", member: "_Member") -> None:
+    async def _until_over(self, polling: "asyncio.Future[None]") -> None:
         """Until the thread has ended, or has waited too long for a broker that hangs when it is to stop."""
-        while not polling.done() and member.alone_s < _PARTING_S:
+        while not polling.done() and self._alone_s < _PARTING_S:
             await asyncio.wait([polling], timeout=_TICK_S)
-            is_alone = self._stopping.is_set() and not member.is_telling
-            member.alone_s = member.alone_s + _TICK_S if is_alone else 0.0
+            is_telling = self._telling is not None and not self._telling.done()
+            is_alone = self._stopping.is_set() and not is_telling  # it waits for a broker
+            self._alone_s = self._alone_s + _TICK_S if is_alone else 0.0
 
     def stop(self) -> None:
         """Take no more."""
@@ -131,6 +136,157 @@ class KafkaLog:
     def _heard_error(self, error: KafkaError) -> None:
         is_last = error.code() == KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - so it is named
         self._waits(f"Kafka: {error.str()}", away=is_last)
+
+    # --- in the thread that asks for records ---
+
+    def _poll_until_stopped(self) -> None:
+        """Ask for records, and do errands, until it is to stop; then leave the group in good order."""
+        self._consumer.subscribe(
+            [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+        try:
+            while not self._stopping.is_set():
+                if self._taps.is_dry(self._parts):
+                    self._bring([])
+                    self._wait_for_errand()
+                else:
+                    self._bring(self._records())
+                self._run_errands()
+                self._look_around()
+            self._part()
+        finally:
+            self._consumer.close()  # revokes what is left
+            self._run_errands()  # a caller that waits for one learns that it is too late
+
+    async def _abandon(self) -> None:
+        """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
+        self._is_abandoned = True
+        await self._keeper.revoked([*self._parts])
+
+    def _wait_for_errand(self) -> None:
+        with suppress(Empty):
+            self._errands.get(timeout=_POLL_S)()
+
+    def _run_errands(self) -> None:
+        while not self._errands.empty():
+            self._errands.get()()
+
+    def _part(self) -> None:
+        """Have the keeper let go of all, still a member: one that is being closed is soon taken for dead."""
+        parts = [*self._parts]
+        if not parts:
+            return
+        _steer(self._consumer.pause, parts)
+        told = self._begin_to_tell(self._keeper.revoked(parts))
+        while not told.done():
+            self._consumer.poll(_POLL_S)  # what was on its way is read again by somebody
+            self._bring([])
+            self._run_errands()
+        self._parts.clear()
+        self._commit_last(told.result())
+
+    def _look_around(self) -> None:
+        if (now := time.monotonic()) >= self._look_at:
+            self._look_at = now + _LOOK_S
+            self._note_ends()
+            if self._waits.is_on:
+                self._knock()
+
+    def _knock(self) -> None:
+        """Ask for the topic: a broker that answers, and has it, is not waited for any more."""
+        with suppress(KafkaException):
+            found = self._consumer.list_topics(self._topic, timeout=_KNOCK_S).topics
+            if self._topic in found and found[self._topic].error is None:
+                self._waits("")
+
+    def _note_ends(self) -> None:
+        with suppress(KafkaException, RuntimeError):
+            for each in self._consumer.assignment():
+                _, end = self._consumer.get_watermark_offsets(each, cached=True)
+                if end >= 0:
+                    self._ends[_part(each)] = end
+
+    def _records(self) -> list[Record]:
+        """The first one as soon as it comes, and with it all that have come."""
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return []
+        messages = (first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0))
+        return [record for each in messages if (record := self._record(each)) is not None]
+
+    def _record(self, message: Message) -> Record | None:
+        error = message.error()
+        if error is not None:
+            self._waits(f"Kafka: {error.str()}")
+            self._stopping.wait(_RETRY_S)  # nothing else slows it down
+            return None
+        return record_of(message)
+
+    def _bring(self, records: list[Record]) -> None:
+        """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""
+        if self._taking_in is not None and (records or self._taking_in.done()):
+            self._taking_in.result()  # it takes no time, or raises what must not be passed over
+            self._taking_in = None
+        if records:
+            self._waits("")
+            told = self._keeper.arrived(records)
+            self._taking_in = asyncio.run_coroutine_threadsafe(told, self._loop)
+
+    def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._waits("")
+        given = self._with_notes(parts)
+        self._parts |= {_part(each) for each in parts}
+        self._taps.forget(_part(each) for each in parts)
+        self._tell(
+            self._keeper.assigned(
+                [Given(_part(each), _noted(each), _committed(each)) for each in given]
+            )
+        )
+        from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
+        self._consumer.incremental_assign(from_there)
+        # The client remembers a pause, though they were others' meanwhile.
+        self._consumer.resume(from_there)
+
+    def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
+        """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
+        until = time.monotonic() + _ASK_S
+        while not self._stopping.is_set() and time.monotonic() < until:
+            with suppress(KafkaException):
+                return self._consumer.committed(parts, timeout=_ASK_S)
+            self._stopping.wait(_RETRY_S)
+        return parts
+
+    def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._taps.forget(_part(each) for each in parts)
+        ours = [part for each in parts if (part := _part(each)) in self._parts]
+        if ours:
+            commits = self._tell(self._keeper.revoked(ours))
+            self._parts -= set(ours)
+            self._commit_last(commits)
+        self._consumer.incremental_unassign(parts)
+
+    def _commit_last(self, commits: Sequence[Commit]) -> None:
+        self._run_errands()  # commits that were asked for before must not come after the last ones
+        if commits and not self._waits.is_away:
+            with suppress(KafkaException):  # then it is read again
+                _commit(self._consumer, commits)
+
+    def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._taps.forget(_part(each) for each in parts)
+        self._tell(self._keeper.lost([_part(each) for each in parts]))
+        self._parts -= {_part(each) for each in parts}
+        with suppress(KafkaException):
+            self._consumer.incremental_unassign(parts)
+
+    def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
+        return self._begin_to_tell(told).result()
+
+    def _begin_to_tell(self, told: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        if self._is_abandoned:
+            told.close()
+            raise RuntimeError("nobody listens any more")
+        self._telling = telling = asyncio.run_coroutine_threadsafe(told, self._loop)
+        return telling
 
 
 class _Waiting:
@@ -192,181 +348,6 @@ class _Taps:
             _steer(self._consumer.pause, [*news])
             self._told |= news
         return False
-
-
-@dataclass(eq=False)
-class _Member:
-    """The part that runs in the thread which asks."""
-
-    topic: str
-    consumer: Consumer
-    keeper: Keeper
-    loop: asyncio.AbstractEventLoop
-    stopping: threading.Event
-    waits: _Waiting
-    errands: "SimpleQueue[Callable[[], None]]"
-    taps: _Taps
-    ends: dict[Part, int]
-    alone_s: float = 0.0  # for how long it has waited for a broker since it was to stop
-    parts: set[Part] = field(default_factory=set)  # that the keeper has
-    telling: "Future[Any] | None" = None
-    taking_in: "Future[None] | None" = None
-    is_abandoned: bool = False
-    look_at: float = 0.0
-
-    def poll_until_stopped(self) -> None:
-        """Ask for records, and do errands, until it is to stop; then leave the group in good order."""
-        self.consumer.subscribe(
-            [self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
-        try:
-            while not self.stopping.is_set():
-                if self.taps.is_dry(self.parts):
-                    self._bring([])
-                    self._wait_for_errand()
-                else:
-                    self._bring(self._records())
-                self._run_errands()
-                self._look_around()
-            self._part()
-        finally:
-            self.consumer.close()  # revokes what is left
-            self._run_errands()  # a caller that waits for one learns that it is too late
-
-    @property
-    def is_telling(self) -> bool:
-        """It waits for the keeper, and not for a broker."""
-        return self.telling is not None and not self.telling.done()
-
-    async def abandoned(self) -> None:
-        """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
-        self.is_abandoned = True
-        await self.keeper.revoked([*self.parts])
-
-    def _wait_for_errand(self) -> None:
-        with suppress(Empty):
-            self.errands.get(timeout=_POLL_S)()
-
-    def _run_errands(self) -> None:
-        while not self.errands.empty():
-            self.errands.get()()
-
-    def _part(self) -> None:
-        """Have the keeper let go of all, still a member: one that is being closed is soon taken for dead."""
-        parts = [*self.parts]
-        if not parts:
-            return
-        _steer(self.consumer.pause, parts)
-        told = self._begin_to_tell(self.keeper.revoked(parts))
-        while not told.done():
-            self.consumer.poll(_POLL_S)  # what was on its way is read again by somebody
-            self._bring([])
-            self._run_errands()
-        self.parts.clear()
-        self._commit_last(told.result())
-
-    def _look_around(self) -> None:
-        if (now := time.monotonic()) >= self.look_at:
-            self.look_at = now + _LOOK_S
-            self._note_ends()
-            if self.waits.is_on:
-                self._knock()
-
-    def _knock(self) -> None:
-        """Ask for the topic: a broker that answers, and has it, is not waited for any more."""
-        with suppress(KafkaException):
-            found = self.consumer.list_topics(self.topic, timeout=_KNOCK_S).topics
-            if self.topic in found and found[self.topic].error is None:
-                self.waits("")
-
-    def _note_ends(self) -> None:
-        with suppress(KafkaException, RuntimeError):
-            for each in self.consumer.assignment():
-                _, end = self.consumer.get_watermark_offsets(each, cached=True)
-                if end >= 0:
-                    self.ends[_part(each)] = end
-
-    def _records(self) -> list[Record]:
-        """The first one as soon as it comes, and with it all that have come."""
-        first = self.consumer.poll(_POLL_S)
-        if first is None:
-            return []
-        messages = (first, *self.consumer.consume(_MOST_AT_ONCE - 1, 0))
-        return [record for each in messages if (record := self._record(each)) is not None]
-
-    def _record(self, message: Message) -> Record | None:
-        error = message.error()
-        if error is not None:
-            self.waits(f"Kafka: {error.str()}")
-            self.stopping.wait(_RETRY_S)  # nothing else slows it down
-            return None
-        return record_of(message)
-
-    def _bring(self, records: list[Record]) -> None:
-        """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""
-        if self.taking_in is not None and (records or self.taking_in.done()):
-            self.taking_in.result()  # it takes no time, or raises what must not be passed over
-            self.taking_in = None
-        if records:
-            self.waits("")
-            told = self.keeper.arrived(records)
-            self.taking_in = asyncio.run_coroutine_threadsafe(told, self.loop)
-
-    def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self.waits("")
-        given = self._with_notes(parts)
-        self.parts |= {_part(each) for each in parts}
-        self.taps.forget(_part(each) for each in parts)
-        self._tell(
-            self.keeper.assigned(
-                [Given(_part(each), _noted(each), _committed(each)) for each in given]
-            )
-        )
-        from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
-        self.consumer.incremental_assign(from_there)
-        # The client remembers a pause, though they were others' meanwhile.
-        self.consumer.resume(from_there)
-
-    def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
-        """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
-        until = time.monotonic() + _ASK_S
-        while not self.stopping.is_set() and time.monotonic() < until:
-            with suppress(KafkaException):
-                return self.consumer.committed(parts, timeout=_ASK_S)
-            self.stopping.wait(_RETRY_S)
-        return parts
-
-    def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self.taps.forget(_part(each) for each in parts)
-        ours = [part for each in parts if (part := _part(each)) in self.parts]
-        if ours:
-            commits = self._tell(self.keeper.revoked(ours))
-            self.parts -= set(ours)
-            self._commit_last(commits)
-        self.consumer.incremental_unassign(parts)
-
-    def _commit_last(self, commits: Sequence[Commit]) -> None:
-        self._run_errands()  # commits that were asked for before must not come after the last ones
-        if commits and not self.waits.is_away:
-            with suppress(KafkaException):  # then it is read again
-                _commit(self.consumer, commits)
-
-    def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self.taps.forget(_part(each) for each in parts)
-        self._tell(self.keeper.lost([_part(each) for each in parts]))
-        self.parts -= {_part(each) for each in parts}
-        with suppress(KafkaException):
-            self.consumer.incremental_unassign(parts)
-
-    def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
-        return self._begin_to_tell(told).result()
-
-    def _begin_to_tell(self, told: Coroutine[Any, Any, _T]) -> "Future[_T]":
-        if self.is_abandoned:
-            told.close()
-            raise RuntimeError("nobody listens any more")
-        self.telling = telling = asyncio.run_coroutine_threadsafe(told, self.loop)
-        return telling
 
 
 def _in_a_thread(work: Callable[[], None]) -> "asyncio.Future[None]":

@@ -5,16 +5,12 @@ are few whatever comes: a task type that nobody handles is "other".
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import product
 from typing import get_args
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.registry import Collector
-
-from carteiro.observability.metrics.definitions import OTHER, Metric
-from carteiro.observability.metrics.family import Labels, histograms, numbers
+from carteiro.observability.metrics.definitions import OTHER, Metric, counter, gauge, histogram
+from carteiro.observability.metrics.exposition import Figures, page
 from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes
 from carteiro.tickets.alerts import ALERTMANAGER_UP
@@ -22,43 +18,31 @@ from carteiro.tickets.ticket import Reason, TaskType
 
 _SEED = "worker_agent_"  # the prefix that dashboards know
 
-DLQ_MESSAGES = Metric(
+DLQ_MESSAGES = counter(
     "dlq_messages_total",
-    "counter",
-    "Tickets that were put into the dead letter topic.",
-    ("reason", "task_type"),
+    "Tickets put into the dead letter topic.",
+    *("reason", "task_type"),
     prefix=_SEED,
 )
-RETRY_COUNT = Metric(
+RETRY_COUNT = histogram(
     "ticket_retry_count",
-    "histogram",
-    "How often a ticket had failed when it was done or dead.",
+    "Failures of a ticket when it was done or dead.",
     buckets=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0),
     prefix=_SEED,
 )
-DLQ_PUBLISH_ERRORS = Metric(
+DLQ_PUBLISH_ERRORS = counter(
     "dlq_publish_errors_total",
-    "counter",
-    "Times that a dead letter could not be put into its topic; it is tried again.",
-    ("error_type",),
+    "Failed tries to put a dead letter into its topic; each is retried.",
+    "error_type",
     prefix=_SEED,
 )
-DONE = Metric("tickets_done_total", "counter", "Tickets done.", ("task_type",))
-FAILED = Metric("tickets_failed_total", "counter", "Executions that failed.", ("task_type",))
-LAG = Metric("tickets_lag", "gauge", "Records of the topic that are not committed yet.")
-HELD_KEYS = Metric(
-    "tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
-)
-REDIS_UP = Metric(
-    "tickets_redis_up",
-    "gauge",
-    "1 if Redis counts failures, 0 if it is down; not there if it is switched off.",
-)
-PAUSED = Metric(
-    "tickets_paused",
-    "gauge",
-    "1 while a type is paused because too many of its tickets cannot reach something.",
-    ("task_type",),
+DONE = counter("tickets_done_total", "Tickets done.", "task_type")
+FAILED = counter("tickets_failed_total", "Executions that failed.", "task_type")
+LAG = gauge("tickets_lag", "Records of the topic that are not committed yet.")
+HELD_KEYS = gauge("tickets_held_keys", "Keys that wait for a retry, or for their dead letter.")
+REDIS_UP = gauge("tickets_redis_up", "1: Redis counts failures; 0: it is down; absent: not used.")
+PAUSED = gauge(
+    "tickets_paused", "1: the type is paused, too many tickets cannot reach a service.", "task_type"
 )
 ALL = (
     *(DLQ_MESSAGES, RETRY_COUNT, DLQ_PUBLISH_ERRORS, DONE, FAILED),
@@ -69,7 +53,7 @@ ALL = (
 _FORESEEN = ("TimeoutError", "MSG_SIZE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "QueueFull", OTHER)
 
 
-class TicketMetrics(Collector):
+class TicketMetrics:
     """Figures of one process; ``types`` are the task types that have a label of their own."""
 
     def __init__(self, types: Collection[TaskType]) -> None:
@@ -77,26 +61,14 @@ class TicketMetrics(Collector):
         self._errors = Codes()
         labels = sorted({*self._types, OTHER})
         reasons: tuple[Reason, ...] = get_args(Reason)
-        self._dead: Counter[Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
+        self._dead: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(reasons, labels), 0))
         self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN})
         self._done, self._at_once, self._failed, self._paused = (
             Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )
         self._retry_count = Histogram(RETRY_COUNT.buckets)
-        self._gauges: dict[Metric, float | None] = {
-            LAG: 0,
-            HELD_KEYS: 0,
-            REDIS_UP: None,
-            ALERTMANAGER_UP: None,
-        }
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
-
-    def page(self) -> bytes:
-        """Return the page for Prometheus."""
-        return generate_latest(self.registry)
-
-    # --- what happens to tickets ---
+        self._gauges: dict[Metric, Figures] = {LAG: 0, HELD_KEYS: 0}
+        self._gauges |= {REDIS_UP: {}, ALERTMANAGER_UP: {}}
 
     def done(self, type: TaskType, *, failures: int) -> None:
         """Count a ticket that is done, with its failures."""
@@ -124,41 +96,22 @@ class TicketMetrics(Collector):
         """A dead letter could not be put into its topic."""
         self._publish_errors[self._errors.label(error_type)] += 1
 
-    # --- how things stand ---
-
-    def redis_is(self, up: bool) -> None:  # noqa: FBT001 - as `RetryCounter` tells it
-        """Redis came or went."""
-        self._gauges[REDIS_UP] = up
-
-    def alertmanager_is(self, up: bool) -> None:  # noqa: FBT001 - as `Alerts` tells it
-        """The Alertmanager took alerts, or did not."""
-        self._gauges[ALERTMANAGER_UP] = up
-
-    def lags(self, records: int) -> None:
-        """Set the number of records that are not committed yet."""
-        self._gauges[LAG] = records
-
-    def holds(self, keys: int) -> None:
-        """Set the number of keys that wait."""
-        self._gauges[HELD_KEYS] = keys
-
     def pauses(self, type: TaskType, *, paused: bool) -> None:
         """A type is paused, or goes on."""
         self._paused[self._types.get(type, OTHER)] = paused
 
-    # --- reading ---
+    def set(self, gauge: Metric, number: float) -> None:
+        """Set a gauge; `REDIS_UP` and `ALERTMANAGER_UP` are not shown before."""
+        self._gauges[gauge] = number
 
-    def collect(self) -> Iterator[Family]:
-        """The families, as the library asks for them."""
-        yield numbers(DLQ_MESSAGES, self._dead.copy().items())
-        yield numbers(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
-        yield numbers(DONE, _by_one(self._done))
-        yield numbers(FAILED, _by_one(self._failed))
-        yield histograms(RETRY_COUNT, [((), self._retry_count)])
-        yield numbers(PAUSED, _by_one(self._paused))
-        for metric, number in self._gauges.items():
-            yield numbers(metric, [] if number is None else [((), number)])
-
-
-def _by_one(counts: Counter[str]) -> list[tuple[Labels, int]]:
-    return [((label,), count) for label, count in counts.copy().items()]
+    def page(self) -> bytes:
+        """Return the page for Prometheus."""
+        counts: dict[Metric, Figures] = {
+            DLQ_MESSAGES: self._dead,
+            DLQ_PUBLISH_ERRORS: self._publish_errors,
+            DONE: self._done,
+            FAILED: self._failed,
+            RETRY_COUNT: self._retry_count,
+            PAUSED: self._paused,
+        }
+        return page(counts | self._gauges)

@@ -25,7 +25,9 @@ class Offsets:
         self._taken: deque[int] = deque()
         self.start: int | None = None  # the first that came
         self.end: int | None = None  # after the last that came
-        self._is_noted_full = False
+        self.is_noted_full = (
+            False  # the notes of the last commit are near the most that a broker keeps
+        )
 
     def take(self, offset: int) -> int | None:
         """A record has come: how often it has failed before, or None if it needs nothing any more."""
@@ -79,18 +81,13 @@ class Offsets:
         """A few hold up all the others: then it is they who are ill, not what they need."""
         return len(self._open) * 50 <= self.span
 
-    @property
-    def is_noted_full(self) -> bool:
-        """The notes of the last commit came near the most that a broker keeps."""
-        return self._is_noted_full
-
     def commit(self) -> tuple[int, str] | None:
         """Return the commit of now: the offset, and the notes that go with it."""
         lowest = self.committable
         if lowest is None or self.end is None:
             return None
         noted = self._all_noted(lowest, self.end)
-        self._is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
+        self.is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
         return lowest, note_down(noted) if noted.end > lowest else ""
 
     def _all_noted(self, lowest: int, end: int) -> Noted:

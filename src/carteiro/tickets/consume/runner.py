@@ -15,17 +15,11 @@ from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
 from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
-from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.policy.retry import PRESETS
 from carteiro.tickets import events
+from carteiro.tickets.consume import failures as failing
 from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
 from carteiro.tickets.consume.dead_lettering import DeadLettering
-from carteiro.tickets.consume.failures import (
-    death_at_once,
-    death_known,
-    death_of,
-    names_of,
-    outcome_of,
-)
 from carteiro.tickets.consume.handlers import Tickets
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.consume.offsets import Offsets
@@ -63,6 +57,7 @@ class Runner:
         watch: Watch,
     ) -> None:
         self._log = log
+        self.stop = log.stop
         self._counter = counter
         self._watch = watch
         self._grace = settings.drain
@@ -71,7 +66,8 @@ class Runner:
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
         self._terms = terms_of(settings)
-        policy, limit = _policy(settings), settings.time_limit
+        policy = replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
+        limit = settings.time_limit
         lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
         self._commits = Committer(settings, log, self._partitions, hurry=self._wait_over)
         self._dead_lettering = DeadLettering(
@@ -131,10 +127,6 @@ class Runner:
             _, left = await asyncio.wait(left, timeout=_FAREWELL.total_seconds())
         return left
 
-    def stop(self) -> None:
-        """Take nothing more."""
-        self._log.stop()
-
     def stop_now(self) -> None:
         """Do not wait for what is in flight, either: it is read again."""
         self._is_urgent.set()
@@ -173,7 +165,7 @@ class Runner:
             known = self._known_until(each)
             partition.unsure_until = None if known is None else known + _READ_AHEAD
             self._partitions[each.part] = partition
-        self._watch.assigned([each.part for each in given])
+        events.partitions_assigned([each.part for each in given])
 
     def _known_until(self, given: Given) -> int | None:
         """Return how far its last owner had come when it committed; notes that did not fit say less than that."""
@@ -191,7 +183,7 @@ class Runner:
         for each in leaving:
             self._forget(each)
         await self._drained(leaving, _FAREWELL)
-        self._watch.unassigned(parts, lost=False)
+        events.partitions_revoked(parts)
         return commits
 
     async def lost(self, parts: Sequence[Part]) -> None:
@@ -199,7 +191,7 @@ class Runner:
         for part in parts:
             if part in self._partitions:
                 self._forget(self._partitions[part])
-        self._watch.unassigned(parts, lost=True)
+        events.partitions_lost(parts)
 
     async def arrived(self, records: Sequence[Record]) -> None:
         """Take them in; those that another may have had before cost one question for all of them."""
@@ -258,12 +250,12 @@ class Runner:
         """Those that must not be run: no ticket, no handler, or used up. Of the last it is asked what they died of."""
         for work in works:
             if work.line is None or work.failures:
-                work.death = death_at_once(work, now_ms=_now_ms())
+                work.death = failing.death_at_once(work, now_ms=_now_ms())
         used_up = [work for work in works if work.death is not None and work.line is not None]
         if used_up:
             known = await self._counter.kept_errors([work.ticket.id for work in used_up])
             for work, last in zip(used_up, known, strict=True):
-                work.death = work.death if last is None else death_known(work, last)
+                work.death = work.death if last is None else failing.death_known(work, last)
 
     # --- what became of a ticket ------------------------------------------------------------------
 
@@ -294,7 +286,7 @@ class Runner:
         work.failures = failures
         work.partition.offsets.failed(work.ticket.record.offset, failures)
         self._commits.changed()
-        self._judge(work, line, outcome_of(error), error)
+        self._judge(work, line, failing.outcome_of(error), error)
 
     def _notice(self, work: Work, line: Line, error: BaseException) -> None:
         """Pause its type if too many cannot reach something. The failure is the ticket's own all the same.
@@ -303,7 +295,7 @@ class Runner:
         """
         now = time.monotonic()
         terms, counts = self._terms, line.health.breaker.is_open or not work.failures
-        if terms is None or not counts or terms.errors.isdisjoint(names_of(error)):
+        if terms is None or not counts or terms.errors.isdisjoint(failing.names_of(error)):
             line.health.breaker.unused(now)
         elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             line.end_of_pause = asyncio.get_running_loop().call_later(
@@ -315,7 +307,7 @@ class Runner:
         """A pause has lasted too long: what fails from now on dies of it, and can be republished."""
         line.end_of_pause = None
         line.health.give_up()
-        self._watch.pause_given_up(line.type)
+        self._watch.pause_ended(line.type, given_up=True)
         self._pool.wake()
 
     def _resume(self, line: Line) -> None:
@@ -340,12 +332,13 @@ class Runner:
                 self._wait(work, after)
             case Dead():
                 self._watch.failed(work, error, None)
-                self._dead_lettering.start(work, death_of(work, error, now_ms=_now_ms()))
+                self._dead_lettering.start(work, failing.death_of(work, error, now_ms=_now_ms()))
             case _:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 
     def _wait(self, work: Work, after: timedelta) -> None:
-        _put_away(work)
+        if isinstance(work.ticket, Ticket):
+            work.ticket.put_away()
         work.partition.waiting.add(work)
         loop = asyncio.get_running_loop()
         work.timer = loop.call_later(after.total_seconds(), self._wait_over, work)
@@ -405,11 +398,6 @@ class Runner:
         self._dead_lettering.interrupt(partition)
 
 
-def _put_away(work: Work) -> None:
-    if isinstance(work.ticket, Ticket):
-        work.ticket.put_away()
-
-
 def _is_unsure(work: Work) -> bool:
     """Return True if another worker may have read it before us, after its last commit."""
     partition = work.partition
@@ -424,10 +412,6 @@ def _begin(partition: Partition, end: int) -> int:
     if lowest is not None:
         return lowest
     return end if partition.start is None else partition.start
-
-
-def _policy(settings: TicketSettings) -> RetryPolicy:
-    return replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
 
 
 def _now_ms() -> int:

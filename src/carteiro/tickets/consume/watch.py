@@ -1,7 +1,7 @@
 """Reports of a worker: figures for Prometheus, lines for the log, and an alert where nobody else would send one."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from carteiro.tickets.consume.failures import error_type
 from carteiro.tickets.consume.lanes import Work
 from carteiro.tickets.consume.metrics import TicketMetrics
 from carteiro.tickets.deaths import Death, Paused
-from carteiro.tickets.ticket import Part, Reason, TaskType
+from carteiro.tickets.ticket import Reason, TaskType
 
 _SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
 
@@ -35,14 +35,6 @@ class Watch:
         elif what and (not waited_for or self.clock() >= self._say_again):
             self._say_again = self.clock() + _SAY_EVERY_S
             events.tickets_waiting(what)
-
-    def assigned(self, parts: Sequence[Part]) -> None:
-        """These partitions are ours."""
-        events.partitions_assigned(parts)
-
-    def unassigned(self, parts: Sequence[Part], *, lost: bool) -> None:
-        """These are not any more."""
-        (events.partitions_lost if lost else events.partitions_revoked)(parts)
 
     def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
         """A ticket failed, and is tried again after a while, or never."""
@@ -73,17 +65,9 @@ class Watch:
         events.ticket_pause_began(type, error_type=error_type(error), why=message_of(error))
         self.alert()
 
-    def pause_ended(self, type: TaskType) -> None:
-        """They succeed again."""
-        events.ticket_pause_ended(type)
-        self._goes_on(type)
-
-    def pause_given_up(self, type: TaskType) -> None:
-        """The pause was as long as a pause may be."""
-        events.ticket_pause_given_up(type)
-        self._goes_on(type)
-
-    def _goes_on(self, type: TaskType) -> None:
+    def pause_ended(self, type: TaskType, *, given_up: bool = False) -> None:
+        """They succeed again, or the pause was as long as a pause may be."""
+        (events.ticket_pause_given_up if given_up else events.ticket_pause_ended)(type)
         self.metrics.pauses(type, paused=False)
         self.paused.pop(type, None)
         self.alert()

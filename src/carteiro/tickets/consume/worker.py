@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 
 from carteiro.config import TicketSettings
 from carteiro.tickets import events
-from carteiro.tickets.alerts import Alert, Alerts, held_alerts, paused_alert
+from carteiro.tickets.alerts import ALERTMANAGER_UP, Alert, Alerts, held_alerts, paused_alert
 from carteiro.tickets.consume.counter import RetryCounter
 from carteiro.tickets.consume.handlers import Tickets, with_urls
 from carteiro.tickets.consume.http_handler import HttpHandler, http_client
 from carteiro.tickets.consume.kafka_log import KafkaLog
-from carteiro.tickets.consume.metrics import TicketMetrics
+from carteiro.tickets.consume.metrics import HELD_KEYS, LAG, REDIS_UP, TicketMetrics
 from carteiro.tickets.consume.runner import Runner
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.dead_letters.publisher import Publisher
@@ -33,12 +34,13 @@ class TicketWorker:
             settings.alertmanager,
             self._look,
             knows_all=False,  # other workers may hold such tickets, too
-            on_answer=self._metrics.alertmanager_is,
+            on_answer=partial(self._metrics.set, ALERTMANAGER_UP),
         )
         self._watch = Watch(self._metrics, self._alerts.news)
-        self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
+        redis_is = partial(self._metrics.set, REDIS_UP)
+        self._counter = RetryCounter(settings.redis, on_change=redis_is)
         if settings.redis:
-            self._metrics.redis_is(self._counter.is_up)
+            redis_is(self._counter.is_up)
         self._publisher = Publisher(settings)
         log = KafkaLog(
             client_options(settings),
@@ -54,6 +56,7 @@ class TicketWorker:
             topic=self._publisher,
             watch=self._watch,
         )
+        self.stop, self.stop_now = self._runner.stop, self._runner.stop_now
 
     async def run(self) -> None:
         """Work until it is stopped."""
@@ -61,9 +64,11 @@ class TicketWorker:
             parts.push_async_callback(self._http.aclose)
             parts.push_async_callback(self._counter.close)
             parts.push_async_callback(self._publisher.close)
-            alerting = [self._alerts.run()] if self._settings.alertmanager else []
-            for beside in (self._have_dlq_topic(), *alerting):
-                parts.push_async_callback(_ended, asyncio.create_task(beside))
+            # Tickets need not wait for the topic: one that dies before it is there is kept until it is.
+            helpers = [have_dlq_topic(self._settings)] if self._settings.dlq_enabled else []
+            helpers += [self._alerts.run()] if self._settings.alertmanager else []
+            for each in helpers:
+                parts.push_async_callback(_ended, asyncio.create_task(each))
             events.tickets_started(
                 topic=self._settings.topic,
                 group=self._settings.group,
@@ -71,14 +76,6 @@ class TicketWorker:
                 dlq_topic=self._settings.dlq_topic if self._settings.dlq_enabled else "",
             )
             await self._runner.run()
-
-    def stop(self) -> None:
-        """Take nothing more; what is in flight may end."""
-        self._runner.stop()
-
-    def stop_now(self) -> None:
-        """Wait for nothing."""
-        self._runner.stop_now()
 
     @property
     def waits_for(self) -> str:
@@ -94,18 +91,13 @@ class TicketWorker:
         """Its figures, for Prometheus."""
         for line in self._runner.lines:
             self._metrics.done_at_once(line.type, line.done_at_once)
-        self._metrics.lags(self._runner.lag)
-        self._metrics.holds(self._runner.held_keys)
+        self._metrics.set(LAG, self._runner.lag)
+        self._metrics.set(HELD_KEYS, self._runner.held_keys)
         return self._metrics.page()
 
     async def _look(self) -> list[Alert]:
         """Return the alerts of now."""
         return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
-
-    async def _have_dlq_topic(self) -> None:
-        """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
-        if self._settings.dlq_enabled:
-            await have_dlq_topic(self._settings)
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:

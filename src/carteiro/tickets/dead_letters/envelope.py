@@ -16,27 +16,17 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import orjson
 
 from carteiro.model import value
+from carteiro.tickets import ticket as records
 from carteiro.tickets.deaths import Death
 from carteiro.tickets.json_members import with_members
 from carteiro.tickets.scrubbing import cut, scrub, scrubbed_start
-from carteiro.tickets.ticket import (
-    NO_TYPE,
-    Reason,
-    Record,
-    TaskType,
-    Ticket,
-    TicketId,
-    Unreadable,
-    is_fit,
-    read,
-)
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 TOPIC_LIMIT = 2 * 1024 * 1024  # max.message.bytes of the topic: of a batch, compressed
 LIMIT = TOPIC_LIMIT - 4096  # what does not compress must fit, too, in a batch of its own
 LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 16384, 4096, 1024  # bytes
-OVERSIZED: Reason = "oversized"  # what is said of a death whose letter has no payload
+OVERSIZED: records.Reason = "oversized"  # what is said of a death whose letter has no payload
 UNKNOWN_REASON = "unknown"  # of what others put into the topic
 
 METADATA = "dlq_metadata"
@@ -87,8 +77,8 @@ class DeadTicket:
     ``metadata`` has what the seed names and nothing else, each of its type.
     """
 
-    id: TicketId
-    type: TaskType
+    id: records.TicketId
+    type: records.TaskType
     fields: Mapping[str, Any] | None
     raw: bytes | None
     metadata: Mapping[str, Any]
@@ -97,7 +87,7 @@ class DeadTicket:
     source: str
     redrives: int
     missing: Missing | None
-    record: Record
+    record: records.Record
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -150,7 +140,7 @@ def _whence(death: Death) -> dict[str, Any]:
     return {"reason": death.reason, "source": death.ticket.record.place}
 
 
-def _pointer(record: Record) -> dict[str, Any]:
+def _pointer(record: records.Record) -> dict[str, Any]:
     missing = Missing.of(record.body or b"")
     told = {"payload_bytes": missing.size_bytes, "payload_sha256": missing.sha256}
     return {"payload_truncated": True} | told
@@ -158,7 +148,7 @@ def _pointer(record: Record) -> dict[str, Any]:
 
 def _body(death: Death, metadata: dict[str, Any]) -> bytes:
     """The ticket with its metadata, or its bytes in the metadata if it is none."""
-    if isinstance(death.ticket, Ticket):
+    if isinstance(death.ticket, records.Ticket):
         return _with_metadata(death.ticket, metadata)
     body = death.ticket.record.body
     told: dict[str, Any] = {"payload_base64": None}
@@ -173,7 +163,7 @@ def _named(death: Death, metadata: dict[str, Any]) -> bytes:
     return orjson.dumps({"ticket_id": ticket.id, "task_type": ticket.type, METADATA: metadata})
 
 
-def _with_metadata(ticket: Ticket, metadata: dict[str, Any]) -> bytes:
+def _with_metadata(ticket: records.Ticket, metadata: dict[str, Any]) -> bytes:
     """The bytes as they came with one more field: numbers keep all their digits that way."""
     body = ticket.record.body or b""
     if METADATA in ticket.fields:
@@ -208,7 +198,7 @@ def _headers(death: Death, error: str, group: str) -> Headers:
     )
 
 
-def carried(record: Record) -> Headers:
+def carried(record: records.Record) -> Headers:
     """Return the headers that a record came with, without those of a death."""
     return tuple(each for each in record.headers if not each[0].startswith(_OURS))
 
@@ -218,7 +208,7 @@ def _name(text: str) -> str:
     return cut(" ".join(scrub(text[:_LONGEST_NAME]).split()), _LONGEST_NAME) or "Error"
 
 
-def done_envelope(ticket: Ticket | Unreadable, *, redrives: int) -> Envelope:
+def done_envelope(ticket: records.Ticket | records.Unreadable, *, redrives: int) -> Envelope:
     """Report to the archive that a republished ticket is done; other readers of the topic know it by its header."""
     named = {"ticket_id": ticket.id, "task_type": ticket.type, "status": "DONE"}
     headers: Headers = (
@@ -237,15 +227,15 @@ def done_envelope(ticket: Ticket | Unreadable, *, redrives: int) -> Envelope:
 class Done:
     """A ticket is done, after this number of redrives."""
 
-    id: TicketId
+    id: records.TicketId
     redrives: int
 
 
-def done_of(record: Record) -> Done | None:
+def done_of(record: records.Record) -> Done | None:
     """Parse the report of a success; None: the record is a dead letter."""
     headers = dict(record.headers)
     id = _text(headers.get(TICKET_ID))
-    return Done(id, redrives_of(record.headers)) if DONE in headers and is_fit(id) else None
+    return Done(id, redrives_of(record.headers)) if DONE in headers and records.is_fit(id) else None
 
 
 class _Contents(NamedTuple):
@@ -257,7 +247,7 @@ class _Contents(NamedTuple):
     metadata: Mapping[str, Any]
 
 
-def opened(record: Record) -> DeadTicket:
+def opened(record: records.Record) -> DeadTicket:
     """Parse a record of the dead letter topic, from any writer."""
     headers = dict(record.headers)
     named, fields, raw, metadata = _contents(record, headers.get(METADATA))
@@ -266,7 +256,7 @@ def opened(record: Record) -> DeadTicket:
     id = _first_fit(_text(headers.get(TICKET_ID)), named.get("ticket_id"))
     return DeadTicket(
         id=id or f"poison:{record.topic}:{record.partition}:{record.offset}",
-        type=_first_fit(_text(headers.get(TASK_TYPE)), named.get("task_type")) or NO_TYPE,
+        type=_first_fit(_text(headers.get(TASK_TYPE)), named.get("task_type")) or records.NO_TYPE,
         fields=fields,
         raw=raw,
         metadata=_as_the_seed(metadata, record.time_ms),
@@ -279,7 +269,7 @@ def opened(record: Record) -> DeadTicket:
     )
 
 
-def _contents(record: Record, in_header: bytes | None) -> _Contents:
+def _contents(record: records.Record, in_header: bytes | None) -> _Contents:
     value = _object(record.body)
     metadata = _object(in_header)
     if metadata is not None:  # the bytes as they came
@@ -292,9 +282,9 @@ def _contents(record: Record, in_header: bytes | None) -> _Contents:
     return _Contents(value, _without_metadata(value), None, metadata)
 
 
-def _as_it_came(record: Record, metadata: Mapping[str, Any]) -> _Contents:
-    ticket = read(record)
-    if isinstance(ticket, Unreadable):
+def _as_it_came(record: records.Record, metadata: Mapping[str, Any]) -> _Contents:
+    ticket = records.read(record)
+    if isinstance(ticket, records.Unreadable):
         return _Contents(_object(record.body) or {}, None, record.body, metadata)
     return _Contents(ticket.fields, _without_metadata(ticket.fields), None, metadata)
 
@@ -304,7 +294,7 @@ def _missing(metadata: Mapping[str, Any]) -> Missing | None:
         return None
     sha256 = metadata.get("payload_sha256")
     size_bytes = _whole(metadata.get("payload_bytes"), _MOST) or 0
-    return Missing(size_bytes, sha256 if is_fit(sha256) else "")
+    return Missing(size_bytes, sha256 if records.is_fit(sha256) else "")
 
 
 def _as_the_seed(metadata: Mapping[str, Any], time_ms: int) -> dict[str, Any]:
@@ -323,17 +313,17 @@ def _source(headers: Mapping[str, bytes | None], metadata: Mapping[str, Any]) ->
     topic, partition, offset = (
         _text(headers.get(f"__dlq.errors.{name}")) for name in ("topic", "partition", "offset")
     )
-    if is_fit(topic) and _NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset):
+    if records.is_fit(topic) and _NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset):
         return f"{topic}|{partition}|{offset}"
     said = metadata.get("source")
-    return said if is_fit(said) else ""
+    return said if records.is_fit(said) else ""
 
 
 def _reason(
     headers: Mapping[str, bytes | None], metadata: Mapping[str, Any], *, is_bytes: bool
 ) -> str:
     said = _text(headers.get(REASON)) or metadata.get("reason")
-    if said in get_args(Reason):
+    if said in get_args(records.Reason):
         return str(said)
     return "undecodable" if is_bytes else UNKNOWN_REASON
 
@@ -349,7 +339,7 @@ def _without_metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_fit(*names: object) -> str:
-    return next((name for name in names if is_fit(name)), "")
+    return next((name for name in names if records.is_fit(name)), "")
 
 
 def _object(raw: bytes | None) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def _is_made(admin: AdminClient, topic: str, replicas: int) -> bool:
     try:
         made.result()
     except KafkaException as error:
-        if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
         raise
     return True
@@ -109,8 +109,3 @@ def topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
     )
     [described] = asked.values()
     return {name: each.value for name, each in described.result().items()}
-
-
-def _code(error: KafkaException) -> int:
-    said = error.args[0] if error.args else None
-    return said.code() if isinstance(said, KafkaError) else KafkaError.UNKNOWN

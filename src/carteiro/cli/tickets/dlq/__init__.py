@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq``: tickets that died, and what to do about it."""
+"""``carteiro tickets dlq``: dead tickets in the archive."""
 
 import typer
 
@@ -8,7 +8,7 @@ from carteiro.cli.tickets.dlq.purge import purge
 from carteiro.cli.tickets.dlq.republish import republish
 
 app = typer.Typer(
-    help="Look at archived dead tickets, republish them, set them apart.", no_args_is_help=True
+    help="List, republish, quarantine and purge archived dead tickets.", no_args_is_help=True
 )
 for command in (ls, group, show, acknowledge, republish, purge, quarantine):
     app.command()(command)

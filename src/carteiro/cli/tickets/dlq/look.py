@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq ls | group | show``: what there is."""
+"""``carteiro tickets dlq ls | group | show``: read the archive."""
 
 import base64
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from carteiro.tickets.archive.document import UNSETTLED, Archived, ArchiveState,
 from carteiro.tickets.archive.redrive import fields_of, own_text
 from carteiro.tickets.dead_letters.envelope import OVERSIZED
 
-InState = Annotated[ArchiveState | None, typer.Option("--state", help="What became of it since.")]
-_MOST_SHOWN = 500  # bytes that are no ticket
+InState = Annotated[ArchiveState | None, typer.Option("--state", help="State in the archive.")]
+_MOST_SHOWN = 500  # bytes that are not a ticket
 
 
 def _reasons(ticket: Archived) -> str:
@@ -67,13 +67,13 @@ async def ls(
 async def group(
     session: ArchiveSession,
     *,
-    by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "error_type",
+    by: Annotated[GroupBy, typer.Option(help="Field to group by.")] = "error_type",
     state: InState = None,
     choice: Choice,
 ) -> None:
-    """Count archived dead tickets by what they have in common, the largest group first.
+    """Count archived dead tickets by a field, the largest group first.
 
-    Without --state those are left out that are on their way again, or done, unless it is by state.
+    Without --state, republished and done tickets are not counted, except with --by state.
     """
     unasked = None if by == "state" else UNSETTLED
     wanted = choice.wanted(states=unasked if state is None else (state,))
@@ -85,7 +85,7 @@ async def show(
     session: ArchiveSession,
     ticket: Annotated[str, typer.Argument(metavar="ID", help="The ticket.")],
 ) -> None:
-    """Show one dead ticket: what it says, how often it died, and what was done with it."""
+    """Show one dead ticket: its content, its deaths and its history."""
     found = await session.known_ticket(ticket)
     session.out.thing(_whole(found), _facts(found))
     session.out.beside("Deaths", found.occurrences, _OCCURRENCES)
@@ -165,7 +165,7 @@ def _shown(ticket: Archived) -> str:
 
 def _bytes_shown(raw: bytes) -> str:
     """As much as tells what it may be; the printer escapes what a terminal would obey."""
-    said = f"{len(raw)} bytes that are no ticket"
+    said = f"{len(raw)} bytes that are not a ticket"
     start = raw[:_MOST_SHOWN].decode("utf-8", "backslashreplace")
     end = f"… (the first {_MOST_SHOWN})" if len(raw) > _MOST_SHOWN else ""
     return f"{said}: {start}{end}" if raw else said

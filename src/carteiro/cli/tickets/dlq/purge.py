@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq purge``: take old tickets out of the archive, by hand."""
+"""``carteiro tickets dlq purge``: delete old tickets from the archive."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,44 +26,44 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     *,
     older_than: Annotated[
         timedelta,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Archived longer ago than."),
+        typer.Option(parser=a_duration, metavar="DURATION", help="Minimum age in the archive."),
     ] = "90d",  # type: ignore[assignment] # as it would be written: Typer reads it
     why: Reason = "",
     choice: Choice,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Take dead tickets that were archived long ago out of the archive, for good.
+    """Delete dead tickets that were archived long ago, with their histories.
 
-    What is on its way again right now stays. What is younger than the topic keeps its records (30 days)
-    would come back if the archive's group were ever set back. Their histories go with them: who purged what
-    and why is a line in the log (dlq_purged), on stderr.
+    Tickets that are being republished stay. Tickets younger than the topic's retention (30 days) would
+    come back if the offsets of the archive's group were reset. The log line dlq_purged on stderr records
+    who purged which tickets and why.
     """
     end = datetime.now(UTC) - older_than
     wanted = choice.wanted(states=tuple(each for each in STATES if each != "redriving"))
     wanted = replace(wanted, before=min(end, wanted.before or end))
     count = await session.archive.count(wanted)
     if dry_run:
-        session.out.answer({"purged": 0, "matching": count}, f"Would be taken out: {count}.")
+        session.out.answer({"purged": 0, "matching": count}, f"Would be purged: {count}.")
         return
     young = "" if older_than >= _RETENTION else " Some may still be on the topic."
-    confirm(f"Take out {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
+    confirm(f"Purge {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
     ids = await _named(session, wanted)
     purged = await session.archive.purge(wanted)
     log.configure("info")  # whatever the settings say: there is no other record of it
     events.dlq_purged(purged, by=who(), why=why, chosen=_chosen(wanted), ids=ids)
     log.flush()
-    session.out.answer({"purged": purged, "matching": count}, f"Taken out: {purged}.")
+    session.out.answer({"purged": purged, "matching": count}, f"Purged: {purged}.")
 
 
 async def _named(session: ArchiveSession, wanted: Wanted) -> list[TicketId]:
-    """Which it will be, if they are few."""
+    """Return the ids, if they are few."""
     page = await session.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
     return [] if page.next else [each.id for each in page.rows]
 
 
 def _chosen(wanted: Wanted) -> dict[str, str]:
-    """By what they were chosen."""
+    """Return the filters in use."""
     wishes = {
         "taskType": wanted.type,
         "errorType": wanted.error_type,

@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq republish``: put dead tickets on their topic again."""
+"""``carteiro tickets dlq republish``: republish dead tickets to their topic."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,41 +9,25 @@ import typer
 
 from carteiro.cli.desk import confirm, who
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.cli.options import Yes, a_rate
+from carteiro.cli.options import a_rate
 from carteiro.cli.printing import Column, note
 from carteiro.cli.progress import count_done
-from carteiro.cli.tickets.dlq.session import (
-    ArchiveSession,
-    Choice,
-    DryRun,
-    Everything,
-    TicketIds,
-    Why,
-    at_the_archive,
-    needing_libraries,
-)
+from carteiro.cli.tickets.dlq.session import ArchiveSession, Selection, Why, at_the_archive
+from carteiro.cli.tickets.libraries import needing_libraries
+from carteiro.tickets.archive import redrive as redriving
 from carteiro.tickets.archive.document import Wanted
-from carteiro.tickets.archive.redrive import (
-    MOST_REDRIVES,
-    RESTING,
-    SENT,
-    Answer,
-    Redrive,
-    Redriven,
-    RedriveTerms,
-)
 
-_TOLD: dict[Answer, str] = {
-    "again": "of these perhaps for the second time: an earlier run ended while it sent them",
-    "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
-    "quarantined": "quarantined, and not sent",
-    "undecodable": "no ticket: such are quarantined; --raw sends the bytes of released ones as they were",
-    "nothing_kept": "their payload was too large for the archive, and has gone from where dlq show says it was",
-    "too_often": "went round too often: fix what is wrong first; --force sends them anyway",
-    "failed": "not taken by Kafka: dead as before",
-    "changed": "died again or were changed meanwhile",
+_TOLD: dict[redriving.Answer, str] = {
+    "again": "of these may be sent twice: an earlier run ended while sending them",
+    "elsewhere": "are claimed by another run: try again in a minute if it was killed",
+    "quarantined": "are quarantined, and were not sent",
+    "undecodable": "are not tickets, and were quarantined; after a release --raw sends their bytes unchanged",
+    "nothing_kept": "have no payload: it was too large for the archive, and its topic has deleted it",
+    "too_often": "were republished too often: fix the cause first; --force sends them anyway",
+    "failed": "were refused by Kafka, and stay dead",
+    "changed": "died again or were changed meanwhile, and were not sent",
 }
-_COLUMNS: tuple[Column[Redriven], ...] = (
+_COLUMNS: tuple[Column[redriving.Redriven], ...] = (
     Column("id", lambda row: row.ticket.id, is_whole=True),
     Column("type", lambda row: row.ticket.type),
     Column("error", lambda row: row.ticket.error_type),
@@ -57,22 +41,25 @@ class HowTo:
     """Options of sending."""
 
     rate: Annotated[
-        float | None, typer.Option(parser=a_rate, metavar="NUMBER", help="Most tickets a second.")
+        float | None,
+        typer.Option(parser=a_rate, metavar="NUMBER", help="Rate limit, in tickets a second."),
     ] = None
-    limit: Annotated[int, typer.Option(min=0, help="Most tickets in all; 0 is all.")] = 0
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of tickets; 0: no limit.")] = 0
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Also records that are not tickets: their bytes as they were."),
+        typer.Option("--raw", help="Also records that are not tickets, as unchanged bytes."),
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Also what went round too often.")] = False
-    max_redrives: Annotated[int, typer.Option(min=0, help="How often is too often.")] = (
-        MOST_REDRIVES
+    force: Annotated[bool, typer.Option("--force", help="Also tickets republished too often.")] = (
+        False
     )
+    max_redrives: Annotated[
+        int, typer.Option(min=0, help="Republishes before a ticket needs --force.")
+    ] = redriving.MOST_REDRIVES
     why: Why = ""
 
-    def as_terms(self) -> RedriveTerms:
-        """The same, as a run takes it."""
-        return RedriveTerms(
+    def as_terms(self) -> redriving.RedriveTerms:
+        """Return them as the terms of a run."""
+        return redriving.RedriveTerms(
             by=who(),
             why=self.why,
             is_raw=self.raw,
@@ -82,26 +69,19 @@ class HowTo:
 
 
 @at_the_archive
-async def republish(  # noqa: PLR0913 - a parameter per flag
-    session: ArchiveSession,
-    tickets: TicketIds = None,
-    *,
-    everything: Everything = False,
-    choice: Choice,
-    how: HowTo,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """Put dead tickets on their topic again, as PENDING and with fresh attempts.
+async def republish(session: ArchiveSession, *, selection: Selection, how: HowTo) -> None:
+    """Republish dead tickets to their topic, as PENDING and with all attempts.
 
-    With ids these tickets, with --all every one that matches. What is on its way already is not sent
-    twice. Stopped half-way it can be asked again: how far it came stands in the archive. A payload that
-    was too large for the archive is read again from the topic it came on, while that still has it.
+    Give ids, or --all for every match. Tickets that are republished already are skipped. If stopped
+    half-way, run it again: the archive records the progress. A payload too large for the archive is
+    read from its original topic, while that still has it.
     """
-    wanted = await session.chosen(tickets, choice, RESTING, everything=everything)
-    if everything and not dry_run:
-        confirm(f"Send {'all' if choice.is_any else 'matching'} dead tickets again?", yes=yes)
-    await _run(session, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
+    wanted = await session.chosen(selection, redriving.RESTING)
+    is_dry = selection.dry_run
+    if selection.everything and not is_dry:
+        which = "all" if selection.is_any else "matching"
+        confirm(f"Republish {which} dead tickets?", yes=selection.yes)
+    await _run(session, wanted, how, is_dry=is_dry, is_listed=bool(selection.tickets) or is_dry)
 
 
 async def _run(
@@ -114,7 +94,7 @@ async def _run(
 
     settings = session.settings.tickets
     counter, publisher = RetryCounter(settings.redis), Publisher(settings)
-    redrive = Redrive(
+    redrive = redriving.Redrive(
         session.archive,
         counter,
         publisher,
@@ -122,7 +102,7 @@ async def _run(
         topic=settings.topic,
         terms=how.as_terms(),
     )
-    answers: Counter[Answer] = Counter()
+    answers: Counter[redriving.Answer] = Counter()
     try:
         with count_done("republished") as tell:
             run = (
@@ -141,19 +121,24 @@ async def _run(
     _sum_up(session, redrive.id, answers, is_dry=is_dry, is_listed=is_listed)
 
 
-def _document(done: Redriven) -> dict[str, Any]:
+def _document(done: redriving.Redriven) -> dict[str, Any]:
     found = {"ticketId": done.ticket.id, "answer": done.answer}
     return found | ({"error": done.error} if done.error else {})
 
 
-def _sent(answers: Counter[Answer]) -> int:
-    return sum(answers[each] for each in SENT)
+def _sent(answers: Counter[redriving.Answer]) -> int:
+    return sum(answers[each] for each in redriving.SENT)
 
 
 def _sum_up(
-    session: ArchiveSession, run: str, answers: Counter[Answer], *, is_dry: bool, is_listed: bool
+    session: ArchiveSession,
+    run: str,
+    answers: Counter[redriving.Answer],
+    *,
+    is_dry: bool,
+    is_listed: bool,
 ) -> None:
-    """Say what became of all; with ``--json`` a list has said it already."""
+    """Print the results; with ``--json`` a list has done so already."""
     sent, counts = _sent(answers), dict(sorted(answers.items()))
     if not (is_listed and session.out.is_for_programs):
         document = {"run": run, "dryRun": is_dry, "sent": sent, "answers": counts}

@@ -1,19 +1,18 @@
-"""Where people do what they do with the archive of dead tickets, and how they say which."""
+"""Commands on the archive of dead tickets: options, selection, connection."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from carteiro.cli.desk import Command, Work, command_of
 from carteiro.cli.exit_codes import NotFound, WrongUse
-from carteiro.cli.options import AsJson, Before, ConfigFile, Since
+from carteiro.cli.options import AsJson, Before, ConfigFile, Since, Yes
 from carteiro.cli.printing import Printer
+from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.config import Settings, load
-from carteiro.errors import ConfigError
 from carteiro.model import value
 from carteiro.tickets.archive.document import Archived, ArchiveState, Wanted
 from carteiro.tickets.errors import ArchiveAway
@@ -22,12 +21,8 @@ from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
 if TYPE_CHECKING:
     from carteiro.tickets.archive.mongo import MongoArchive
 
-TicketIds = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
-Everything = Annotated[
-    bool, typer.Option("--all", help="All that match the options, instead of ids.")
-]
 Why = Annotated[str, typer.Option("--why", help="The reason, for the history of each ticket.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the result without any change.")]
 
 
 @dataclass(frozen=True)
@@ -40,16 +35,16 @@ class Common:
 
 @dataclass(frozen=True)
 class Choice:
-    """Dead tickets by what they have in common; what is not given does not matter."""
+    """Filter of dead tickets; an option that is not given matches all."""
 
-    task_type: Annotated[str | None, typer.Option(help="Of this task type.")] = None
-    error_type: Annotated[str | None, typer.Option(help="The kind of the last error.")] = None
-    reason: Annotated[Reason | None, typer.Option(help="Why it died.")] = None
+    task_type: Annotated[str | None, typer.Option(help="Task type.")] = None
+    error_type: Annotated[str | None, typer.Option(help="Type of the last error.")] = None
+    reason: Annotated[Reason | None, typer.Option(help="Reason of the death.")] = None
     since: Since = None
     before: Before = None
 
     def wanted(self, *, states: tuple[ArchiveState, ...] | None = None) -> Wanted:
-        """The same, as the archive takes it; `WrongUse` if nothing could ever match."""
+        """Return the filter for the archive; `WrongUse` if nothing could ever match."""
         if self.since is not None and self.before is not None and self.since >= self.before:
             raise WrongUse("nothing lies between --since and --before: the first must be earlier")
         for name, given in (("--task-type", self.task_type), ("--error-type", self.error_type)):
@@ -70,7 +65,21 @@ class Choice:
     @property
     def is_any(self) -> bool:
         """No option narrows it down."""
-        return self == Choice()
+        return all(getattr(self, each.name) is None for each in fields(Choice))
+
+
+@dataclass(frozen=True)
+class Selection(Choice):
+    """Dead tickets to be changed: by id, or all that match."""
+
+    tickets: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")] = (
+        None
+    )
+    everything: Annotated[
+        bool, typer.Option("--all", help="All tickets that match the options, instead of ids.")
+    ] = False
+    dry_run: DryRun = False
+    yes: Yes = False
 
 
 @value
@@ -81,22 +90,15 @@ class ArchiveSession:
     settings: Settings
     out: Printer
 
-    async def chosen(
-        self,
-        tickets: Sequence[str] | None,
-        choice: Choice,
-        states: tuple[ArchiveState, ...],
-        *,
-        everything: bool,
-    ) -> Wanted:
+    async def chosen(self, selection: Selection, states: tuple[ArchiveState, ...]) -> Wanted:
         """These tickets, or with ``--all`` those that match; `NotFound` if one of them is not here."""
-        if bool(tickets) == everything:  # nobody is to touch all by forgetting an id
+        if bool(selection.tickets) == selection.everything:  # all only if that is asked for
             raise WrongUse("name the tickets, or say --all with options that choose some")
-        if not tickets:
-            return choice.wanted(states=states)
-        if not choice.is_any:
+        if not selection.tickets:
+            return selection.wanted(states=states)
+        if not selection.is_any:
             raise WrongUse("name the tickets, or choose them by options with --all: not both")
-        ids = tuple(dict.fromkeys(tickets))
+        ids = tuple(dict.fromkeys(selection.tickets))
         for each in ids:
             await self.known_ticket(each)
         return Wanted(ids=ids)
@@ -131,21 +133,9 @@ async def _at_the_archive(
         await work(ArchiveSession(archive, settings, printer), **options)
     except ArchiveAway as error:
         text = (
-            f"{error}. Look whether it is running and lets us in; tickets.mongo (from "
+            f"{error}. Check that it runs and accepts the credentials; tickets.mongo (from "
             f"{settings.origin('tickets.mongo')}) says where it is"
         )
         raise ArchiveAway(text) from error
     finally:
         await archive.close()
-
-
-@contextmanager
-def needing_libraries() -> Iterator[None]:
-    """Say how to have the libraries of the ticket lane, where they are missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        text = (
-            f"Tickets need {error.name}: from a clone, pip install -c constraints.txt '.[tickets]'"
-        )
-        raise ConfigError(text) from error
