@@ -473,7 +473,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:mails"
                 "feedback_ses_topics": TOPIC,
                 "ses_configuration_set": "a",
             },
-            [("ok", "ses is heard")],
+            [("ok", "ses: received")],
         ),
         ({"provider": "resend"}, [("warn", "resend_secret is not set")]),
         (
@@ -484,7 +484,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:mails"
             {"tenant_routes_acme": "resend, ses"},
             [("warn", "complaints of ses"), ("warn", "complaints of resend")],
         ),
-        ({"provider": "smtp"}, [("ok", "more than its answer")]),
+        ({"provider": "smtp"}, [("ok", "no configured provider reports")]),
     ],
 )
 def test_bounce_feedback_is_checked(
@@ -502,7 +502,7 @@ def test_bounce_feedback_is_checked(
 @pytest.mark.parametrize(
     ("told", "level", "text"),
     [
-        (f"whsec_{base64.b64encode(b'made here').decode()}\n", "ok", "resend is heard"),
+        (f"whsec_{base64.b64encode(b'made here').decode()}\n", "ok", "resend: received"),
         *(
             (nothing, "fail", "feedback.resend_secret does not lead to a secret")
             for nothing in ("", "  \n", "whsec_", "whsec_?", "not base64!!")
