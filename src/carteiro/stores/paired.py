@@ -34,6 +34,7 @@ class Paired:
         self._queue = queue.queue
         self._queue_desk = queue.desk
         self._founding = asyncio.Lock()
+        self.reap = queue.queue.reap
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages, then put their jobs; a known id or key is replayed."""
@@ -208,10 +209,6 @@ class Paired:
             if after is None:
                 break
         return expired
-
-    async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
-        return await self._queue.reap(limit=limit)
 
     async def _told(self, asked: Awaitable[list[bool | None]], count: int) -> Sequence[bool | None]:
         """What the queue says of each; None while it is away."""
