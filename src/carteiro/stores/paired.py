@@ -199,10 +199,9 @@ class Paired:
         """Bury at most ``limit`` messages that waited beyond their time, past what is in flight."""
         after, expired = None, 0
         while expired < limit:
-            page, after = await self._ledger.overdue(after=after, limit=limit)
+            page, after = await self._ledger.overdue(after=after, limit=limit - expired)
             told = await self._told(self._queue.leased(page), len(page))
-            room = limit - expired
-            buried = await self._ledger.expire(page[:room], told[:room])
+            buried = await self._ledger.expire(page, told)
             await if_it_is_there(self._queue.drop(buried))
             await self.show_dead(buried)
             expired += len(buried)

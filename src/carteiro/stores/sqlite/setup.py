@@ -9,6 +9,7 @@ from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
@@ -18,14 +19,14 @@ from carteiro.stores.sql.recipients import SqlRecipients
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
+from carteiro.stores.sql.tracking import SqlTracking
 from carteiro.stores.sqlite.database import SqliteDatabase
-from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
+from carteiro.stores.sqlite.half import SqliteLedger
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
+from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reader import Reader
-from carteiro.stores.sqlite.redrive import SqliteLedgerPart
 from carteiro.stores.sqlite.store import SqliteStore
-from carteiro.stores.sqlite.tracking import SqliteTracking
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
@@ -67,7 +68,8 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     wake.attach(writer)
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms, durable=durable)
     db = SqliteDatabase(writer, reader, clock)
-    store = SqliteStore(writer, wake, place, options)
+    entries = SqliteEntries(writer, options)
+    store = SqliteStore(writer, entries, wake, place, options)
     erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
         await _keep_jobs(writer, reader, options)
@@ -78,20 +80,17 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             templates=SqlTemplates(db),
             recipients=SqlRecipients(db, erasing),
             suppressions=SqlSuppressions(db),
-            tracking=SqliteTracking(writer, wake, options),
+            tracking=SqlTracking(db, entries, wake),
             rates=SqlRates(db),
-            dead_letters=SqlDeadLetters(
-                db, wake, SqliteLedgerPart(has_queue=options.has_queue), has_queue=options.has_queue
-            ),
+            dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
             reading=SqlReading(db, has_queue=has_queue),
-            upkeep=SqliteUpkeep(db, writer, wake, place, options),
+            upkeep=SqliteUpkeep(db, entries, wake, writer, place, options),
             inbox=SqlInbox(db),
             marks=SqlMarks(db),
             wake=wake,
         )
-        ledger = SqliteLedger(store, writer, reader, options)
-        desk = SqliteLedgerDesk(reader, erasing, options)
-        yield LedgerHalf(ledger, desk, backend)
+        ledger = SqliteLedger(db, entries, store)
+        yield LedgerHalf(ledger, SqlLedgerDesk(db, erasing), backend)
     finally:
         await writer.stop()
         reader.close()
