@@ -52,7 +52,7 @@ class PostgresTableQueue:
 
     def rings(self) -> int:
         """How often a request was heard of."""
-        return self._wake.changes.rings
+        return self._wake.changes.rings()
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once more requests were heard of than ``since``, False after ``timeout``."""
