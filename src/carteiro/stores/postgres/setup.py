@@ -9,7 +9,6 @@ from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.half import PostgresLedger
 from carteiro.stores.postgres.joining import PostgresJoining
-from carteiro.stores.postgres.keeping import keep_jobs
 from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
@@ -21,6 +20,7 @@ from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
 from carteiro.stores.sql.rates import SqlRates

@@ -11,6 +11,7 @@ from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
 from carteiro.stores.sql.rates import SqlRates
@@ -22,7 +23,6 @@ from carteiro.stores.sql.tenants import SqlTenants
 from carteiro.stores.sql.tracking import SqlTracking
 from carteiro.stores.sqlite.database import SqliteDatabase
 from carteiro.stores.sqlite.half import SqliteLedger
-from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reader import Reader
@@ -72,7 +72,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     store = SqliteStore(writer, entries, wake, place, options)
     erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
-        await _keep_jobs(writer, reader, options)
+        await keep_jobs(db, here=has_queue)
         backend = Backend(
             store=store,
             tenants=SqlTenants(db, wake, erasing, options.fairness),
@@ -94,12 +94,6 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     finally:
         await writer.stop()
         reader.close()
-
-
-async def _keep_jobs(writer: Writer, reader: Reader, options: SqliteOptions) -> None:
-    here = options.has_queue
-    if await reader.ask(lambda db: changes_hands(db, here=here)):
-        await writer.do(lambda db: keep_jobs(db, options.clock(), here=here))
 
 
 def _absolute(path: str | Path) -> Path:
