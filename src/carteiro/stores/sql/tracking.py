@@ -15,8 +15,7 @@ from carteiro.policy.suppression import suppressions
 from carteiro.stores.columns import in_ms
 from carteiro.stores.sql.ledger import Ledger
 from carteiro.stores.sql.session import Database, Session, Wake
-from carteiro.stores.sql.suppressions import put
-from carteiro.stores.suppression_columns import told_of
+from carteiro.stores.sql.suppressions import put, told_of
 
 _MOST_TRIES = 20  # somebody changes it as fast as we judge: let the caller try again
 
