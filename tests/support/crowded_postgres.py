@@ -134,6 +134,7 @@ _BY_WORD: list[tuple[str, _Sample]] = [
     (r"claim", lambda _: "claim-1"),
     (r"limit|most|how many|counts?\b", lambda _: 100),
     (r"longest", lambda _: 3_600_000),
+    (r"edge", str),  # a number as text
     (r"since|after|expires_at", lambda _: 0),
     (r"\bnow\b", lambda _: NOW - ROWS // 4),
     (r"before|the one|the place|\bat\b|time|until", lambda _: NOW),

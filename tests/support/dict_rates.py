@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from carteiro.policy.rates import Rate, fresh
-from carteiro.stores.rates import Answer, Rule, StoredRates
+from carteiro.stores.sql.rates import Answer, Rule, StoredRates
 
 
 class DictRates(StoredRates):

@@ -1,26 +1,30 @@
-"""A bell that nobody misses: who waits says how often it had rung when it last looked for work."""
+"""Wake-up counter that loses no notification: a waiter says how often it had rung when it last looked for work."""
 
 import asyncio
 from datetime import timedelta
 
 
 class Bell:
-    """Rung from the event loop's thread; wakes everybody who waits."""
+    """Rung from the event loop's thread; wakes every waiter."""
 
     def __init__(self) -> None:
-        self.rings = 0
+        self._rings = 0
         self._waiting: set[asyncio.Future[bool]] = set()
 
+    def rings(self) -> int:
+        """Return how often it has rung."""
+        return self._rings
+
     def ring(self) -> None:
-        """Wake everybody."""
-        self.rings += 1
+        """Say that there may be work: wake every waiter."""
+        self._rings += 1
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(True)
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Whether it has rung more often than ``since`` before ``timeout`` is over."""
-        if self.rings > since:
+        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        if self._rings > since:
             return True
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[bool] = loop.create_future()

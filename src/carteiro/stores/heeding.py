@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from carteiro.model import EMAIL, LeasedJob, MessageId, TenantId
 from carteiro.policy.suppression import addresses_of, key_of
+from carteiro.stores.sql.session import Session
 
 Asked: TypeAlias = Mapping[MessageId, Mapping[str, str]]  # the keys of the addresses of e-mails
 
@@ -33,6 +34,17 @@ def heeded(
 ) -> list[LeasedJob]:
     """The jobs, told which of their addresses are suppressed."""
     return [_told(job, asked.get(job.lease.job, {}), suppressed) for job in jobs]
+
+
+async def with_suppressed(
+    session: Session, jobs: list[LeasedJob], tenants: Collection[str], now: int
+) -> list[LeasedJob]:
+    """Return the jobs with their suppressed addresses; ``tenants`` are those that have suppressions."""
+    asked = asked_of(jobs, tenants) if tenants else {}
+    if not asked:
+        return jobs
+    rows = await session.fetch("suppressions_find", keys=places_in(jobs, asked), now=now)
+    return heeded(jobs, asked, {(tenant, key) for tenant, key in rows})
 
 
 def _told(

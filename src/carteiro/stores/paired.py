@@ -34,6 +34,7 @@ class Paired:
         self._queue = queue.queue
         self._queue_desk = queue.desk
         self._founding = asyncio.Lock()
+        self.reap = queue.queue.reap
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages, then put their jobs; a known id or key is replayed."""
@@ -198,20 +199,15 @@ class Paired:
         """Bury at most ``limit`` messages that waited beyond their time, past what is in flight."""
         after, expired = None, 0
         while expired < limit:
-            page, after = await self._ledger.overdue(after=after, limit=limit)
+            page, after = await self._ledger.overdue(after=after, limit=limit - expired)
             told = await self._told(self._queue.leased(page), len(page))
-            room = limit - expired
-            buried = await self._ledger.expire(page[:room], told[:room])
+            buried = await self._ledger.expire(page, told)
             await if_it_is_there(self._queue.drop(buried))
             await self.show_dead(buried)
             expired += len(buried)
             if after is None:
                 break
         return expired
-
-    async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
-        return await self._queue.reap(limit=limit)
 
     async def _told(self, asked: Awaitable[list[bool | None]], count: int) -> Sequence[bool | None]:
         """What the queue says of each; None while it is away."""

@@ -8,7 +8,7 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.fairness import priority, rounds_without
-from carteiro.stores.columns import maybe_moment, moment
+from carteiro.stores.columns import maybe_moment
 
 
 def tenant_of(row: Sequence[Any]) -> model.Tenant:
@@ -90,55 +90,3 @@ def fairness_of(setting: str | None) -> model.Fairness | None:
 def fairness_text(fairness: model.Fairness) -> str:
     """Fairness settings as they are stored."""
     return orjson.dumps(asdict(fairness)).decode()
-
-
-def access_key_of(row: Sequence[Any]) -> model.Key:
-    """A key out of its columns, without its hash."""
-    identity, tenant, hint, created_at, expires_at, revoked_at, last_used_at = row
-    return model.Key(
-        id=identity,
-        tenant=tenant,
-        hint=hint,
-        created_at=moment(created_at),
-        expires_at=maybe_moment(expires_at),
-        revoked_at=maybe_moment(revoked_at),
-        last_used_at=maybe_moment(last_used_at),
-    )
-
-
-def template_of(row: Sequence[Any]) -> model.Template:
-    """A version of a template out of its columns."""
-    tenant, type_, version, subject, html, text, retry_preset, created_at, deleted_at = row
-    return model.Template(
-        tenant=tenant,
-        type=type_,
-        version=version,
-        subject=subject,
-        html=html,
-        text=text,
-        retry_preset=retry_preset,
-        created_at=moment(created_at),
-        deleted_at=maybe_moment(deleted_at),
-    )
-
-
-def template_summary_of(row: Sequence[Any]) -> model.TemplateSummary:
-    """A version of a template as lists show it, out of its columns."""
-    tenant, type_, version, subject, has_html, has_text, retry_preset, created_at, deleted_at = row
-    return model.TemplateSummary(
-        tenant=tenant,
-        type=type_,
-        version=version,
-        subject=subject,
-        has_html=bool(has_html),
-        has_text=bool(has_text),
-        retry_preset=retry_preset,
-        created_at=moment(created_at),
-        deleted_at=maybe_moment(deleted_at),
-    )
-
-
-def mail_of(row: Sequence[Any]) -> model.InboxMail:
-    """A mail that the sandbox kept, out of its columns."""
-    message, tenant, to, subject, content, provider_id, created_at = row
-    return model.InboxMail(message, tenant, to, subject, content, provider_id, moment(created_at))

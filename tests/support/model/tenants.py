@@ -15,7 +15,7 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import priority, rescaled, rounds_without
 from carteiro.policy.tenancy import domains_of
-from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
+from carteiro.stores.sql.tenants import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from support.model.erasing import erase_tenant
 from support.model.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 

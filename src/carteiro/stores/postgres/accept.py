@@ -11,12 +11,10 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import QuotaCounts
 from carteiro.stores.columns import in_ms, moment
-from carteiro.stores.door import Door
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
-from carteiro.stores.sql.door import firsts_under, limits_of, lock, meet, names_of
+from carteiro.stores.sql.door import admit, limits_of, lock, names_of
 
 _Recipients = Sequence[model.RecipientId | None]
 
@@ -38,22 +36,10 @@ async def accept_within(
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
-    door = await _door(session, new, now)
-    answers: list[model.AcceptAnswer | None] = []
-    fresh: list[model.NewMessage] = []
-    recipients: list[model.RecipientId | None] = []
-    for message in new:
-        answer = door.refusal(message)
-        if answer is None:
-            told = message.recipient
-            recipient = None if told is None else await meet(session, message.tenant, told, now)
-            door.let_in(message, recipient)
-            fresh.append(message)
-            recipients.append(recipient)
-        answers.append(answer)
-    put = iter(await _put(session, fresh, recipients, now) if fresh else ())
-    await _save(session, door, now)
-    await _show(session, fresh)
+    answers, fresh = await admit(session, new, now)
+    messages, recipients = [each for each, _ in fresh], [recipient for _, recipient in fresh]
+    put = iter(await _put(session, messages, recipients, now) if fresh else ())
+    await _show(session, messages)
     return [next(put) if answer is None else answer for answer in answers]
 
 
@@ -72,39 +58,6 @@ def _names(message: model.NewMessage) -> Iterator[str]:
         yield limits_of(message.tenant)
     if message.recipient is not None:
         yield from names_of(message.tenant, message.recipient)
-
-
-async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> Door:
-    known = {
-        row[0]: model.Replayed(row[0], moment(row[1]), row[2], row[3])
-        for row in await session.fetch("accept_known", [each.id for each in new])
-    }
-    tenants = await session.fetch("accept_tenants", ids=list({each.tenant for each in new}))
-    keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
-    firsts = await firsts_under(session, keys, now) if keys else {}
-    return Door(
-        known, {row[0]: row[1] for row in tenants}, firsts, await _tallies(session, new, now), now
-    )
-
-
-async def _tallies(
-    session: Session, new: Sequence[model.NewMessage], now: int
-) -> dict[model.TenantId, QuotaCounts]:
-    counted: dict[model.TenantId, list[tuple[int, int, int]]] = {
-        each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
-    }
-    if counted:
-        for tenant, *row in await session.fetch("accept_counts", tenants=list(counted)):
-            counted[tenant].append((row[0], row[1], row[2]))
-    return {tenant: QuotaCounts(now, rows) for tenant, rows in counted.items()}
-
-
-async def _save(session: Session, door: Door, now: int) -> None:
-    """Write the keys and the counts."""
-    if door.keys:
-        await session.run("accept_save_keys", rows=door.keys, now=now)
-    if counts := door.counts():
-        await session.run("accept_save_counts", rows=counts)
 
 
 async def _show(session: Session, new: Sequence[model.NewMessage]) -> None:

@@ -9,7 +9,7 @@ from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry
 from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.stores.columns import entry_of, recipient_of
-from carteiro.stores.heeding import asked_of, heeded, places_in
+from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Memory
@@ -73,7 +73,7 @@ class Claims:
         return {row[0]: row for row in await self._db.fetch("claimed", numbers, tenants)}
 
     async def _recipients(self, ids: set[str]) -> Mapping[str, model.Recipient]:
-        rows = await self._db.fetch("claim_recipients", sorted(ids)) if ids else []
+        rows = await self._db.fetch("claim_recipients", ids=sorted(ids)) if ids else []
         return {recipient.id: recipient for recipient in map(recipient_of, rows)}
 
     def _leased(
@@ -126,17 +126,6 @@ class Claims:
             preset or tenant_preset,
             entry.provider,
         )
-
-
-async def with_suppressed(
-    db: Database, jobs: list[model.LeasedJob], tenants: set[str], now: int
-) -> list[model.LeasedJob]:
-    """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
-    asked = asked_of(jobs, tenants) if tenants else {}
-    if not asked:
-        return jobs
-    rows = await db.fetch("suppressions_find", keys=places_in(jobs, asked), now=now)
-    return heeded(jobs, asked, {(tenant, key) for tenant, key in rows})
 
 
 def _held(job: Any, entry: Entry | None, version: int, claim_id: model.ClaimId) -> Held:  # noqa: ANN401 - a row

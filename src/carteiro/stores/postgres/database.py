@@ -191,6 +191,10 @@ class Database:
         """Return how many rows were written."""
         return await self._alone(lambda one: one.run(operation, *given, **named))
 
+    async def look(self, operation: Operation[Result]) -> Result:
+        """Run statements that only read, each by itself."""
+        return await operation(self)
+
     async def read(self, operation: Operation[Result]) -> Result:
         """Run statements that only read, led by indexes whatever the statistics say."""
         async with self.transaction() as session:

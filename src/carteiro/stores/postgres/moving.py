@@ -101,7 +101,7 @@ class PostgresTarget:
             await session.fetch("lock_ring")
             self._compare(counts, dict(await session.fetch("move_counts")))
             last_no = await session.value("move_numbers")
-            await session.fetch("rebuild_ring", now)
+            await session.fetch("rebuild_ring", now=now)
             finished = replace(mark, last_no=last_no)
             await _store(session, finished)
             await session.connection.execute(sql("move_unfence"))

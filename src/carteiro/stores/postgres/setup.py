@@ -7,20 +7,20 @@ from dataclasses import replace
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.half import PostgresLedger, PostgresLedgerDesk
+from carteiro.stores.postgres.half import PostgresLedger
 from carteiro.stores.postgres.joining import PostgresJoining
-from carteiro.stores.postgres.keeping import keep_jobs
+from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.redrive import PostgresLedgerPart
 from carteiro.stores.postgres.store import PostgresStore
 from carteiro.stores.postgres.table_queue import PostgresTableQueue
-from carteiro.stores.postgres.tracking import PostgresTracking
 from carteiro.stores.postgres.upkeep import PostgresUpkeep
 from carteiro.stores.postgres.wake import PostgresWake
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
 from carteiro.stores.sql.rates import SqlRates
@@ -29,6 +29,7 @@ from carteiro.stores.sql.recipients import SqlRecipients
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
+from carteiro.stores.sql.tracking import SqlTracking
 
 
 @asynccontextmanager
@@ -57,7 +58,8 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
     db = Database(url, options)
     await db.open()
     wake = PostgresWake(url, db)
-    store = PostgresStore(db, wake, options)
+    entries = PostgresEntries(db, options)
+    store = PostgresStore(db, entries, wake, options)
     erasing = SqlErasing(db, store, has_queue=options.has_queue)
     try:
         await keep_jobs(db, here=options.has_queue)
@@ -68,21 +70,19 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             templates=SqlTemplates(db),
             recipients=SqlRecipients(db, erasing),
             suppressions=SqlSuppressions(db),
-            tracking=PostgresTracking(db, wake),
+            tracking=SqlTracking(db, entries, wake),
             rates=SqlRates(db),
-            dead_letters=SqlDeadLetters(
-                db, wake, PostgresLedgerPart(), has_queue=options.has_queue
-            ),
+            dead_letters=SqlDeadLetters(db, wake, entries, has_queue=options.has_queue),
             reading=SqlReading(db, has_queue=options.has_queue),
-            upkeep=PostgresUpkeep(db, wake, options),
+            upkeep=PostgresUpkeep(db, entries, wake),
             inbox=SqlInbox(db),
             marks=SqlMarks(db),
             wake=wake,
             joining=PostgresJoining(db),
-            table_queue=PostgresTableQueue(db, wake, options),
+            table_queue=PostgresTableQueue(db, entries, wake, options),
         )
-        desk = PostgresLedgerDesk(db, erasing)
-        yield LedgerHalf(PostgresLedger(db, options), desk, backend)
+        ledger = PostgresLedger(db, entries, store)
+        yield LedgerHalf(ledger, SqlLedgerDesk(db, erasing), backend)
     finally:
         await wake.close()
         await db.close()

@@ -8,19 +8,24 @@ from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.stores.postgres.accept import accept
 from carteiro.stores.postgres.claim import Claims
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.ledger import Ledger
+from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.store import SqlStore
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """See `carteiro.ports.store.Store` for what it promises."""
 
-    def __init__(self, db: Database, wake: PostgresWake, options: PostgresOptions) -> None:
+    def __init__(
+        self, db: Database, entries: PostgresEntries, wake: PostgresWake, options: PostgresOptions
+    ) -> None:
+        super().__init__(entries, wake)
         self._db = db
-        self._wake = wake
-        self._ledger = Ledger(db, dead_letter_ttl_ms=options.dead_letter_ttl_ms)
-        self._claims = Claims(db, self._ledger.memory, options.fairness)
+        self._wake: PostgresWake = wake
+        self._memory = entries.memory
+        self._claims = Claims(db, entries.memory, options.fairness)
+        self._has_queue = options.has_queue
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed."""
@@ -30,7 +35,8 @@ class PostgresStore:
         try:
             return await accept(self._db, new, await self._db.now())
         finally:  # whatever we hear of it: it may be committed
-            self._wake.ring()
+            if self._has_queue:
+                self._wake.ring()
 
     async def claim(
         self,
@@ -46,17 +52,6 @@ class PostgresStore:
             return model.Claimed([], None)
         return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
 
-    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        return await self._ledger.declare(starts)
-
-    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
-        """Store the verdicts: state, events, queue and dead letter in one transaction."""
-        answers, has_work = await self._ledger.settle(ends)
-        if has_work:
-            await self._wake.tell()
-        return answers
-
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         until = await self._db.now() + lease // MILLISECOND
@@ -69,7 +64,7 @@ class PostgresStore:
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Give claimed jobs back as if they had never been claimed; claimable after ``wait``."""
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
-        self._ledger.memory.forget(leases)
+        self._memory.forget(leases)
         now = await self._db.now()
         if await self._db.value("release", ids, claims, wait // MILLISECOND, now):
             await self._wake.tell()
@@ -78,15 +73,6 @@ class PostgresStore:
         """Release all that these claims leased and did not declare."""
         if await self._db.value("undo_claims", list(claims), await self._db.now()):
             await self._wake.tell()
-
-    async def cancel(
-        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
-    ) -> list[model.CancelAnswer]:
-        """End what waits, mark what is in flight."""
-        answers, has_work = await self._ledger.cancel(ids, tenant)
-        if has_work:
-            await self._wake.tell()
-        return answers
 
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease or hold ran out; return how many."""

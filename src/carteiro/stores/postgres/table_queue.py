@@ -17,10 +17,10 @@ from carteiro.policy.lifecycle import Change
 from carteiro.ports.table_queue import AppliedChanges, RetryWait
 from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.ledger import held_of, is_leased, without_jobs
+from carteiro.stores.postgres.ledger import PostgresEntries, held_of, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.redrive import PostgresLedgerPart
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.ledger import is_leased
 from carteiro.stores.sql.redrive import redrive
 
 
@@ -42,14 +42,17 @@ class _Request(NamedTuple):
 class PostgresTableQueue:
     """See `carteiro.ports.table_queue.TableQueue` for what it promises."""
 
-    def __init__(self, db: Database, wake: PostgresWake, options: PostgresOptions) -> None:
+    def __init__(
+        self, db: Database, entries: PostgresEntries, wake: PostgresWake, options: PostgresOptions
+    ) -> None:
         self._db = db
+        self._entries = entries
         self._wake = wake
         self._options = options
 
     def rings(self) -> int:
         """How often a request was heard of."""
-        return self._wake.changes.rings
+        return self._wake.changes.rings()
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once more requests were heard of than ``since``, False after ``timeout``."""
@@ -87,7 +90,7 @@ class PostgresTableQueue:
             if change.drop_job or change.park_until is not None:
                 moving[len(changes.held)] = each.held.id
             if not self._options.has_queue:
-                change = without_jobs(change) or change
+                change = without_jobs(change)
             changes.apply(each.held._replace(request=each.no), change)
         if moot:
             await self._db.fetch("requests_take", moot)
@@ -123,7 +126,7 @@ class PostgresTableQueue:
             ids = [each.held.id for each in requests if each.no in taken and each.held]
             answers = await redrive(
                 session,
-                PostgresLedgerPart(),
+                self._entries,
                 ids,
                 by=f"role {role}",
                 revision=None,

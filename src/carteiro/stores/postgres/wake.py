@@ -22,38 +22,30 @@ _HEARS_WITHIN_S = 2.0
 _CHECK_EVERY_S = 15.0
 
 
-class PostgresWake:
+class PostgresWake(Bell):
     """Rung by every change of ours that may ready a job, and by the notifications of other processes."""
 
     def __init__(self, url: str, db: Database) -> None:
+        super().__init__()
         self._url = url
         self._db = db
-        self._bell = Bell()
         self.changes = Bell()  # rung when applications request changes by SQL
         self._listening: asyncio.Task[None] | None = None
-        self._waiting = 0
-
-    def rings(self) -> int:
-        """How often it has rung."""
-        return self._bell.rings
-
-    def ring(self) -> None:
-        """There may be work."""
-        self._bell.ring()
+        self._waiters = 0
 
     async def tell(self) -> None:
         """There may be work: here, and in other processes."""
-        self._bell.ring()
+        self.ring()
         await self._db.fetch("tell")
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once it has rung more often than ``since``, False after ``timeout``."""
         self.listen()
-        self._waiting += 1
+        self._waiters += 1
         try:
-            return await self._bell.wait(timeout, since=since)
+            return await super().wait(timeout, since=since)
         finally:
-            self._waiting -= 1
+            self._waiters -= 1
 
     def listen(self) -> None:
         """Listen from now on: whoever never waits needs no connection for it."""
@@ -72,7 +64,7 @@ class PostgresWake:
                 await self._listen_on_one_connection()
             except (*FAILURES, StoreError):
                 await asyncio.sleep(_TRY_AGAIN_S)
-            self._bell.ring()  # what was told meanwhile was not heard
+            self.ring()  # what was told meanwhile was not heard
             self.changes.ring()
 
     async def _listen_on_one_connection(self) -> None:
@@ -87,10 +79,10 @@ class PostgresWake:
                 elif not self._db.is_ours(
                     pid
                 ):  # else it has rung: looking twice takes twice as long
-                    self._bell.ring()
+                    self.ring()
 
             await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
-            self._bell.ring()  # what was told before we listened
+            self.ring()  # what was told before we listened
             await self._db.fetch("tell")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HEARS_WITHIN_S):  # `wait_for` may swallow our end
@@ -101,8 +93,8 @@ class PostgresWake:
                     await connection.fetchval("SELECT 1", timeout=_CHECK_EVERY_S)
                 else:
                     await asyncio.sleep(_DEAF_POLL_S)
-                    if self._waiting:
-                        self._bell.ring()
+                    if self._waiters:
+                        self.ring()
         finally:
             with suppress(Exception):
                 await connection.close(timeout=1)

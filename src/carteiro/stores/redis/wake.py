@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
 
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
@@ -17,12 +16,12 @@ _ANSWERS_WITHIN_S = 10.0
 _CHECK_EVERY_S = 15.0
 
 
-class RedisWake:
-    """Rung by every script that may ready a job; while the server is away, whoever waits looks by itself."""
+class RedisWake(Bell):
+    """Rung by every script that may ready a job; while the server is unreachable, waiters look by themselves."""
 
     def __init__(self, server: Server) -> None:
+        super().__init__()
         self._server = server
-        self._bell = Bell()
         self._hears = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
 
@@ -39,18 +38,6 @@ class RedisWake:
             self._listening.cancel()
             await asyncio.wait([self._listening])
 
-    def ring(self) -> None:
-        """There may be work."""
-        self._bell.ring()
-
-    def rings(self) -> int:
-        """How often it has rung."""
-        return self._bell.rings
-
-    async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once it has rung more often than ``since``, False after ``timeout``."""
-        return await self._bell.wait(timeout, since=since)
-
     async def _listen(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -61,7 +48,7 @@ class RedisWake:
                     async for _ in _heard(line):
                         pause_s = _FIRST_PAUSE_S
                         self._hears.set()
-                        self._bell.ring()  # also when it hears again: who knows what it missed
+                        self.ring()  # also when it hears again: who knows what it missed
             except (RedisError, OSError):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -10,7 +10,8 @@ from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
 from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, parameters_of
-from carteiro.stores.sql.redrive import LedgerPart, redrive
+from carteiro.stores.sql.ledger import Ledger
+from carteiro.stores.sql.redrive import redrive
 from carteiro.stores.sql.session import Database, Wake
 
 _ANY = model.DeadFilter()
@@ -19,7 +20,7 @@ _ANY = model.DeadFilter()
 class SqlDeadLetters:
     """See `carteiro.ports.dead_letters.DeadLetters` for what it promises."""
 
-    def __init__(self, db: Database, wake: Wake, ledger: LedgerPart, *, has_queue: bool) -> None:
+    def __init__(self, db: Database, wake: Wake, ledger: Ledger, *, has_queue: bool) -> None:
         self._db = db
         self._wake = wake
         self._ledger = ledger

@@ -1,15 +1,139 @@
-"""What is asked and kept of whoever hands messages in: idempotency keys, counts, recipients."""
+"""Admission: known ids and keys are replayed, closed tenants and spent limits refuse; keys, counts, recipients."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
 
 from uuid_utils import uuid7
 
+from carteiro import model
 from carteiro.model import ApiLimits, Charged, NewRecipient, RecipientId, Replayed, TenantId
 from carteiro.policy.quota import KEY_LIFE_MS, QuotaCounts
 from carteiro.stores.columns import moment
-from carteiro.stores.door import First
 from carteiro.stores.sql.session import Session
+
+Fresh: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # let in, and for which recipient
+
+
+class First(NamedTuple):
+    """The answer that an idempotency key stands for."""
+
+    digest: str
+    answer: model.Replayed
+
+
+class Door:
+    """Judges one batch, item by item: each sees what those before it left."""
+
+    def __init__(
+        self,
+        known: dict[model.MessageId, model.Replayed],
+        is_disabled: dict[model.TenantId, bool],
+        firsts: dict[tuple[model.TenantId, str], First],
+        tallies: dict[model.TenantId, QuotaCounts],
+        now: int,
+    ) -> None:
+        self._known = known
+        self._is_disabled = is_disabled
+        self._firsts = firsts
+        self._tallies = tallies
+        self._at = moment(now)
+        self._counted: set[model.TenantId] = set()
+        # To be stored: tenant, key, digest, message, recipient, request.
+        self.keys: list[tuple[object, ...]] = []
+
+    def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
+        """The answer to what is not let in; None counts it, and `let_in` must follow."""
+        known = self._known.get(message.id)
+        if known is not None:
+            return known
+        is_disabled = self._is_disabled.get(message.tenant)
+        if is_disabled is None:
+            return model.TenantUnknown(message.tenant)
+        if is_disabled:
+            return model.TenantDisabled(message.tenant)
+        if message.key is None and message.limits is None:
+            return None
+        return self._asked_before(message) or self._over_limit(message)
+
+    def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
+        """Know the message and its key from now on."""
+        answer = model.Replayed(message.id, self._at, recipient, message.request_id)
+        self._known[message.id] = answer
+        if message.key is not None:
+            key, digest = message.key.key, message.key.digest
+            self._firsts[message.tenant, key] = First(digest, answer)
+            told = (message.id, recipient, message.request_id)
+            self.keys.append((message.tenant, key, digest, *told))
+
+    def counts(self) -> list[tuple[object, ...]]:
+        """The counts to be stored: tenant, window, its start, how many."""
+        return [
+            (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
+        ]
+
+    def _asked_before(self, message: model.NewMessage) -> model.Replayed | model.KeyConflict | None:
+        key = message.key
+        first = self._firsts.get((message.tenant, key.key)) if key is not None else None
+        if key is None or first is None:
+            return None
+        return first.answer if first.digest == key.digest else model.KeyConflict(first.answer.id)
+
+    def _over_limit(self, message: model.NewMessage) -> model.OverLimit | None:
+        """The limit that stands in the way; if there is none, the message is counted."""
+        if message.limits is None or not message.limits.has_any:
+            return None
+        tally = self._tallies[message.tenant]
+        refusal = tally.judge(message.limits)
+        if refusal is None:
+            tally.count()
+            self._counted.add(message.tenant)
+        return refusal
+
+
+async def admit(
+    session: Session, new: Sequence[model.NewMessage], now: int
+) -> tuple[list[model.AcceptAnswer | None], list[Fresh]]:
+    """Return the answer to each message, None for one that is let in; and those. Their keys and counts are stored."""
+    door = await _door(session, new, now)
+    answers: list[model.AcceptAnswer | None] = []
+    fresh: list[Fresh] = []
+    for message in new:
+        answer = door.refusal(message)
+        if answer is None:
+            told = message.recipient
+            recipient = None if told is None else await meet(session, message.tenant, told, now)
+            door.let_in(message, recipient)
+            fresh.append((message, recipient))
+        answers.append(answer)
+    if door.keys:
+        await session.run("accept_save_keys", rows=door.keys, now=now)
+    if counts := door.counts():
+        await session.run("accept_save_counts", rows=counts)
+    return answers, fresh
+
+
+async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> Door:
+    """Read only what the messages need."""
+    rows = await session.fetch("accept_known", ids=[each.id for each in new])
+    known = {row[0]: Replayed(row[0], moment(row[1]), row[2], row[3]) for row in rows}
+    tenants = await session.fetch("accept_tenants", ids=list({each.tenant for each in new}))
+    keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
+    firsts = await firsts_under(session, keys, now) if keys else {}
+    is_disabled = {row[0]: bool(row[1]) for row in tenants}
+    return Door(known, is_disabled, firsts, await _tallies(session, new, now), now)
+
+
+async def _tallies(
+    session: Session, new: Sequence[model.NewMessage], now: int
+) -> dict[TenantId, QuotaCounts]:
+    counted: dict[TenantId, list[tuple[int, int, int]]] = {
+        each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
+    }
+    if counted:
+        for tenant, *row in await session.fetch("accept_counts", tenants=list(counted)):
+            counted[tenant].append((row[0], row[1], row[2]))
+    return {tenant: QuotaCounts(now, rows) for tenant, rows in counted.items()}
 
 
 async def lock(session: Session, names: Iterable[str]) -> None:

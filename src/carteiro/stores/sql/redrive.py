@@ -1,34 +1,23 @@
-"""A dead message goes round again, inside one transaction: the entry, its job and, if it was edited, its content.
+"""Redrives dead messages, inside one transaction: the entry, its job and, if it was edited, its content.
 
 Killed anywhere, nothing of it is seen: neither new content without a new round nor a round without a job.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from carteiro.errors import StoreUnavailable
 from carteiro.model import MessageId, RedriveAnswer, Revision
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change
 from carteiro.stores.sql.door import lock, meet, names_of
+from carteiro.stores.sql.ledger import Ledger
 from carteiro.stores.sql.session import Session
-
-
-class LedgerPart(Protocol):
-    """What each store's ledger does for it: an entry comes with the number of its message and its job."""
-
-    async def load(self, session: Session, ids: Sequence[MessageId]) -> Mapping[MessageId, Any]:
-        """Return the entries of those of the ids that there are."""
-        ...
-
-    async def save(self, session: Session, changed: Sequence[tuple[Any, Change]], now: int) -> int:
-        """Store what the rules changed, unless somebody else did meanwhile; return how many were stored."""
-        ...
 
 
 async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     session: Session,
-    ledger: LedgerPart,
+    ledger: Ledger,
     ids: Sequence[MessageId],
     *,
     by: str,
@@ -36,7 +25,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     now: int,
     has_queue: bool,
 ) -> list[RedriveAnswer]:
-    """Send dead messages round again, each once. Their entries are held: what is judged is what is stored."""
+    """Redrive dead messages, each once. Their entries are locked: what is judged is what is stored."""
     await session.run("redrive_lock", ids=ids)
     found = await ledger.load(session, ids)
     numbers = [held.message_no for held in found.values()]
@@ -56,9 +45,8 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
             changed.append((held, change))
         answers.append(answer)
     if changed:
-        if await ledger.save(session, changed, now) < len(
-            changed
-        ):  # a worker still has the job of what has ended
+        stored, _ = await ledger.save(session, changed, now)
+        if stored < len(changed):  # a worker still has the job of a message that has ended
             raise StoreUnavailable("A worker is just letting go of one of the messages: try again")
         await _go_round([held for held, _ in changed], session, now, has_queue=has_queue)
         if revision is not None:
@@ -74,7 +62,7 @@ async def _go_round(
     await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
 
 
-async def _revise(session: Session, held: Any, revision: Revision, now: int) -> None:  # noqa: ANN401 - see `LedgerPart`
+async def _revise(session: Session, held: Any, revision: Revision, now: int) -> None:  # noqa: ANN401 - see `Ledger`
     told, recipient = revision.recipient, None
     if told is not None:
         await lock(session, names_of(held.entry.tenant, told))

@@ -55,6 +55,10 @@ class Database(Session, Protocol):
         """The time for a statement that reads the clock when it runs; None: it reads its server's."""
         ...
 
+    async def look(self, operation: Operation[Result]) -> Result:
+        """Run statements that only read, as fast as can be; each may see what others wrote since the last."""
+        ...
+
     async def read(self, operation: Operation[Result]) -> Result:
         """Run statements that only read, led by indexes whatever the statistics say."""
         ...

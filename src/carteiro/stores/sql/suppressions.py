@@ -1,6 +1,9 @@
 """Whom tenants must not write to."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
 
 from carteiro.model import (
     Cursor,
@@ -8,21 +11,16 @@ from carteiro.model import (
     Page,
     StorageLimit,
     Suppression,
+    SuppressionReason,
     TenantId,
     TenantUnknown,
 )
-from carteiro.policy.suppression import Told, key_of, merge_all
-from carteiro.stores.cursors import FAR
+from carteiro.policy.addresses import judge_address
+from carteiro.policy.suppression import Record, Told, key_of, merge_all
+from carteiro.stores.columns import in_ms, maybe_moment, moment
+from carteiro.stores.cursors import FAR, cursor_at
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.sql.session import Database, Session
-from carteiro.stores.suppression_columns import (
-    count_new,
-    known_of,
-    page_of,
-    record_of,
-    record_row,
-    told_of,
-)
 
 
 class SqlSuppressions:
@@ -70,7 +68,7 @@ class SqlSuppressions:
             place=place,
             limit=limit + 1,
         )
-        return page_of([record_of(row) for row in rows], limit)
+        return _page_of([_record_of(row) for row in rows], limit)
 
 
 async def put(
@@ -86,12 +84,64 @@ async def put(
     if not listed:
         return 0
     keys = sorted({each.key for each in listed})
-    known = known_of(await session.fetch("suppressions_known", tenant=tenant, keys=keys))
+    rows = await session.fetch("suppressions_known", tenant=tenant, keys=keys)
+    known = {(row[0], row[1]): _record_of(row) for row in rows}
     changed = merge_all(known, listed)
-    if most is not None and (new := count_new(changed, known)):
+    new = sum((each.key, each.reason.value) not in known for each in changed)
+    if most is not None and new:
         kept: int = await session.value("suppressions_count", tenant=tenant, most=most)
         if kept + new > most:
             return StorageLimit("suppressions", most)
-    rows = [record_row(each) for each in changed]
-    await session.run("suppressions_put", tenant=tenant, rows=rows)
+    await session.run("suppressions_put", tenant=tenant, rows=[_row_of(each) for each in changed])
     return len(changed)
+
+
+def told_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> list[Told]:
+    """Return reports on addresses as records are merged with them; nothing happened later than now."""
+    return [
+        Told(
+            key_of(tenant, each.address),
+            each.reason,
+            judge_address(each.address) or each.address,
+            now if each.at is None else min(in_ms(each.at), now),
+            None if each.expires_at is None else in_ms(each.expires_at),
+        )
+        for each in new
+    ]
+
+
+def _record_of(row: Sequence[Any]) -> Record:
+    """Return a record from its columns, in its order."""
+    key, reason, address, created_at, expires_at, is_active, bounces = row
+    times = tuple(orjson.loads(bounces))
+    return Record(
+        key, SuppressionReason(reason), address, created_at, expires_at, bool(is_active), times
+    )
+
+
+def _row_of(record: Record) -> tuple[Any, ...]:
+    """Return the columns of a record, in its order."""
+    return (
+        *(record.key, record.reason.value, record.address, record.created_at, record.expires_at),
+        *(record.is_active, orjson.dumps(record.bounces).decode()),
+    )
+
+
+def _suppression_of(record: Record) -> Suppression:
+    """Return a record as people read it."""
+    return Suppression(
+        address=record.address,
+        reason=record.reason,
+        created_at=moment(record.created_at),
+        expires_at=maybe_moment(record.expires_at),
+        is_active=record.is_active,
+        bounces=len(record.bounces),
+    )
+
+
+def _page_of(records: Sequence[Record], limit: int) -> Page[Suppression]:
+    """Return a page of a list that was asked for one row more than it may have."""
+    page, more = records[:limit], None
+    if len(records) > limit:
+        more = cursor_at(page[-1].created_at, f"{page[-1].key}{page[-1].reason.value}")
+    return Page([_suppression_of(each) for each in page], more)

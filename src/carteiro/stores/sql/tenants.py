@@ -4,16 +4,17 @@ What changes the turns of tenants does so under the lock of the ring: claims wai
 """
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from carteiro import model
+from carteiro.errors import DomainClaimed, TierUnknown
 from carteiro.policy.fairness import stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.policy.tenancy import domains_of
 from carteiro.stores.sql.defining import define
 from carteiro.stores.sql.door import charge
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.session import Database, Session, Wake
-from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.tenant_columns import (
     fairness_of,
     fairness_text,
@@ -161,3 +162,34 @@ async def _claim(
     if claims:
         refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
         await session.run("domains_claim", claims=[*claims.items()])
+
+
+def claims_of(tenants: Sequence[model.Tenant]) -> dict[str, model.TenantId]:
+    """Return the tenant that each domain is for; raise `DomainClaimed` if two want the same one."""
+    claims: dict[str, model.TenantId] = {}
+    for tenant in {each.id: each for each in tenants}.values():
+        for domain in sorted(domains_of(tenant)):
+            if claims.setdefault(domain, tenant.id) != tenant.id:
+                raise DomainClaimed(domain, claims[domain])
+    return claims
+
+
+def refuse_claimed(
+    claims: Mapping[str, model.TenantId], found: Iterable[tuple[str, model.TenantId]]
+) -> None:
+    """Raise `DomainClaimed` if one of the domains was ``found`` to be another's."""
+    for domain, tenant in found:
+        if claims[domain] != tenant:
+            raise DomainClaimed(domain, tenant)
+
+
+def tiers_of(tenants: Sequence[model.Tenant]) -> list[str]:
+    """Return their tiers."""
+    return sorted({tenant.tier for tenant in tenants if tenant.tier is not None})
+
+
+def refuse_unknown(tiers: Sequence[str], known: Collection[str]) -> None:
+    """Raise `TierUnknown` if one of the tiers is not among those that are ``known``."""
+    for tier in tiers:
+        if tier not in known:
+            raise TierUnknown(tier)

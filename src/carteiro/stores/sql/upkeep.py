@@ -10,16 +10,33 @@ from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sql.erasing import Messages, forget_messages
-from carteiro.stores.sql.session import Database, Session
+from carteiro.stores.sql.half import overdue
+from carteiro.stores.sql.ledger import Ledger, expiries
+from carteiro.stores.sql.session import Database, Session, Wake
 
 _LOCKS = 10_000  # a page
 
 
 class SqlUpkeep:
-    """Pruning and leads; a store adds what it does with its ledger and its files."""
+    """Expiry, pruning and leads; a store adds what it does with its files."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, entries: Ledger, wake: Wake) -> None:
         self._db = db
+        self._entries = entries
+        self._wake = wake
+
+    async def expire(self, *, limit: int) -> int:
+        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
+        after, expired = None, 0
+        while expired < limit:
+            page, after = await overdue(self._db, after, limit - expired)
+            answers, has_work = await self._entries.write(expiries(page))
+            expired += answers.count(True)
+            if has_work:
+                await self._wake.tell()
+            if after is None:
+                break
+        return expired
 
     async def prune(
         self,

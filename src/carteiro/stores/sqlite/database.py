@@ -58,6 +58,10 @@ class SqliteDatabase:
         """The host's time: SQLite has no clock of its own."""
         return self._clock()
 
+    async def look(self, operation: Operation[Result]) -> Result:
+        """Run statements that only read, by the writer: no other thread is woken."""
+        return await self.write(operation, durable=False)
+
     async def read(self, operation: Operation[Result]) -> Result:
         """Run statements that only read, in the reader's thread."""
         return await self._reader.ask(lambda db: finished(operation(SqliteSession(db))))

@@ -5,16 +5,17 @@ Every function here runs in the writer's transaction: killed anywhere, nothing o
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, cast
 
 from carteiro import model
-from carteiro.policy import lifecycle
-from carteiro.policy.lifecycle import Change, Entry, Stamped, is_live
-from carteiro.policy.pairing import owns_end, owns_start
+from carteiro.policy.lifecycle import Change, Entry, Stamped
 from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text
+from carteiro.stores.sql.ledger import Asked
+from carteiro.stores.sql.session import Session
+from carteiro.stores.sqlite.database import SqliteSession
+from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run, with_documents
-
-Told: TypeAlias = Sequence[bool | None]  # by a queue elsewhere; None where it cannot say
+from carteiro.stores.sqlite.writer import Writer
 
 
 class Held(NamedTuple):
@@ -31,10 +32,50 @@ class Held(NamedTuple):
     entry: Entry | None
 
 
-class Changes:
-    """What one operation leaves to be written, gathered so that each table is written once."""
+class SqliteEntries:
+    """See `carteiro.stores.sql.ledger.Ledger`; nobody else changes an entry meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection, now: int, *, has_queue: bool = True) -> None:
+    def __init__(self, writer: Writer, options: SqliteOptions) -> None:
+        self._writer = writer
+        self._options = options
+
+    async def load(
+        self, session: Session, ids: Sequence[model.MessageId]
+    ) -> dict[model.MessageId, Held]:
+        """Return the entries of those of the ids that there are."""
+        return load(_connection(session), ids)
+
+    async def save(
+        self, session: Session, changed: Sequence[tuple[Held, Change]], now: int
+    ) -> tuple[int, bool]:
+        """Store changes of entries: how many; True if there may be work now."""
+        changes = Changes(_connection(session), now, has_queue=self._options.has_queue)
+        for held, change in changed:
+            changes.apply(held, change)
+        return len(changed), changes.save()
+
+    async def write(
+        self, asked: Sequence[Asked], *, declares: bool = False
+    ) -> tuple[list[Any], bool]:
+        """Load, judge and save in one transaction: the answers; True if there may be work now."""
+        clock, has_queue = self._options.clock, self._options.has_queue
+        ttl_ms = self._options.dead_letter_ttl_ms
+
+        def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
+            changes = Changes(db, clock(), has_queue=has_queue)
+            return _write(changes, asked, dead_letter_ttl_ms=ttl_ms, declares=declares)
+
+        return await self._writer.do(write)
+
+
+def _connection(session: Session) -> sqlite3.Connection:
+    return cast("SqliteSession", session).connection
+
+
+class Changes:
+    """Changes of one operation, collected so that each table is written once."""
+
+    def __init__(self, db: sqlite3.Connection, now: int, *, has_queue: bool) -> None:
         self.db = db
         self.now = now
         self._has_queue = has_queue  # else jobs are kept elsewhere, and others move them
@@ -192,152 +233,32 @@ def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.M
     return found
 
 
-def declare(
-    db: sqlite3.Connection, starts: Sequence[model.Start], now: int, *, told: Told | None = None
-) -> list[model.Begun | model.Refused]:
-    """Make attempts durable before they are made; ``told``: what a queue elsewhere says of each claim."""
-    found = load(db, [start.lease.job for start in starts])
-    changes = Changes(db, now, has_queue=told is None)
-    answers: list[model.Begun | model.Refused] = []
-    for place, start in enumerate(starts):
-        held = found[start.lease.job]
-        if held.entry is None:
-            answers.append(model.Refused(model.RefusedWhy.LOST))
-            continue
-        owner = (
-            held.claim == start.lease.claim
-            if told is None
-            else owns_start(held.entry, start.lease.claim, told=told[place], now=now)
-        )
-        answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
-        if change is not None:
-            changes.apply(held, change)
-            changes.hold(held, held.entry.held_until)
+def _write(
+    changes: Changes, asked: Sequence[Asked], *, dead_letter_ttl_ms: int, declares: bool
+) -> tuple[list[Any], bool]:
+    found = load(changes.db, [each.id for each in asked])
+    has_twins = len(found) < len(asked)
+    answers = []
+    for each in asked:
+        held = found[each.id]
+        answer, change, owner = each.judge(held, changes.now)
         answers.append(answer)
-    changes.save()
-    return answers
-
-
-def settle(
-    db: sqlite3.Connection,
-    ends: Sequence[model.End],
-    now: int,
-    *,
-    dead_letter_ttl_ms: int,
-    told: Told | None = None,
-) -> tuple[list[model.Settled | model.Late], bool]:
-    """Store verdicts: state, events, queue and dead letter at once; True if there may be work now.
-
-    ``told``: what a queue elsewhere says of each claim.
-    """
-    found = load(db, [end.lease.job for end in ends])
-    has_twins = len(found) < len(ends)
-    changes = Changes(db, now, has_queue=told is None)
-    answers: list[model.Settled | model.Late] = []
-    for place, end in enumerate(ends):
-        held = found[end.lease.job]
-        if told is None or held.entry is None:
-            owner = held.has_job and held.claim == end.lease.claim
-        else:
-            owner = owns_end(held.entry, end, told=told[place], now=now)
         if held.entry is None:
             if owner:
                 changes.drop(held)
-            answers.append(model.Settled(model.State.FAILED) if owner else model.Late(None))
-            continue
-        answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
-        if change is not None:
+        elif change is not None:
             changes.apply(held, change)
-            if has_twins:
+            if declares:
+                changes.hold(held, held.entry.held_until)
+            elif has_twins:
                 found[held.id] = _after(held, change)
-        answers.append(answer)
     return answers, changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
 
 
 def _after(held: Held, change: Change) -> Held:
-    """The same message may be settled twice in one batch: the second finds what the first left."""
+    """Return what a second request of the same batch for the same message finds."""
     if change.drop_job:
         return held._replace(claim=None, parked_until=None, is_parked=False, has_job=False)
     if change.park_until is not None:
         return held._replace(claim=None, parked_until=change.park_until)
     return held
-
-
-def cancel(
-    db: sqlite3.Connection,
-    ids: Sequence[model.MessageId],
-    tenant: model.TenantId,
-    now: int,
-    *,
-    told: Told | None = None,
-) -> tuple[list[model.CancelAnswer], bool]:
-    """End what waits, mark what is in flight; True if there may be work now.
-
-    ``told``: whether a queue elsewhere has a live lease on each.
-    """
-    found = load(db, ids)
-    changes = Changes(db, now, has_queue=told is None)
-    answers = []
-    for place, identity in enumerate(ids):
-        held = found[identity]
-        if held.entry is None or held.entry.tenant != tenant:
-            answers.append(model.CancelAnswer.NOT_FOUND)
-            continue
-        is_leased = _is_leased(held, now) if told is None else told[place] is not False
-        answer, change = lifecycle.cancel(held.entry, leased=is_leased, now=now)
-        if change is not None:
-            changes.apply(held, change)
-            found[identity] = _after(held, change)
-        answers.append(answer)
-    return answers, changes.save()
-
-
-def expire(
-    db: sqlite3.Connection, limit: int, now: int, *, dead_letter_ttl_ms: int
-) -> tuple[int, bool]:
-    """Bury what was not sent by its time, past what is in flight; True if there may be work now."""
-    expired, at, after, has_work = 0, -FAR, "", False
-    while expired < limit:
-        page = run(db, "expire_find", now=now, expires_at=at, id=after, limit=limit).fetchall()
-        changes = Changes(db, now)
-        for held in load(db, [row[0] for row in page]).values():
-            entry = held.entry
-            if expired == limit or entry is None:
-                continue
-            change = lifecycle.expire(entry, leased=_is_leased(held, now), now=now)
-            if change is not None:
-                changes.apply(held, change)
-                expired += 1
-        has_work |= changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
-        if len(page) < limit:
-            break
-        after, at = page[-1]
-    return expired, has_work
-
-
-def expire_these(
-    db: sqlite3.Connection,
-    ids: Sequence[model.MessageId],
-    now: int,
-    *,
-    dead_letter_ttl_ms: int,
-    told: Told,
-) -> list[model.MessageId]:
-    """Bury those that were not sent by their time; ``told``: whether a queue elsewhere has a live lease on each."""
-    found = load(db, ids)
-    changes = Changes(db, now, has_queue=False)
-    expired = []
-    for identity, is_leased in zip(ids, told, strict=True):
-        held = found[identity]
-        if held.entry is None:
-            continue
-        change = lifecycle.expire(held.entry, leased=is_leased is not False, now=now)
-        if change is not None:
-            changes.apply(held, change)
-            expired.append(identity)
-    changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
-    return expired
-
-
-def _is_leased(held: Held, now: int) -> bool:
-    return held.claim is not None and is_live(held.parked_until, now)

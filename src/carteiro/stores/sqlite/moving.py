@@ -16,7 +16,7 @@ from carteiro.errors import CannotMove, StoreMoved
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.ports.moving import Departure, InFlight, Place, Rows
 from carteiro.stores.columns import moment
-from carteiro.stores.sqlite.keeping import are_jobs_elsewhere
+from carteiro.stores.sql.keeping import MARK as QUEUE_MARK
 from carteiro.stores.sqlite.opening import connect, in_our_words, migrate
 from carteiro.stores.sqlite.options import wall_clock_ms
 from carteiro.stores.sqlite.rows import as_json, run
@@ -78,7 +78,7 @@ class SqliteSource:
     def begin(self, move: str, *, to: str) -> None:
         """Accept and claim nothing more from here on; what is in flight may still be settled."""
         with self._transaction() as db:
-            if are_jobs_elsewhere(db):
+            if run(db, "override_get", name=QUEUE_MARK).fetchone() is not None:
                 text = (
                     f"the jobs of {self.name} are in a queue elsewhere: stop its processes, then run "
                     f"carteiro stats --store {self.name} without a queue, which brings them back"

@@ -9,7 +9,9 @@ from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
 from carteiro.stores.sql.rates import SqlRates
@@ -18,14 +20,13 @@ from carteiro.stores.sql.recipients import SqlRecipients
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
+from carteiro.stores.sql.tracking import SqlTracking
 from carteiro.stores.sqlite.database import SqliteDatabase
-from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
-from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
+from carteiro.stores.sqlite.half import SqliteLedger
+from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reader import Reader
-from carteiro.stores.sqlite.redrive import SqliteLedgerPart
 from carteiro.stores.sqlite.store import SqliteStore
-from carteiro.stores.sqlite.tracking import SqliteTracking
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
@@ -67,10 +68,11 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     wake.attach(writer)
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms, durable=durable)
     db = SqliteDatabase(writer, reader, clock)
-    store = SqliteStore(writer, wake, place, options)
+    entries = SqliteEntries(writer, options)
+    store = SqliteStore(writer, entries, wake, place, options)
     erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
-        await _keep_jobs(writer, reader, options)
+        await keep_jobs(db, here=has_queue)
         backend = Backend(
             store=store,
             tenants=SqlTenants(db, wake, erasing, options.fairness),
@@ -78,29 +80,20 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             templates=SqlTemplates(db),
             recipients=SqlRecipients(db, erasing),
             suppressions=SqlSuppressions(db),
-            tracking=SqliteTracking(writer, wake, options),
+            tracking=SqlTracking(db, entries, wake),
             rates=SqlRates(db),
-            dead_letters=SqlDeadLetters(
-                db, wake, SqliteLedgerPart(has_queue=options.has_queue), has_queue=options.has_queue
-            ),
+            dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
             reading=SqlReading(db, has_queue=has_queue),
-            upkeep=SqliteUpkeep(db, writer, wake, place, options),
+            upkeep=SqliteUpkeep(db, entries, wake, writer, place, options),
             inbox=SqlInbox(db),
             marks=SqlMarks(db),
             wake=wake,
         )
-        ledger = SqliteLedger(store, writer, reader, options)
-        desk = SqliteLedgerDesk(reader, erasing, options)
-        yield LedgerHalf(ledger, desk, backend)
+        ledger = SqliteLedger(db, entries, store)
+        yield LedgerHalf(ledger, SqlLedgerDesk(db, erasing), backend)
     finally:
         await writer.stop()
         reader.close()
-
-
-async def _keep_jobs(writer: Writer, reader: Reader, options: SqliteOptions) -> None:
-    here = options.has_queue
-    if await reader.ask(lambda db: changes_hands(db, here=here)):
-        await writer.do(lambda db: keep_jobs(db, options.clock(), here=here))
 
 
 def _absolute(path: str | Path) -> Path:

@@ -12,6 +12,7 @@ from carteiro.errors import StoreFull
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace, undrawn
 from carteiro.stores.queue_columns import draws_of, draws_text
+from carteiro.stores.sql.store import SqlStore
 from carteiro.stores.sql.tenants import fairness_now
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.accept import accept
@@ -25,14 +26,20 @@ from carteiro.stores.sqlite.writer import Writer
 _LOOK_AT_DISK_EVERY_S = 0.1
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """See `carteiro.ports.store.Store` for what it promises."""
 
     def __init__(
-        self, writer: Writer, wake: SqliteWake, path: Path, options: SqliteOptions
+        self,
+        writer: Writer,
+        entries: ledger.SqliteEntries,
+        wake: SqliteWake,
+        path: Path,
+        options: SqliteOptions,
     ) -> None:
+        super().__init__(entries, wake)
         self._writer = writer
-        self._wake = wake
+        self._wake: SqliteWake = wake
         self._path = path
         self._options = options
         self._disk_seen_at = 0.0
@@ -70,21 +77,6 @@ class SqliteStore:
 
         return await self._writer.do(take, durable=False)
 
-    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        clock = self._options.clock
-        return await self._writer.do(lambda db: ledger.declare(db, starts, clock()))
-
-    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
-        """Store the verdicts: state, events, queue and dead letter in one transaction."""
-        clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
-        answers, has_work = await self._writer.do(
-            lambda db: ledger.settle(db, ends, clock(), dead_letter_ttl_ms=ttl_ms)
-        )
-        if has_work:
-            self._wake.ring()
-        return answers
-
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         clock, lease_ms = self._options.clock, lease // MILLISECOND
@@ -119,18 +111,6 @@ class SqliteStore:
 
         if await self._writer.do(undo, durable=False):
             self._wake.ring()
-
-    async def cancel(
-        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
-    ) -> list[model.CancelAnswer]:
-        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
-        clock = self._options.clock
-        answers, has_work = await self._writer.do(
-            lambda db: ledger.cancel(db, ids, tenant, clock())
-        )
-        if has_work:
-            self._wake.ring()
-        return answers
 
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease or hold ran out; return how many."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from carteiro.model import MessageId
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.sql.upkeep import SqlUpkeep
-from carteiro.stores.sqlite import copying, ledger
+from carteiro.stores.sqlite import copying
 from carteiro.stores.sqlite.database import SqliteDatabase
+from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.opening import INCREMENTAL
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.wake import SqliteWake
@@ -23,29 +24,19 @@ _MOST_PAGES_BACK = 500  # in one transaction: two megabytes, some milliseconds
 class SqliteUpkeep(SqlUpkeep):
     """See `carteiro.ports.upkeep.Upkeep` for what it promises."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a store
         self,
         db: SqliteDatabase,
-        writer: Writer,
+        entries: SqliteEntries,
         wake: SqliteWake,
+        writer: Writer,
         path: Path,
         options: SqliteOptions,
     ) -> None:
-        super().__init__(db)
+        super().__init__(db, entries, wake)
         self._writer = writer
-        self._wake = wake
         self._path = path
-        self._options = options
-
-    async def expire(self, *, limit: int) -> int:
-        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
-        clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
-        expired, has_work = await self._writer.do(
-            lambda db: ledger.expire(db, limit, clock(), dead_letter_ttl_ms=ttl_ms)
-        )
-        if has_work:
-            self._wake.ring()
-        return expired
+        self._busy_ms = options.busy_timeout_ms
 
     async def prune(
         self,
@@ -69,16 +60,14 @@ class SqliteUpkeep(SqlUpkeep):
                 raise InterruptedError
             loop.call_soon_threadsafe(progress, share)
 
-        busy_ms = self._options.busy_timeout_ms
         try:
-            await asyncio.to_thread(copying.copy, self._path, target, tell, busy_ms=busy_ms)
+            await asyncio.to_thread(copying.copy, self._path, target, tell, busy_ms=self._busy_ms)
         finally:
             is_over = True
 
     async def compact(self) -> int:
         """Write the file anew without its free pages, in a thread; others wait meanwhile."""
-        busy_ms = self._options.busy_timeout_ms
-        return await asyncio.to_thread(copying.vacuum, self._path, busy_ms=busy_ms)
+        return await asyncio.to_thread(copying.vacuum, self._path, busy_ms=self._busy_ms)
 
 
 def _shrink(db: sqlite3.Connection) -> bool:

@@ -10,11 +10,11 @@ from carteiro.stores.sqlite.rows import run
 from carteiro.stores.sqlite.writer import Writer
 
 
-class SqliteWake:
+class SqliteWake(Bell):
     """Rung by every change of ours that may ready a job, and by the writer when another process changed the file."""
 
     def __init__(self) -> None:
-        self._bell = Bell()
+        super().__init__()
         self._writer: Writer | None = None
         self._alarms: dict[str, int] = {}  # of each kind the next, when last looked at
 
@@ -45,23 +45,15 @@ class SqliteWake:
         self._alarms = alarms
         return sooner
 
-    def ring(self) -> None:
-        """There may be work."""
-        self._bell.ring()
-
     async def tell(self) -> None:
         """There may be work: here; other processes look at the file."""
         self.ring()
-
-    def rings(self) -> int:
-        """How often it has rung."""
-        return self._bell.rings
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once it has rung more often than ``since``, False after ``timeout``."""
         self._watch(+1)
         try:
-            return await self._bell.wait(timeout, since=since)
+            return await super().wait(timeout, since=since)
         finally:
             self._watch(-1)
 

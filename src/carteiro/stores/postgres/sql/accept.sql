@@ -22,8 +22,8 @@ JOIN LATERAL (
 WHERE k.created_at > :after;
 
 -- name: accept_known
--- Those of the ids that are accepted already. $1 ids
-SELECT id, created_at, recipient_id, request_id FROM carteiro.messages WHERE id = ANY (ARRAY(SELECT unnest($1::text[])));
+-- Those of the ids that are accepted already. :ids
+SELECT id, created_at, recipient_id, request_id FROM carteiro.messages WHERE id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: accept_lock
 -- Keeps others away from the same keys, counts and recipients until the transaction ends. :numbers = [number, …], sorted

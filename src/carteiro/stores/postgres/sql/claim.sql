@@ -3,10 +3,10 @@
 SELECT * FROM carteiro.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: claim_recipients
--- The recipients with these ids, deleted or not. $1 ids
+-- The recipients with these ids, deleted or not. :ids
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
 FROM carteiro.recipient_records
-WHERE id = ANY (ARRAY(SELECT unnest($1::text[])));
+WHERE id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: claimed
 -- What claimed messages are and say: see the function of that name; then whether their tenant has suppressions.

@@ -7,20 +7,20 @@ INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
 SELECT kind, tenant, -count(*), 4611686018427387904 FROM dropped GROUP BY kind, tenant;
 
 -- name: expire_find
--- Messages whose time to live is over, oldest first, after a given one. $1 now; $2 expires_at, $3 message number; $4 limit
-SELECT m.id, e.expires_at, e.message_no
+-- Messages past their time to live, oldest first. :now; :expires_at, :edge: a message number; :limit
+SELECT m.id, e.expires_at, e.message_no::text
 FROM (
     SELECT message_no, expires_at
     FROM carteiro.entries
-    WHERE finished_at IS NULL AND expires_at <= $1 AND (expires_at, message_no) > ($2, $3)
+    WHERE finished_at IS NULL AND expires_at <= :now AND (expires_at, message_no) > (:expires_at, :edge::text::bigint)
     ORDER BY expires_at, message_no
-    LIMIT $4
+    LIMIT :limit
 ) AS e
 JOIN LATERAL (SELECT id FROM carteiro.messages WHERE no = e.message_no OFFSET 0) AS m ON true
 ORDER BY e.expires_at, e.message_no;
 
 -- name: load_entries
--- The entries of messages, with the jobs that stand for them. $1 ids
+-- The entries of messages, with the jobs that stand for them. :ids
 SELECT
     m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
     EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit'),
@@ -31,21 +31,21 @@ FROM carteiro.messages AS m
 JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = m.no OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true
-WHERE m.id = ANY (ARRAY(SELECT unnest($1::text[])));
+WHERE m.id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: track_known
--- To whom messages went and with which providers, and what their timelines tell of that came from them. $1 ids
+-- To whom a message went and with which providers, and the ids of their feedback on its timeline. :id
 SELECT
-    m.id, m.to_address,
-    ARRAY(
+    m.to_address,
+    to_json(ARRAY(
         SELECT DISTINCT carteiro.readable(v.metadata::text) ->> 'provider' FROM carteiro.events AS v
         WHERE v.message_no = m.no AND v.type = 'SENT_ATTEMPT'
-    ),
-    ARRAY(
+    ))::text,
+    to_json(ARRAY(
         SELECT carteiro.readable(v.metadata::text) ->> 'eventId' FROM carteiro.events AS v
         WHERE
             v.message_no = m.no
             AND v.type IN ('DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
-    )
+    ))::text
 FROM carteiro.messages AS m
-WHERE m.id = ANY (ARRAY(SELECT unnest($1::text[])));
+WHERE m.id = :id;

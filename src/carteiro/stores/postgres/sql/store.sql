@@ -3,20 +3,20 @@
 SELECT o_id, o_claim FROM carteiro.extend($1, $2, $3);
 
 -- name: extend_holds
--- The holds of declared attempts follow their claims, never back. $1 ids, $2 claims; $3 until
+-- The holds of declared attempts follow their claims, never back. :leases = [[id, claim], …]; :until
 UPDATE carteiro.entries AS e
-SET held_until = greatest(e.held_until, $3::bigint), version = e.version + 1
+SET held_until = greatest(e.held_until, :until::bigint), version = e.version + 1
 WHERE
     e.message_no = ANY (ARRAY(
         SELECT h.message_no
-        FROM unnest($1::text[], $2::text[]) AS l (id, claim)
+        FROM unnest(:leases_0::text[], :leases_1::text[]) AS l (id, claim)
         CROSS JOIN LATERAL (SELECT n.no FROM carteiro.messages AS n WHERE n.id = l.id OFFSET 0) AS m
         CROSS JOIN LATERAL (
             SELECT n.message_no, n.holder FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0
         ) AS h
         WHERE h.holder = l.claim
     ))
-    AND e.holder = ANY ($2::text[]) AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;
+    AND e.holder = ANY (:leases_1::text[]) AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;
 
 -- name: reap
 -- Readies the jobs whose lease or hold ran out: see the function of that name. $1 limit; $2 longest; $3 now

@@ -5,52 +5,44 @@ FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: declared
--- The claims that have an attempt under way. :leases = [[id, claim], …]
+-- The claims that have an attempt in flight. :leases = [[id, claim], …]
 SELECT l.value ->> 0, l.value ->> 1
 FROM json_each(:leases) AS l JOIN messages AS m ON m.id = l.value ->> 0
 WHERE m.state = 'SENT_ATTEMPT' AND m.holder = l.value ->> 1;
 
--- name: limits
--- The limits that all claims of a kind share.
-SELECT kind, limit_count, limit_per_ms
-FROM ring_clock
-WHERE limit_count IS NOT NULL;
-
 -- name: open
--- What the ledger knows of the messages, in the order asked: the entry, then what a worker needs beside it; no entry
--- where there is no message. :ids = [id, …]
+-- What the ledger knows of messages: number, version (none here), the entry, then what else a worker needs.
+-- :ids = [id, …]
 SELECT
+    m.no, 0,
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
     m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
     m.provider_message_id, m.failure, m.duration_ms, m.finished_at,
-    m.request_id, m.delivery, m.recipient_id, m.template_type, t.retry_preset, c.content,
+    m.request_id, m.delivery, m.recipient_id,
+    coalesce(
+        iif(m.template_type IS NULL, NULL, (
+            SELECT iif(p.deleted_at IS NULL, p.retry_preset, NULL) FROM templates AS p
+            WHERE p.tenant = m.tenant AND p.type = m.template_type
+            ORDER BY p.version DESC LIMIT 1
+        )),
+        (SELECT t.retry_preset FROM tenants AS t WHERE t.id = m.tenant)
+    ),
+    (SELECT c.content FROM contents AS c WHERE c.message_no = m.no),
     EXISTS (SELECT 1 FROM suppressions AS s WHERE s.tenant = m.tenant)
-FROM json_each(:ids) AS i
-LEFT JOIN messages AS m ON m.id = i.value
-LEFT JOIN tenants AS t ON t.id = m.tenant
-LEFT JOIN contents AS c ON c.message_no = m.no
-ORDER BY i.key;
+FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
 
 -- name: shares
 -- What tenants may have of the machine. :ids = [id, …]
 SELECT t.id, t.stride, t.cap, t.rate_per_second, t.paused OR t.disabled
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
--- name: shares_all
--- What the next tenants, by id, may have of the machine. :after; :limit
-SELECT id, stride, cap, rate_per_second, paused OR disabled
-FROM tenants
-WHERE id > :after
-ORDER BY id
-LIMIT :limit;
-
 -- name: unfinished_page
--- The next unfinished messages as jobs, in the order of their expiry. :now; :longest; :expires_at, :id; :limit
+-- The next unfinished messages as jobs, in the order of their expiry. :now; :longest; :expires_at, :edge: an id; :limit
 SELECT
     id, kind, tenant, priority, due_at,
-    iif(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, held_until, due_at), expires_at
+    iif(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, held_until, due_at), expires_at, id
 FROM messages INDEXED BY messages_by_expiry
-WHERE finished_at IS NULL AND (expires_at, id) > (:expires_at, :id)
+WHERE finished_at IS NULL AND (expires_at, id) > (:expires_at, :edge)
 ORDER BY expires_at, id
 LIMIT :limit;
 

@@ -35,10 +35,10 @@ WHERE (tenant, kind, priority, due_at, id) IN (
 );
 
 -- name: expire_find
--- Messages whose time to live is over, oldest first, after a given one. :now; :expires_at, :id; :limit
-SELECT id, expires_at
+-- Messages past their time to live, oldest first. :now; :expires_at, :edge: an id; :limit
+SELECT id, expires_at, id
 FROM messages
-WHERE finished_at IS NULL AND expires_at <= :now AND (expires_at, id) > (:expires_at, :id)
+WHERE finished_at IS NULL AND expires_at <= :now AND (expires_at, id) > (:expires_at, :edge)
 ORDER BY expires_at, id
 LIMIT :limit;
 
@@ -143,15 +143,15 @@ SELECT value ->> 0, value ->> 1, value -> 2, value ->> 3
 FROM json_each(:rows);
 
 -- name: track_known
--- To whom messages went and with which providers, and what their timelines tell of that came from them. :ids = [id, …]
+-- To whom a message went and with which providers, and the ids of their feedback on its timeline. :id
 SELECT
-    m.id, m.to_address,
+    m.to_address,
     json_group_array(DISTINCT e.metadata ->> 'provider') FILTER (WHERE e.type = 'SENT_ATTEMPT'),
     json_group_array(e.metadata ->> 'eventId') FILTER (WHERE e.type <> 'SENT_ATTEMPT')
-FROM json_each(:ids) AS i
-JOIN messages AS m ON m.id = i.value
+FROM messages AS m
 LEFT JOIN events AS e
     ON
         e.message_id = m.id
         AND e.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+WHERE m.id = :id
 GROUP BY m.no;

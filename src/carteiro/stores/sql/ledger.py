@@ -1,0 +1,152 @@
+"""Requests to change messages, and the rule that judges each; a store's ledger loads entries and saves changes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from carteiro import model
+from carteiro.policy import lifecycle
+from carteiro.policy.lifecycle import Change, Entry, is_live
+from carteiro.policy.pairing import owns_end, owns_start
+from carteiro.ports.ledger import Closed
+from carteiro.stores.sql.session import Session
+
+HERE: Final = "here"
+Told: TypeAlias = bool | Literal["here"] | None  # by a queue elsewhere; `HERE`: jobs are kept here
+_TO_BE_TRIED_AGAIN = model.Settled(model.State.RETRY_SCHEDULED)
+
+
+class Held(Protocol):
+    """An entry with the claim on its job; a store adds what it needs to save it."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """None: the queue knows the message, the ledger does not."""
+
+    @property
+    def claim(self) -> model.ClaimId | None:
+        """None: nobody has claimed the job."""
+
+    @property
+    def parked_until(self) -> int | None:
+        """The end of the claim, or of the wait."""
+
+
+class Judged(NamedTuple):
+    """The answer of a rule, the change to be stored, and whether the claim was the job's own."""
+
+    answer: Any
+    change: Change | None = None
+    owner: bool = False
+
+
+class Asked(NamedTuple):
+    """One item of a list: the message, the claim that asks if there is one, and the rule that judges it."""
+
+    id: model.MessageId
+    lease: model.Lease | None
+    judge: Callable[[Held | None, int], Judged]
+
+
+class Ledger(Protocol):
+    """The entries of a store."""
+
+    async def load(
+        self, session: Session, ids: Sequence[model.MessageId]
+    ) -> Mapping[model.MessageId, Any]:
+        """Return the entries of those of the ids that there are, each with the number of its message."""
+        ...
+
+    async def save(
+        self, session: Session, changed: Sequence[tuple[Any, Change]], now: int
+    ) -> tuple[int, bool]:
+        """Store changes of entries that nobody changed meanwhile: how many; True if there may be work now."""
+        ...
+
+    async def write(
+        self, asked: Sequence[Asked], *, declares: bool = False
+    ) -> tuple[list[Any], bool]:
+        """Load, judge and save in one transaction: the answers; True if there may be work now."""
+        ...
+
+
+def starts(asked: Sequence[model.Start], told: Iterable[Told] = repeat(HERE)) -> list[Asked]:
+    """Declare attempts."""
+    return [
+        Asked(each.lease.job, each.lease, partial(_begin, each, said))
+        for each, said in zip(asked, told, strict=False)
+    ]
+
+
+def ends(asked: Sequence[model.End]) -> list[Asked]:
+    """Settle attempts."""
+    return [Asked(each.lease.job, each.lease, partial(_finish, each, HERE)) for each in asked]
+
+
+def closings(asked: Sequence[model.End], told: Iterable[Told]) -> list[Asked]:
+    """Settle attempts whose jobs are kept elsewhere; the answers are `Closed`."""
+    return [
+        Asked(each.lease.job, each.lease, partial(_close, each, said))
+        for each, said in zip(asked, told, strict=True)
+    ]
+
+
+def cancels(
+    ids: Sequence[model.MessageId], tenant: model.TenantId, told: Iterable[Told] = repeat(HERE)
+) -> list[Asked]:
+    """Cancel messages of a tenant."""
+    pairs = zip(ids, told, strict=False)
+    return [Asked(each, None, partial(_cancel, tenant, said)) for each, said in pairs]
+
+
+def expiries(ids: Sequence[model.MessageId], told: Iterable[Told] = repeat(HERE)) -> list[Asked]:
+    """Bury messages that were not sent in time; the answer is True if it was done."""
+    pairs = zip(ids, told, strict=False)
+    return [Asked(each, None, partial(_expire, said)) for each, said in pairs]
+
+
+def _begin(start: model.Start, told: Told, held: Held | None, now: int) -> Judged:
+    if held is None or held.entry is None:
+        return Judged(model.Refused(model.RefusedWhy.LOST))
+    owner = held.claim == start.lease.claim
+    if told != HERE:
+        owner = owns_start(held.entry, start.lease.claim, told=told, now=now)
+    return Judged(*lifecycle.begin(held.entry, start, owner=owner, now=now), owner)
+
+
+def _finish(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
+    owner = held is not None and held.claim == end.lease.claim
+    if held is None or held.entry is None:  # no message stands for the job: it leaves the queue
+        answer = model.Settled(model.State.FAILED) if owner else model.Late(None)
+        return Judged(answer, owner=owner)
+    if told != HERE:
+        owner = owns_end(held.entry, end, told=told, now=now)
+    return Judged(*lifecycle.finish(held.entry, end, owner=owner, now=now), owner)
+
+
+def _close(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
+    answer, change, owner = _finish(end, told, held, now)
+    entry = None if held is None else held.entry
+    again = entry.due_at if entry is not None and answer == _TO_BE_TRIED_AGAIN else None
+    return Judged(Closed(answer, again), change, owner)
+
+
+def _cancel(tenant: model.TenantId, told: Told, held: Held | None, now: int) -> Judged:
+    if held is None or held.entry is None or held.entry.tenant != tenant:
+        return Judged(model.CancelAnswer.NOT_FOUND)
+    return Judged(*lifecycle.cancel(held.entry, leased=is_leased(held, now, told), now=now))
+
+
+def _expire(told: Told, held: Held | None, now: int) -> Judged:
+    if held is None or held.entry is None:
+        return Judged(answer=False)
+    change = lifecycle.expire(held.entry, leased=is_leased(held, now, told), now=now)
+    return Judged(change is not None, change)
+
+
+def is_leased(held: Held, now: int, told: Told = HERE) -> bool:
+    """Return whether a worker has the job now."""
+    if told == HERE:
+        return held.claim is not None and is_live(held.parked_until, now)
+    return told is not False
