@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -39,6 +39,7 @@ _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
 _MOST_LATE = 10_000  # jobs that are remembered as late
+_ORPHANS_PER_LEASE = 30  # at least, however long one takes: most that kill do it at once
 
 
 @model.value
@@ -173,7 +174,7 @@ class Worker:
             return await self._claim(pool, pool.wanted)
         async with shot.claiming:
             wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
-            is_idle = not self._jobs
+            is_idle = not self._jobs and not self._quiet.orphans.has_line
             try:
                 claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
@@ -198,20 +199,31 @@ class Worker:
                 await self._give_back([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
-        loop = asyncio.get_running_loop()
+        put_off: list[asyncio.Task[None]] = []
+        places: list[tuple[model.LeasedJob, Place]] = []
         for job in claimed.jobs:
-            place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
             self._leases.add(job.lease)
-            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
-                task = loop.create_task(self._give_back([job.lease], wait=place))
-            else:
+            place = self._quiet.place(job)
+            if isinstance(place, Place):
                 pool.take(job.lease)
-                task = loop.create_task(self._run_in(pool, job, received, place))
-            self._jobs.add(task)
-            task.add_done_callback(self._jobs.discard)
+                places.append((job, place))
+            else:  # others are claimed meanwhile
+                put_off.append(self._task(self._give_back([job.lease], wait=place)))
+        if put_off and self._one_shot is not None:
+            self._one_shot.put_off(len(put_off))
+        if put_off and places:  # or they would die along, and count it
+            await asyncio.wait(put_off)
+        for job, place in places:
+            self._task(self._run_in(pool, job, received, place))
         if claimed.jobs and pool.is_limited:
             await asyncio.sleep(0)  # what they take is to be seen before more is claimed
         return claimed
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+        return task
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
@@ -244,20 +256,21 @@ class Worker:
         self, pool: Slots, job: model.LeasedJob, received: float, place: Place
     ) -> None:
         """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
-        alone: asyncio.TimerHandle | None = None
+        turn: asyncio.TimerHandle | None = None
+        lease = self._lengths.lease
         try:
-            if place.is_alone:
-                if not await self._quiet.is_alone(self._lengths.lease):
-                    await self._give_back([job.lease], wait=self._lengths.lease)
-                    return
-                alone = _in(self._lengths.lease, place.share)
+            if place.is_alone and not await self._quiet.is_alone(lease):
+                await self._give_back([job.lease], wait=lease)
+                return
+            if place.has_turn:
+                turn = _in(lease if place.is_alone else lease / _ORPHANS_PER_LEASE, place.share)
             await self._run(pool.kinds[job.kind], job, received)
         except Exception as error:  # noqa: BLE001 - whatever it is
             log.unexpected("worker", error)
             await self._give_back([job.lease], wait=self._back_off(job))
         finally:
-            if alone is not None:
-                alone.cancel()
+            if turn is not None:
+                turn.cancel()
             place.leave()
             self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
@@ -478,6 +491,11 @@ class _OneShot:
         if self.left is not None:
             self.left -= len(claimed.jobs)
         return self.left == 0 or len(self._dry) == of
+
+    def put_off(self, jobs: int) -> None:
+        """So many of a claim are not run: they do not count against the limit."""
+        if self.left is not None:
+            self.left += jobs
 
     def result(self) -> Counter[model.State]:
         """The number of jobs by state; raises the failure if there are none."""
