@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from carteiro import Carteiro
+from carteiro.engine.slots import Quiet
 from carteiro.engine.tasks import Task
 from carteiro.model import Claimed, ClaimId, KindName, TenantId
 from carteiro.path.judge import may_kill
-from carteiro.policy.suspicion import Ration
 from carteiro.ports import Store
 from ours.shared import opened, run, tenant
 
@@ -62,16 +62,16 @@ class _Counting:
         return claimed
 
 
-def _watch_ration(numbers: _Numbers) -> None:
+def _watch_quiet(numbers: _Numbers) -> None:
     """Add up how long the worker is kept for suspects."""
-    kind: Any = Ration
-    spent = kind.spent
+    kind: Any = Quiet
+    leave_alone = kind.leave_alone
 
-    def watched(ration: Ration, tenant: TenantId, now: float, *, seconds: float) -> None:
-        numbers.alone_s += seconds
-        spent(ration, tenant, now, seconds=seconds)
+    def watched(quiet: Quiet, tenant: TenantId, since: float) -> None:
+        numbers.alone_s += time.monotonic() - since
+        leave_alone(quiet, tenant, since)
 
-    kind.spent = watched
+    kind.leave_alone = watched
 
 
 def _defined(post: Carteiro, call: timedelta, numbers: _Numbers) -> Task:
@@ -115,7 +115,7 @@ async def _measure(folder: Path, asked: argparse.Namespace) -> None:
             await _make_suspects(post, task, asked.suspects)
         enough = int(seconds * asked.slots / call.total_seconds() * 1.1) + LIST
         await _enqueue(task, [tenant(index % asked.tenants) for index in range(enough)])
-        _watch_ration(numbers)
+        _watch_quiet(numbers)
         print("ready", flush=True)
         sys.stdin.read()  # until all are
         working = asyncio.create_task(post.run_worker())

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carteiro.engine import worker as module
-from carteiro.engine.slots import Place, Quiet
 from carteiro.engine.worker import Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.confirmation import Confirmation
@@ -45,7 +44,6 @@ from support.working import (
     Gate,
     Office,
     Through,
-    a_job,
     a_kind,
     an_office,
     short,
@@ -60,20 +58,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits for the store waits a moment: the lengths are settings of nobody, the waits are real."""
     monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
     monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
-
-
-async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
-    """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
-    quiet = Quiet()
-    running = quiet.place(a_job())
-    assert isinstance(running, Place)
-    assert isinstance(quiet.place(a_job(claims=3)), Place)
-
-    in_time = await quiet.is_alone(timedelta(milliseconds=5))
-    running.leave()
-    alone = await quiet.is_alone(timedelta(seconds=5))
-
-    assert (in_time, alone) == (False, True)
 
 
 # --- orphans ----------------------------------------------------------------------------------
@@ -108,6 +92,36 @@ async def test_orphans_run_one_at_a_time_beside_others() -> None:
         assert await office.backend.reading.states() == {State.SENT: 9}
     assert {len(each & left) for each in seen} <= {0, 1}
     assert max(len(each) for each in seen) > 1
+
+
+async def test_of_many_orphans_a_sixteenth_runs_at_a_time() -> None:
+    """After a worker was killed with hundreds in hand, each round costs one release, and there are not many."""
+
+    class Counting(Through):
+        releases = 0
+
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            self.releases += 1
+            await super().release(leases, wait=wait)
+
+    inside, most_inside = 0, 0
+
+    async def watched(_parcel: Parcel, _handover: Handover) -> Outcome:
+        nonlocal inside, most_inside
+        inside += 1
+        most_inside = max(most_inside, inside)
+        await asyncio.sleep(0)
+        inside -= 1
+        return Taken("")
+
+    async with an_office() as office:
+        await orphans(office, 200)
+        store = Counting(office.backend.store)
+        await office.work(Pool("task", 200, (a_kind(watched),)), store=store)
+
+        assert await office.backend.reading.states() == {State.SENT: 200}
+    assert most_inside == 12
+    assert store.releases < 80
 
 
 async def test_an_orphan_runs_when_the_others_have_been_given_back() -> None:
@@ -251,9 +265,10 @@ async def test_neighbours_of_a_message_that_kills_its_workers_are_never_suspecte
     """However many were claimed with it: each was left once at most, and is sent."""
     seen: Counter[MessageId] = Counter()
     async with an_office() as office:
-        make = office.post if kind == EMAIL else office.task
-        wait = {} if kind == EMAIL else {"ttl": DAY}
-        ids = [await make(**wait) for _ in range(before + 1 + after)]
+        ids = [
+            await office.post() if kind == EMAIL else await office.task(ttl=DAY)
+            for _ in range(before + 1 + after)
+        ]
         deadly, deaths = ids[before], 0
         while True:
             store = Mortal(office, seen)

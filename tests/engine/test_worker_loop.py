@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from carteiro.engine import worker as module
+from carteiro.engine.slots import Place, Quiet
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.confirmation import Confirmation
@@ -632,6 +633,19 @@ async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
         await office.work(Pool("task", 1, (a_kind(run),)))
 
         assert (await office.state(message), ran) == (State.CANCELLED, [])
+
+
+async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
+    """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
+    quiet = Quiet()
+    running = quiet.place()
+    assert isinstance(quiet.place_alone(ACME), Place)
+
+    in_time = await quiet.is_alone(timedelta(milliseconds=5))
+    running.leave()
+    alone = await quiet.is_alone(timedelta(seconds=5))
+
+    assert (in_time, alone) == (False, True)
 
 
 # --- stopping ---------------------------------------------------------------------------------

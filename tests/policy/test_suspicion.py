@@ -60,30 +60,6 @@ def test_a_thousand_suspects_of_one_tenant_do_not_hold_up_that_of_another() -> N
     assert ration.wait(B, 101.0) == 0
 
 
-def test_an_orphan_comes_right_after_the_one_before() -> None:
-    """Others run beside it, so it takes no time from them; the next is told to come when it has ended."""
-    ration = Ration.of_orphans(100.0)
-    assert ration.wait(A, 100.0) == 0
-    assert ration.wait(A, 100.0, is_taken=True) > 0
-
-    ration.spent(A, 102.0, seconds=2.0)
-
-    first, second = ration.wait(A, 102.0), ration.wait(A, 102.0)
-    assert 0 < first < 2
-    assert second - first == pytest.approx(2, abs=0.1)
-
-
-def test_whoever_was_told_to_come_again_is_in_line_until_then() -> None:
-    """A run that ends when nothing is left waits for them."""
-    ration = Ration.of_orphans(0.0)
-    assert not ration.has_line(0.0)
-
-    wait = ration.wait(A, 0.0, is_taken=True)
-
-    assert ration.has_line(wait / 2)
-    assert not ration.has_line(wait)
-
-
 @pytest.mark.parametrize(
     "suspects",
     [{"a": 1000}, {"a": 1000, "b": 1}, {f"tenant-{number}": 20 for number in range(50)}],

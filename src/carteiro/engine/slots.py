@@ -1,17 +1,19 @@
-"""What a worker may take on: the slots of its pools, and what runs beside a job that may kill it."""
+"""What a worker may take on: the slots of its pools, quiet for a job that may kill it, few orphans."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from carteiro.jobs.kind import Pool
 from carteiro.model import ZERO, Lease, LeasedJob, TenantId
-from carteiro.path.judge import is_orphan, may_kill
+from carteiro.path.judge import is_orphan
 from carteiro.policy.suspicion import Ration
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
+_KEPT_OF = 16  # orphans, one at least
+_LEAST_WAIT_S = 0.02  # of those that are not kept
 
 
 class Slots:
@@ -75,56 +77,21 @@ class Slots:
                 await asyncio.sleep(_A_MOMENT_S)
 
 
-class Turns:
-    """Of some jobs one runs at a time, as their `Ration` has it."""
-
-    def __init__(self, clock: Callable[[], float], ration: Ration) -> None:
-        self._clock = clock
-        self._ration = ration
-        self._now: tuple[TenantId, float] | None = None  # whose turn it is, and since when
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether it is somebody's turn."""
-        return self._now is not None
-
-    @property
-    def has_line(self) -> bool:
-        """Whether some that were put off are still to come."""
-        return self._ration.has_line(self._clock())
-
-    def take(self, tenant: TenantId) -> timedelta:
-        """Begin a turn; or else how long the job is to be given back for."""
-        now = self._clock()
-        wait = self._ration.wait(tenant, now, is_taken=self.is_taken)
-        if wait <= 0:
-            self._now = tenant, now
-        return timedelta(seconds=wait)
-
-    def end(self) -> None:
-        """The turn is over: the job has ended, was given back, or need not be waited for any longer."""
-        if self._now is not None:
-            (tenant, since), now = self._now, self._clock()
-            self._ration.spent(tenant, now, seconds=now - since)
-            self._now = None
-
-
 class Quiet:
     """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
 
     What is merely claimed would die along, and look as guilty after a few times: so a claim under way
     counts as running, and a second suspect is not kept beside the first. The others wait meanwhile, so
     suspects have a `Ration` of the worker's time: what they take from their claim to their end.
-    An orphan runs beside others, but no second orphan is kept beside it.
     """
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, debt: timedelta = ZERO
     ) -> None:
-        now = clock()
-        self.suspects = Turns(clock, Ration(now, debt=debt.total_seconds()))
-        self.orphans = Turns(clock, Ration.of_orphans(now))
+        self._clock = clock
+        self._ration = Ration(clock(), debt=debt.total_seconds())
         self._running = 0  # jobs, from their claim on, and claims under way
+        self._suspect: Place | None = None  # that waits or runs alone
         self._changed = asyncio.Event()
 
     @contextmanager
@@ -136,20 +103,23 @@ class Quiet:
         finally:
             self.leave()
 
-    def place(self, job: LeasedJob) -> "Place | timedelta":
-        """A place for the job, or how long it is to be given back for."""
-        turns = self._turns_of(job)
-        if turns is not None:
-            wait = turns.take(job.tenant)
-            if wait > ZERO:
-                return wait
-        if turns is not self.suspects:
-            self._running += 1
-        return Place(self, turns)
+    def place(self) -> "Place":
+        """A place to run in, beside others."""
+        self._running += 1
+        return Place(self)
+
+    def place_alone(self, tenant: TenantId) -> "Place | timedelta":
+        """A place for a suspect, or how long it is to be given back for."""
+        now = self._clock()
+        wait = self._ration.wait(tenant, now, is_taken=self._suspect is not None)
+        if wait > 0:
+            return timedelta(seconds=wait)
+        self._suspect = Place(self, suspect_of=tenant, since=now)
+        return self._suspect
 
     async def is_over(self) -> None:
         """Wait until no suspect waits or runs alone."""
-        while self.suspects.is_taken:
+        while self._suspect is not None:
             await self._change()
 
     async def is_alone(self, patience: timedelta) -> bool:
@@ -162,20 +132,17 @@ class Quiet:
             return False
         return True
 
-    def join(self) -> None:
-        """A suspect is one of many from here on."""
-        self._running += 1
-        self._changed.set()
-
     def leave(self) -> None:
         """A job or a claim is over."""
         self._running -= 1
         self._changed.set()
 
-    def _turns_of(self, job: LeasedJob) -> Turns | None:
-        if may_kill(job):
-            return self.suspects
-        return self.orphans if is_orphan(job) else None
+    def leave_alone(self, tenant: TenantId, since: float) -> None:
+        """The suspect is over, given back, or others run beside it from here on."""
+        now = self._clock()
+        self._ration.spent(tenant, now, seconds=now - since)
+        self._suspect = None
+        self._changed.set()
 
     async def _change(self) -> None:
         self._changed.clear()
@@ -185,32 +152,71 @@ class Quiet:
 class Place:
     """A place in the quiet, from the claim of a job to its end."""
 
-    __slots__ = ("_quiet", "_turns")
+    __slots__ = ("_quiet", "_since", "_suspect_of")
 
-    def __init__(self, quiet: Quiet, turns: Turns | None = None) -> None:
+    def __init__(
+        self, quiet: Quiet, *, suspect_of: TenantId | None = None, since: float = 0.0
+    ) -> None:
         self._quiet = quiet
-        self._turns = turns
+        self._suspect_of = suspect_of
+        self._since = since
 
     @property
     def is_alone(self) -> bool:
-        """Whether all others wait for it."""
-        return self._turns is self._quiet.suspects
-
-    @property
-    def has_turn(self) -> bool:
-        """Whether others wait for it, all or those that may kill, too."""
-        return self._turns is not None
+        """Whether others wait for it."""
+        return self._suspect_of is not None
 
     def share(self) -> None:
         """Let others run beside it from here on."""
-        if self._turns is not None:
-            is_alone = self.is_alone
-            self._turns.end()
-            self._turns = None
-            if is_alone:
-                self._quiet.join()
+        if self._suspect_of is not None:
+            self._quiet.leave_alone(self._suspect_of, self._since)
+            self._suspect_of = None
+            self._quiet.place()
 
     def leave(self) -> None:
         """Make room for others."""
-        self.share()
-        self._quiet.leave()
+        if self._suspect_of is not None:
+            self._quiet.leave_alone(self._suspect_of, self._since)
+        else:
+            self._quiet.leave()
+
+
+class Orphans:
+    """Keeps few at a time of the jobs that a dead worker left together, and has the others given back.
+
+    One of them may have killed it. What it is claimed beside when it kills again will be suspected with it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[Lease, float] = {}  # of those that run
+        self._wait_s = _LEAST_WAIT_S
+        self._back_at = clock()
+
+    @property
+    def wait(self) -> timedelta:
+        """How long those that are not kept are to be given back for: as long as the last one took."""
+        return timedelta(seconds=self._wait_s)
+
+    @property
+    def are_to_come(self) -> bool:
+        """Whether some that were given back are not yet due."""
+        return self._clock() < self._back_at
+
+    def surplus(self, jobs: Sequence[LeasedJob]) -> list[Lease]:
+        """Those of a claim that are to be given back before the others run."""
+        orphans = [job.lease for job in jobs if is_orphan(job)]
+        if not orphans:
+            return []
+        now, most = self._clock(), max(1, len(orphans) // _KEPT_OF)
+        kept = max(0, most - len(self._since))
+        self._since.update(dict.fromkeys(orphans[:kept], now))
+        if orphans[kept:]:
+            self._back_at = now + self._wait_s
+        return orphans[kept:]
+
+    def end(self, lease: Lease) -> None:
+        """It has ended, or need not be waited for any longer; again, or for another job, changes nothing."""
+        since = self._since.pop(lease, None)
+        if since is not None:
+            self._wait_s = max(_LEAST_WAIT_S, self._clock() - since)

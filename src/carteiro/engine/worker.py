@@ -9,13 +9,14 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from carteiro import model
 from carteiro.engine.judging import confirm_job, judge_outcome
-from carteiro.engine.slots import Place, Quiet, Slots
+from carteiro.engine.slots import Orphans, Place, Quiet, Slots
 from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.jobs.confirmation import Confirmed, Unfit
 from carteiro.jobs.kind import Kind, Pool
@@ -25,7 +26,7 @@ from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
-from carteiro.path.judge import doubts, judge, judge_claim, may_kill
+from carteiro.path.judge import doubts, is_orphan, judge, judge_claim, may_kill
 from carteiro.path.track import Attempt, track
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
@@ -95,6 +96,7 @@ class Worker:
         self._jobs: set[asyncio.Task[None]] = set()
         self._late: set[model.MessageId] = set()  # given back once for it
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
+        self._orphans = Orphans(clock)
         self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
@@ -174,7 +176,7 @@ class Worker:
             return await self._claim(pool, pool.wanted)
         async with shot.claiming:
             wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
-            is_idle = not self._jobs and not self._quiet.orphans.has_line
+            is_idle = not self._jobs and not self._orphans.are_to_come
             try:
                 claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
@@ -199,31 +201,31 @@ class Worker:
                 await self._give_back([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
-        put_off: list[asyncio.Task[None]] = []
-        places: list[tuple[model.LeasedJob, Place]] = []
-        for job in claimed.jobs:
+        loop = asyncio.get_running_loop()
+        for job in await self._without_surplus(claimed.jobs):
+            place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
             self._leases.add(job.lease)
-            place = self._quiet.place(job)
-            if isinstance(place, Place):
+            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
+                task = loop.create_task(self._give_back([job.lease], wait=place))
+            else:
                 pool.take(job.lease)
-                places.append((job, place))
-            else:  # others are claimed meanwhile
-                put_off.append(self._task(self._give_back([job.lease], wait=place)))
-        if put_off and self._one_shot is not None:
-            self._one_shot.put_off(len(put_off))
-        if put_off and places:  # or they would die along, and count it
-            await asyncio.wait(put_off)
-        for job, place in places:
-            self._task(self._run_in(pool, job, received, place))
+                task = loop.create_task(self._run_in(pool, job, received, place))
+            self._jobs.add(task)
+            task.add_done_callback(self._jobs.discard)
         if claimed.jobs and pool.is_limited:
             await asyncio.sleep(0)  # what they take is to be seen before more is claimed
         return claimed
 
-    def _task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(work)
-        self._jobs.add(task)
-        task.add_done_callback(self._jobs.discard)
-        return task
+    async def _without_surplus(self, jobs: Sequence[model.LeasedJob]) -> Sequence[model.LeasedJob]:
+        """The jobs to run. Orphans that are too many are given back first, or they would die along once more."""
+        surplus = self._orphans.surplus(jobs)
+        if not surplus:
+            return jobs
+        self._leases.update(job.lease for job in jobs)  # in case we stop now
+        await self._give_back(surplus, wait=self._orphans.wait)
+        if self._one_shot is not None:
+            self._one_shot.put_off(len(surplus))
+        return [job for job in jobs if job.lease not in set(surplus)]
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
@@ -256,22 +258,24 @@ class Worker:
         self, pool: Slots, job: model.LeasedJob, received: float, place: Place
     ) -> None:
         """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
-        turn: asyncio.TimerHandle | None = None
-        lease = self._lengths.lease
+        alone: asyncio.TimerHandle | None = None
         try:
-            if place.is_alone and not await self._quiet.is_alone(lease):
-                await self._give_back([job.lease], wait=lease)
-                return
-            if place.has_turn:
-                turn = _in(lease if place.is_alone else lease / _ORPHANS_PER_LEASE, place.share)
+            if is_orphan(job):
+                _in(self._lengths.lease / _ORPHANS_PER_LEASE, partial(self._orphans.end, job.lease))
+            if place.is_alone:
+                if not await self._quiet.is_alone(self._lengths.lease):
+                    await self._give_back([job.lease], wait=self._lengths.lease)
+                    return
+                alone = _in(self._lengths.lease, place.share)
             await self._run(pool.kinds[job.kind], job, received)
         except Exception as error:  # noqa: BLE001 - whatever it is
             log.unexpected("worker", error)
             await self._give_back([job.lease], wait=self._back_off(job))
         finally:
-            if turn is not None:
-                turn.cancel()
+            if alone is not None:
+                alone.cancel()
             place.leave()
+            self._orphans.end(job.lease)
             self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)

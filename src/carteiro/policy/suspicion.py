@@ -1,11 +1,8 @@
-"""When jobs run that may kill their worker: one at a time, tenants taking turns.
+"""How much of a worker's time goes to jobs that may kill it: at most a twentieth, tenants taking turns.
 
 Pure: seconds of any clock come from the caller. A suspect runs when nothing else of its process does, so its time
-is everybody's. After each, others have fifty times as long: it leaves room in a twentieth for the claims of
+is everybody's. After each, others have fifty times as long: it leaves room in the twentieth for the claims of
 those that are put off. A worker that has just started begins with a debt, for its predecessor may have died of one.
-
-An orphan was left once, by a worker that had others beside it. It runs beside others, yet not beside a second orphan:
-if it kills again, no innocent job of the first time is there to be suspected with it.
 """
 
 from carteiro.model import TenantId
@@ -13,58 +10,39 @@ from carteiro.model import TenantId
 OTHERS = 50  # times as long as a suspect took
 LONGEST_WAIT_S = 3600.0
 _LEAST_GAP_S = 0.1  # between two suspects: each costs a claim, too
-_LEAST_GAP_OF_ORPHANS_S = 0.02
 
 
 class Ration:
-    """Says which of such jobs may run when; those that may not are told when to come again.
+    """Says which suspect may run when; those that may not are told when to come again.
 
     Each tenant has a line of its own, so that a thousand suspects of one do not hold up the single one of another,
     and none of them is claimed much more often than it can be run.
     """
 
-    def __init__(
-        self,
-        now: float,
-        *,
-        debt: float = 0.0,
-        others: int = OTHERS,
-        least_gap_s: float = _LEAST_GAP_S,
-    ) -> None:
-        self._others = others
-        self._least_gap = least_gap_s
+    def __init__(self, now: float, *, debt: float = 0.0) -> None:
         self._next_at = now + debt
-        self._period = least_gap_s  # from one to the next
-        self._turn_at: dict[TenantId, float] = {}  # of tenants that had one run
+        self._period = _LEAST_GAP_S  # from one to the next
+        self._turn_at: dict[TenantId, float] = {}  # of tenants that had a suspect run
         self._last_at: dict[TenantId, float] = {}  # when the last of a tenant's line is to come
 
-    @classmethod
-    def of_orphans(cls, now: float) -> "Ration":
-        """One after the other: they take no time from others."""
-        return cls(now, others=0, least_gap_s=_LEAST_GAP_OF_ORPHANS_S)
-
     def wait(self, tenant: TenantId, now: float, *, is_taken: bool = False) -> float:
-        """How long until one of the tenant may run, in seconds; 0: now, unless another one runs."""
+        """How long until a suspect of the tenant may run, in seconds; 0: now, unless another one runs."""
         first_at = max(self._next_at, self._turn_at.get(tenant, 0.0))
         if now >= first_at and not is_taken:
             return 0.0
         self._last_at = {each: at for each, at in self._last_at.items() if at > now}
         behind = self._last_at.get(tenant)
         soonest = max(first_at, now + self._period) if is_taken else first_at
-        if behind is None:  # after the first of each tenant that is in line
+        if behind is None:  # after the first suspect of each tenant that is in line
             at = soonest + self._period * len(self._last_at)
         else:
             at = max(soonest, behind + self._spacing(tenant))
         self._last_at[tenant] = min(at, now + LONGEST_WAIT_S)
         return self._last_at[tenant] - now
 
-    def has_line(self, now: float) -> bool:
-        """Whether some are still to come."""
-        return any(at > now for at in self._last_at.values())
-
     def spent(self, tenant: TenantId, now: float, *, seconds: float) -> None:
-        """One of the tenant took so much of the worker's time."""
-        gap = max(self._least_gap, seconds * self._others)
+        """A suspect of the tenant took so much of the worker's time."""
+        gap = max(_LEAST_GAP_S, seconds * OTHERS)
         self._period = seconds + gap
         self._next_at = now + gap
         self._turn_at = {each: at for each, at in self._turn_at.items() if at > now}
