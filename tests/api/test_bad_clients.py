@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -172,6 +173,21 @@ async def test_ambiguous_head_is_refused(line: bytes) -> None:
     assert b"\r\nx-evil" not in said.lower()
     assert not said.startswith(b"HTTP/1.1 2")
     assert left == 0
+
+
+@pytest.mark.parametrize("before", [1, 3])
+async def test_garbage_behind_a_request_is_no_error_of_ours(
+    post: Carteiro, before: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is answered 400 while the requests before it are still worked on: their answers have nobody to go to."""
+    ask = b"GET /health/live HTTP/1.1\r\nHost: carteiro.test\r\n\r\n"
+    async with a_wire(post) as wire:
+        await wire.say(ask * before, b"\x00\x01\r\n\r\n")
+        said = await wire.all_that_comes()
+        await asyncio.sleep(0.01)  # an answer that comes late is made by now
+
+    assert b"HTTP/1.1 400 " in said
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(

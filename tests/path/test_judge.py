@@ -32,7 +32,7 @@ from carteiro.model import (
     Unknown,
     Verdict,
 )
-from carteiro.path.judge import MOST_CLAIMS, doubts, judge, judge_claim
+from carteiro.path.judge import MOST_CLAIMS, doubts, is_orphan, judge, judge_claim, may_kill
 from carteiro.policy.classify import classify_smtp
 from carteiro.policy.retry import PRESETS, RetryPolicy
 
@@ -446,6 +446,25 @@ def test_running_job_meets_every_condition(**facts: Any) -> None:
         assert job.claims <= MOST_CLAIMS + doubts(job)
         assert not (job.open_attempt and job.delivery is Delivery.AT_MOST_ONCE)
         assert not (job.open_attempt and doubts(job) > GATEWAY.max_in_doubt_resends)
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        (1, (False, False)),
+        (2, (True, False)),
+        (3, (False, True)),
+        (5, (False, True)),
+        (6, (False, False)),
+    ],
+)
+def test_a_job_is_an_orphan_first_and_then_a_suspect(
+    claims: int, expected: tuple[bool, bool]
+) -> None:
+    """Left once, by a worker that had others beside it; left again. After five claims it is not run any more."""
+    job = a_job(claims=claims)
+
+    assert (is_orphan(job), may_kill(job)) == expected
 
 
 @pytest.mark.parametrize(

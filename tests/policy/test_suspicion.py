@@ -11,15 +11,15 @@ from carteiro.policy.suspicion import LONGEST_WAIT_S, OTHERS, Ration
 A, B = TenantId("a"), TenantId("b")
 
 
-def test_others_have_thirty_times_as_long_after_a_suspect() -> None:
-    """Two seconds alone: the next one after a minute."""
+def test_others_have_fifty_times_as_long_after_a_suspect() -> None:
+    """Two seconds alone: the next one after a hundred."""
     ration = Ration(100.0)
 
     assert ration.wait(A, 100.0) == 0
     ration.spent(A, 102.0, seconds=2.0)
 
-    assert ration.wait(A, 102.0) == pytest.approx(60)
-    assert ration.wait(A, 162.0) == 0
+    assert ration.wait(A, 102.0) == pytest.approx(100)
+    assert ration.wait(A, 202.0) == 0
 
 
 def test_new_worker_runs_no_suspect_yet() -> None:
@@ -37,7 +37,7 @@ def test_suspects_of_a_tenant_are_scheduled_one_by_one() -> None:
 
     waits = [ration.wait(A, 0.0) for _ in range(300)]
 
-    assert waits[:3] == pytest.approx([30, 60, 90])
+    assert waits[:3] == pytest.approx([50, 101, 152])
     assert max(waits) == LONGEST_WAIT_S
 
 
@@ -53,11 +53,11 @@ def test_suspects_of_one_tenant_do_not_delay_that_of_another() -> None:
     for _ in range(1000):
         ration.wait(A, 0.0)
 
-    assert ration.wait(B, 0.0) == pytest.approx(60)
-    assert ration.wait(A, 30.0) == 0
-    ration.spent(A, 31.0, seconds=1.0)
-    assert ration.wait(A, 61.0) > 0
-    assert ration.wait(B, 61.0) == 0
+    assert ration.wait(B, 0.0) == pytest.approx(101)
+    assert ration.wait(A, 50.0) == 0
+    ration.spent(A, 51.0, seconds=1.0)
+    assert ration.wait(A, 101.0) > 0
+    assert ration.wait(B, 101.0) == 0
 
 
 @pytest.mark.parametrize(

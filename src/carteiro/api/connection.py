@@ -151,6 +151,8 @@ class _Corked:
         return self.is_left or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
+        if self.is_closing():  # an answer to what came before the garbage: nobody waits for it
+            return
         if not self._held:
             self._loop.call_soon(self._flush)
         self._held.append(data)

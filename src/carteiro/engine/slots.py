@@ -1,16 +1,19 @@
-"""What a worker may take on: the slots of its pools, and quiet for a job that may kill it."""
+"""What a worker may take on: the slots of its pools, quiet for a job that may kill it, few orphans."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from carteiro.jobs.kind import Pool
-from carteiro.model import ZERO, Lease, TenantId
+from carteiro.model import ZERO, Lease, LeasedJob, TenantId
+from carteiro.path.judge import is_orphan
 from carteiro.policy.suspicion import Ration
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
+_KEPT_OF = 16  # orphans, one at least
+_LEAST_WAIT_S = 0.02  # of those that are not kept
 
 
 class Slots:
@@ -176,3 +179,44 @@ class Place:
             self._quiet.leave_alone(self._suspect_of, self._since)
         else:
             self._quiet.leave()
+
+
+class Orphans:
+    """Keeps few at a time of the jobs that a dead worker left together, and has the others given back.
+
+    One of them may have killed it. What it is claimed beside when it kills again will be suspected with it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[Lease, float] = {}  # of those that run
+        self._wait_s = _LEAST_WAIT_S
+        self._back_at = clock()
+
+    @property
+    def wait(self) -> timedelta:
+        """How long those that are not kept are to be given back for: as long as the last one took."""
+        return timedelta(seconds=self._wait_s)
+
+    @property
+    def are_to_come(self) -> bool:
+        """Whether some that were given back are not yet due."""
+        return self._clock() < self._back_at
+
+    def surplus(self, jobs: Sequence[LeasedJob]) -> list[Lease]:
+        """Those of a claim that are to be given back before the others run."""
+        orphans = [job.lease for job in jobs if is_orphan(job)]
+        if not orphans:
+            return []
+        now, most = self._clock(), max(1, len(orphans) // _KEPT_OF)
+        kept = max(0, most - len(self._since))
+        self._since.update(dict.fromkeys(orphans[:kept], now))
+        if orphans[kept:]:
+            self._back_at = now + self._wait_s
+        return orphans[kept:]
+
+    def end(self, lease: Lease) -> None:
+        """It has ended, or need not be waited for any longer; again, or for another job, changes nothing."""
+        since = self._since.pop(lease, None)
+        if since is not None:
+            self._wait_s = max(_LEAST_WAIT_S, self._clock() - since)

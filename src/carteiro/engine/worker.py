@@ -11,11 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from carteiro import model
 from carteiro.engine.judging import confirm_job, judge_outcome
-from carteiro.engine.slots import Place, Quiet, Slots
+from carteiro.engine.slots import Orphans, Place, Quiet, Slots
 from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.jobs.confirmation import Confirmed, Unfit
 from carteiro.jobs.kind import Kind, Pool
@@ -25,7 +26,7 @@ from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
-from carteiro.path.judge import doubts, judge, judge_claim, may_kill
+from carteiro.path.judge import doubts, is_orphan, judge, judge_claim, may_kill
 from carteiro.path.track import Attempt, track
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
@@ -39,6 +40,7 @@ _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
 _MOST_LATE = 10_000  # jobs that are remembered as late
+_ORPHANS_PER_LEASE = 30  # at least, however long one takes: most that kill do it at once
 
 
 @model.value
@@ -94,6 +96,7 @@ class Worker:
         self._jobs: set[asyncio.Task[None]] = set()
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
+        self._orphans = Orphans(clock)
         self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
@@ -173,7 +176,7 @@ class Worker:
             return await self._claim(pool, pool.wanted)
         async with shot.claiming:
             wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
-            is_idle = not self._jobs
+            is_idle = not self._jobs and not self._orphans.are_to_come
             try:
                 claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
@@ -199,7 +202,7 @@ class Worker:
             raise
         received = time.monotonic()
         loop = asyncio.get_running_loop()
-        for job in claimed.jobs:
+        for job in await self._without_surplus(claimed.jobs):
             place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
             self._leases.add(job.lease)
             if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
@@ -212,6 +215,17 @@ class Worker:
         if claimed.jobs and pool.is_limited:
             await asyncio.sleep(0)  # let them take their slots before the next claim
         return claimed
+
+    async def _without_surplus(self, jobs: Sequence[model.LeasedJob]) -> Sequence[model.LeasedJob]:
+        """The jobs to run. Orphans that are too many are given back first, or they would die along once more."""
+        surplus = self._orphans.surplus(jobs)
+        if not surplus:
+            return jobs
+        self._leases.update(job.lease for job in jobs)  # in case we stop now
+        await self._give_back(surplus, wait=self._orphans.wait)
+        if self._one_shot is not None:
+            self._one_shot.put_off(len(surplus))
+        return [job for job in jobs if job.lease not in set(surplus)]
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
@@ -246,6 +260,8 @@ class Worker:
         """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
         alone: asyncio.TimerHandle | None = None
         try:
+            if is_orphan(job):
+                _in(self._lengths.lease / _ORPHANS_PER_LEASE, partial(self._orphans.end, job.lease))
             if place.is_alone:
                 if not await self._quiet.is_alone(self._lengths.lease):
                     await self._give_back([job.lease], wait=self._lengths.lease)
@@ -259,6 +275,7 @@ class Worker:
             if alone is not None:
                 alone.cancel()
             place.leave()
+            self._orphans.end(job.lease)
             self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)
@@ -478,6 +495,11 @@ class _OneShot:
         if self.left is not None:
             self.left -= len(claimed.jobs)
         return self.left == 0 or len(self._dry) == of
+
+    def put_off(self, jobs: int) -> None:
+        """So many of a claim are not run: they do not count against the limit."""
+        if self.left is not None:
+            self.left += jobs
 
     def result(self) -> Counter[model.State]:
         """The number of jobs by state; raises the failure if there are none."""

@@ -89,6 +89,11 @@ def may_kill(job: model.LeasedJob) -> bool:
     return job.claims > SUSPECT_CLAIMS and _undeclared_claims(job) <= MOST_CLAIMS
 
 
+def is_orphan(job: model.LeasedJob) -> bool:
+    """Whether its last worker did not end it: either it killed it, or it was in the same hands as what did."""
+    return 1 < job.claims <= SUSPECT_CLAIMS
+
+
 def doubts(job: model.LeasedJob) -> int:
     """The number of unknown outcomes of this round, including the open attempt."""
     return job.in_doubt + job.open_attempt

@@ -1,13 +1,13 @@
 """How much of a worker's time goes to jobs that may kill it: at most a twentieth, tenants taking turns.
 
 Pure: seconds of any clock come from the caller. A suspect runs when nothing else of its process does, so its time
-is everybody's. After each, others have thirty times as long: it leaves room in the twentieth for the claims of
+is everybody's. After each, others have fifty times as long: it leaves room in the twentieth for the claims of
 those that are put off. A worker that has just started begins with a debt, for its predecessor may have died of one.
 """
 
 from carteiro.model import TenantId
 
-OTHERS = 30  # times as long as a suspect took
+OTHERS = 50  # times as long as a suspect took
 LONGEST_WAIT_S = 3600.0
 _LEAST_GAP_S = 0.1  # between two suspects: each costs a claim, too
 
@@ -21,7 +21,7 @@ class Ration:
 
     def __init__(self, now: float, *, debt: float = 0.0) -> None:
         self._next_at = now + debt
-        self._gap = _LEAST_GAP_S
+        self._period = _LEAST_GAP_S  # from one to the next
         self._turn_at: dict[TenantId, float] = {}  # of tenants that had a suspect run
         self._last_at: dict[TenantId, float] = {}  # when the last of a tenant's line is to come
 
@@ -32,9 +32,9 @@ class Ration:
             return 0.0
         self._last_at = {each: at for each, at in self._last_at.items() if at > now}
         behind = self._last_at.get(tenant)
-        soonest = max(first_at, now + self._gap) if is_taken else first_at
+        soonest = max(first_at, now + self._period) if is_taken else first_at
         if behind is None:  # after the first suspect of each tenant that is in line
-            at = soonest + self._gap * len(self._last_at)
+            at = soonest + self._period * len(self._last_at)
         else:
             at = max(soonest, behind + self._spacing(tenant))
         self._last_at[tenant] = min(at, now + LONGEST_WAIT_S)
@@ -42,11 +42,12 @@ class Ration:
 
     def spent(self, tenant: TenantId, now: float, *, seconds: float) -> None:
         """A suspect of the tenant took so much of the worker's time."""
-        self._gap = max(_LEAST_GAP_S, seconds * OTHERS)
-        self._next_at = now + self._gap
+        gap = max(_LEAST_GAP_S, seconds * OTHERS)
+        self._period = seconds + gap
+        self._next_at = now + gap
         self._turn_at = {each: at for each, at in self._turn_at.items() if at > now}
-        self._turn_at[tenant] = now + self._spacing(tenant)
+        self._turn_at[tenant] = now - seconds + self._spacing(tenant)
 
     def _spacing(self, tenant: TenantId) -> float:
-        """As many gaps as there are tenants in line: each has its turn."""
-        return self._gap * len({*self._last_at, tenant})
+        """As many periods as there are tenants in line: each has its turn."""
+        return self._period * len({*self._last_at, tenant})

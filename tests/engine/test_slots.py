@@ -1,0 +1,287 @@
+"""What runs beside what: a job that was left by its worker is not claimed beside another such."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carteiro.engine import worker as module
+from carteiro.engine.worker import Worker
+from carteiro.errors import StoreUnavailable
+from carteiro.jobs.confirmation import Confirmation
+from carteiro.jobs.kind import Kind, Pool
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    Begun,
+    Claimed,
+    DeadReason,
+    End,
+    Late,
+    Lease,
+    LeasedJob,
+    MessageId,
+    Outcome,
+    Refused,
+    Settled,
+    Start,
+    State,
+    Taken,
+)
+from carteiro.path.confirm import confirm
+from carteiro.ports import Handover, Parcel
+from support.builders import TASK
+from support.clock import StoreClock, past
+from support.steps import claimed
+from support.working import (
+    A_MOMENT,
+    LONG,
+    Gate,
+    Office,
+    Through,
+    a_kind,
+    an_office,
+    short,
+    until_done,
+)
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for the store waits a moment: the lengths are settings of nobody, the waits are real."""
+    monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
+    monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
+
+
+# --- orphans ----------------------------------------------------------------------------------
+
+
+async def orphans(office: Office, number: int) -> list[MessageId]:
+    """Tasks that a worker had when it died."""
+    tasks = [await office.task(ttl=DAY) for _ in range(number)]
+    await claimed(office.backend.store, kinds=[TASK], limit=number, lease=LONG)
+    office.clock.advance(past(LONG))
+    return tasks
+
+
+async def test_orphans_run_one_at_a_time_beside_others() -> None:
+    """One of them may have killed the worker; the others are not to be found with it again."""
+    running: set[MessageId] = set()
+    seen: list[frozenset[MessageId]] = []
+
+    async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
+        running.add(parcel.message)
+        await asyncio.sleep(A_MOMENT)
+        seen.append(frozenset(running))
+        running.discard(parcel.message)
+        return Taken("")
+
+    async with an_office() as office:
+        left = frozenset(await orphans(office, 6))
+        for _ in range(3):
+            await office.task()
+        await office.work(Pool("task", 10, (a_kind(watched),)))
+
+        assert await office.backend.reading.states() == {State.SENT: 9}
+    assert {len(each & left) for each in seen} <= {0, 1}
+    assert max(len(each) for each in seen) > 1
+
+
+async def test_of_many_orphans_a_sixteenth_runs_at_a_time() -> None:
+    """After a worker was killed with hundreds in hand, each round costs one release, and there are not many."""
+
+    class Counting(Through):
+        releases = 0
+
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            self.releases += 1
+            await super().release(leases, wait=wait)
+
+    inside, most_inside = 0, 0
+
+    async def watched(_parcel: Parcel, _handover: Handover) -> Outcome:
+        nonlocal inside, most_inside
+        inside += 1
+        most_inside = max(most_inside, inside)
+        await asyncio.sleep(0)
+        inside -= 1
+        return Taken("")
+
+    async with an_office() as office:
+        await orphans(office, 200)
+        store = Counting(office.backend.store)
+        await office.work(Pool("task", 200, (a_kind(watched),)), store=store)
+
+        assert await office.backend.reading.states() == {State.SENT: 200}
+    assert most_inside == 12
+    assert store.releases < 80
+
+
+async def test_an_orphan_runs_when_the_others_have_been_given_back() -> None:
+    """If it kills at once, it is the only one that was claimed a second time."""
+    found: list[set[tuple[int, bool]]] = []
+
+    async with an_office() as office:
+        left = await orphans(office, 4)
+
+        async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
+            others = [each for each in left if each != parcel.message]
+            places = [await office.backend.reading.place(each) for each in others]
+            found.append({(each.claims, each.is_claimed) for each in places if each is not None})
+            return Taken("")
+
+        await office.work(Pool("task", 4, (a_kind(watched),)))
+
+    assert found == [{(1, False)}, {(1, False)}, {(1, False)}, set()]
+
+
+async def test_an_orphan_that_takes_long_does_not_hold_up_the_others() -> None:
+    """Most that kill do it at once: after a thirtieth of a lease the next one runs beside it."""
+
+    class Onward:
+        def __init__(self, clock: StoreClock) -> None:
+            self._clock = clock
+
+        def rings(self) -> int:
+            return 0
+
+        async def wait(self, timeout: timedelta, *, since: int) -> bool:
+            await asyncio.sleep(A_MOMENT)
+            self._clock.advance(timeout)
+            return bool(since)
+
+    async with an_office() as office:
+        first, second = await orphans(office, 2)
+        gate = Gate()
+
+        async def slow(parcel: Parcel, handover: Handover) -> Outcome:
+            if parcel.message == first:
+                return await gate.deliver(parcel, handover)
+            gate.open.set()
+            worker.stop()
+            return Taken("")
+
+        pool = Pool("task", 5, (a_kind(slow),))
+        worker = office.worker(pool, wake=Onward(office.clock), lengths=short())
+        await until_done(worker)
+
+        assert [await office.state(each) for each in (first, second)] == [State.SENT] * 2
+
+
+@pytest.mark.parametrize(("limit", "ended"), [(None, 6), (6, 6), (4, 4)])
+async def test_a_one_shot_run_does_not_leave_orphans_behind(limit: int | None, ended: int) -> None:
+    """It waits for those that it put off, and they do not count against its limit."""
+    async with an_office() as office:
+        await orphans(office, 6)
+
+        async def takes_time(_parcel: Parcel, _handover: Handover) -> Outcome:
+            office.clock.advance(timedelta(seconds=1))
+            return Taken("")
+
+        worker = office.worker(Pool("task", 5, (a_kind(takes_time),)))
+        done = await worker.run(until_idle=True, limit=limit)
+
+        assert done == {State.SENT: ended}
+
+
+# --- a message that kills its worker ------------------------------------------------------------
+
+
+class Mortal(Through):
+    """The store of a worker that can die: from then on nothing of it comes through."""
+
+    def __init__(self, office: Office, seen: Counter[MessageId]) -> None:
+        super().__init__(office.backend.store)
+        self.worker: Worker | None = None
+        self.is_dead = False
+        self._seen = seen
+
+    def die(self) -> None:
+        """Whatever the worker has in hand stays there."""
+        assert self.worker is not None
+        self.is_dead = True
+        self.worker.stop_now()
+
+    def _answer(self) -> None:
+        if self.is_dead:
+            raise StoreUnavailable("dead")
+
+    async def claim(self, **asked: Any) -> Claimed:
+        """Fail, or pass it on."""
+        self._answer()
+        got = await super().claim(**asked)
+        for job in got.jobs:
+            self._seen[job.lease.job] = max(self._seen[job.lease.job], job.claims)
+        return got
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Fail, or pass it on."""
+        self._answer()
+        return await super().declare(starts)
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Fail, or pass it on."""
+        self._answer()
+        return await super().settle(ends)
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Fail, or pass it on."""
+        self._answer()
+        await super().release(leases, wait=wait)
+
+
+def _deadly_task(_office: Office, store: Mortal, deadly: MessageId) -> Kind:
+    async def deliver(parcel: Parcel, _handover: Handover) -> Outcome:
+        if parcel.message == deadly:
+            store.die()
+        await asyncio.sleep(0)
+        return Taken("")
+
+    return a_kind(deliver)
+
+
+def _deadly_email(office: Office, store: Mortal, deadly: MessageId) -> Kind:
+    def look(job: LeasedJob) -> Confirmation:
+        if job.lease.job == deadly:
+            store.die()
+        return confirm(job)
+
+    return office.email_kind(confirm=look)
+
+
+@pytest.mark.parametrize("kind", [TASK, EMAIL])
+@settings(max_examples=30)
+@given(before=st.integers(0, 8), after=st.integers(0, 8), slots=st.integers(1, 12))
+async def test_neighbours_of_a_message_that_kills_its_workers_are_never_suspected(
+    kind: str, before: int, after: int, slots: int
+) -> None:
+    """However many were claimed with it: each was left once at most, and is sent."""
+    seen: Counter[MessageId] = Counter()
+    async with an_office() as office:
+        ids = [
+            await office.post() if kind == EMAIL else await office.task(ttl=DAY)
+            for _ in range(before + 1 + after)
+        ]
+        deadly, deaths = ids[before], 0
+        while True:
+            store = Mortal(office, seen)
+            deadly_kind = _deadly_email if kind == EMAIL else _deadly_task
+            pool = Pool("pool", slots, (deadly_kind(office, store, deadly),))
+            store.worker = office.worker(pool, store=store)
+            await until_done(store.worker)
+            if not store.is_dead:
+                break
+            deaths += 1
+            office.clock.advance(past(LONG))
+
+        assert deaths == 5
+        assert await office.dead_for(deadly) is DeadReason.CRASHES_WORKER
+        assert {await office.state(each) for each in ids if each != deadly} <= {State.SENT}
+        assert max((seen[each] for each in ids if each != deadly), default=1) <= 2
