@@ -375,6 +375,7 @@ def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
     assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
 
 
+@pytest.mark.servers
 def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> None:
     """With keys that fit it can be used; where each mail would be refused it fails, and says what to do."""
     line.sent()

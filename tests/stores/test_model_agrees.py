@@ -1,6 +1,6 @@
 """Whatever happens, every store answers as the model does.
 
-`CARTEIRO_MODEL_EXAMPLES` says how many random lives are tried, `CARTEIRO_MODEL_STEPS` how long each is.
+`MODEL_EXAMPLES` says how many random lives are tried, `MODEL_STEPS` how long each is.
 """
 
 import asyncio
@@ -93,8 +93,8 @@ STORES: dict[str, tuple[Opens, float]] = {
     "redis+postgres": (on_redis_and_postgres, 0.1),
 }
 
-EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "80"))
-STEPS = int(os.environ.get("CARTEIRO_MODEL_STEPS", "50"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "80"))
+STEPS = int(os.environ.get("MODEL_STEPS", "50"))
 
 
 @pytest.mark.timeout(400 + 4 * EXAMPLES)  # a failure is made small for up to 300 s
