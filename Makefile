@@ -72,7 +72,7 @@ fast-tests: .venv/ready
 
 # What packages and many processes do is left to `make test`, and so are most of the random lives of messages.
 quick-tests: .venv/ready
-	WITHOUT_SERVERS=1 CARTEIRO_MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist loadgroup -m 'not servers' \
+	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist loadgroup -m 'not servers' \
 		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py) $(ARGS)
 
 # These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.

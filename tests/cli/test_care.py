@@ -374,6 +374,7 @@ def test_unreachable_relay_is_a_warning(line: CommandLine) -> None:
     assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
 
 
+@pytest.mark.servers
 def test_ses_account_is_checked(line: CommandLine, tmp_path: Path) -> None:
     """Valid keys pass; an account that would refuse each mail fails, with advice."""
     line.sent()

@@ -1,6 +1,6 @@
 """Every store answers as the model does, for any sequence of operations.
 
-`CARTEIRO_MODEL_EXAMPLES` is the number of random lives, `CARTEIRO_MODEL_STEPS` the length of each.
+`MODEL_EXAMPLES` is the number of random lives, `MODEL_STEPS` the length of each.
 """
 
 import asyncio
@@ -93,8 +93,8 @@ STORES: dict[str, tuple[Opens, float]] = {
     "redis+postgres": (on_redis_and_postgres, 0.1),
 }
 
-EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "80"))
-STEPS = int(os.environ.get("CARTEIRO_MODEL_STEPS", "50"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "80"))
+STEPS = int(os.environ.get("MODEL_STEPS", "50"))
 
 
 @pytest.mark.timeout(400 + 4 * EXAMPLES)  # a failure is made small for up to 300 s

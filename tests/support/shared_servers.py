@@ -23,7 +23,7 @@ atexit.register(_running.close)
 @cache
 def shared_postgres() -> PostgresServer:
     """The server that tests make databases of their own in."""
-    return _running.enter_context(a_postgres(settings={"fsync": "off"}))
+    return _running.enter_context(a_postgres())
 
 
 @cache
