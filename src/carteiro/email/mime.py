@@ -91,7 +91,7 @@ def given_header(name: str, text: str) -> str:
     """The text of a header given by the sender; ValueError if the sender must not set it."""
     is_relays = name.lower().startswith(_OF_THE_RELAY)
     if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN or is_relays:
-        raise ValueError("a header is not the sender's to set")
+        raise ValueError("a header must not be set by the sender")
     if _CONTROL.search(text):
         raise ValueError("a header must not contain control characters")
     return text.strip(" ")

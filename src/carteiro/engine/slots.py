@@ -78,11 +78,11 @@ class Slots:
 
 
 class Quiet:
-    """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
+    """Runs a job that may kill its worker while nothing else of the process runs or is claimed.
 
-    What is merely claimed would die along, and look as guilty after a few times: so a claim under way
-    counts as running, and a second suspect is not kept beside the first. The others wait meanwhile, so
-    suspects have a `Ration` of the worker's time: what they take from their claim to their end.
+    Claimed jobs would die with it, and soon look equally suspect: so a running claim
+    counts as running, and a second suspect is not kept next to the first. The others wait, so
+    suspects have a `Ration` of the worker's time, counted from their claim to their end.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Quiet:
     ) -> None:
         self._clock = clock
         self._ration = Ration(clock(), debt=debt.total_seconds())
-        self._running = 0  # jobs, from their claim on, and claims under way
+        self._running = 0  # jobs, from their claim on, and running claims
         self._suspect: Place | None = None  # that waits or runs alone
         self._changed = asyncio.Event()
 
@@ -167,14 +167,14 @@ class Place:
         return self._suspect_of is not None
 
     def share(self) -> None:
-        """Let others run beside it from here on."""
+        """Let others run alongside it from now on."""
         if self._suspect_of is not None:
             self._quiet.leave_alone(self._suspect_of, self._since)
             self._suspect_of = None
             self._quiet.place()
 
     def leave(self) -> None:
-        """Make room for others."""
+        """End the place."""
         if self._suspect_of is not None:
             self._quiet.leave_alone(self._suspect_of, self._since)
         else:

@@ -37,10 +37,10 @@ from carteiro.runtime.batcher import Answer, Gatherer, Item
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
 _A_MOMENT = timedelta(milliseconds=20)  # between empty claims, until idle
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
-_LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
-_MOST_LATE = 10_000  # jobs that are remembered as late
-_ORPHANS_PER_LEASE = 30  # at least, however long one takes: most that kill do it at once
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is down, in seconds
+_LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
+_MOST_LATE = 10_000  # jobs remembered as late
+_ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
 
 @model.value
@@ -257,7 +257,7 @@ class Worker:
     async def _run_in(
         self, pool: Slots, job: model.LeasedJob, received: float, place: Place
     ) -> None:
-        """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
+        """Run the job; an internal error affects no other job, and does not count as a crash of the worker."""
         alone: asyncio.TimerHandle | None = None
         try:
             if is_orphan(job):
@@ -497,7 +497,7 @@ class _OneShot:
         return self.left == 0 or len(self._dry) == of
 
     def put_off(self, jobs: int) -> None:
-        """So many of a claim are not run: they do not count against the limit."""
+        """These jobs of a claim are not run: they do not count against the limit."""
         if self.left is not None:
             self.left += jobs
 

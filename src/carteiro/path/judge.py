@@ -90,7 +90,7 @@ def may_kill(job: model.LeasedJob) -> bool:
 
 
 def is_orphan(job: model.LeasedJob) -> bool:
-    """Whether its last worker did not end it: either it killed it, or it was in the same hands as what did."""
+    """True if its last worker did not end it: it killed that worker, or was with a job that did."""
     return 1 < job.claims <= SUSPECT_CLAIMS
 
 

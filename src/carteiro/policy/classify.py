@@ -265,7 +265,7 @@ def _of_envelope(ruling: Ruling) -> Ruling:
 
 
 def _may_pass(reply: _Reply, said: Said) -> bool:
-    """A temporary reply may, whatever its words, and one whose words say so; whose fault it is they still tell."""
+    """True for a temporary reply, and for a text that says so; the text still names the responsible party."""
     return reply.family == "4" or bool(words.PASSING.first(said))
 
 

@@ -15,7 +15,7 @@ _WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # in the order of the fields of `
 
 
 class QuotaCounts:
-    """What one tenant handed in, within the windows that are open at ``now``.
+    """Messages of one tenant in the windows that contain ``now``.
 
     ``counted`` is what the store has: (length, start, count); a past window counts nothing.
     """

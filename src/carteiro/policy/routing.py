@@ -33,7 +33,7 @@ class Routes:
 
 @value
 class ProviderHealth:
-    """What is known of a provider: in how many seconds it may be called, and whether it failed when last heard of."""
+    """Health of a provider: seconds until it may be called, and whether its last result was a failure."""
 
     name: str
     wait: float = 0.0
@@ -64,5 +64,5 @@ def choose(
 
 
 def wait_for_another(route: Iterable[ProviderHealth], tried: Collection[str]) -> float | None:
-    """In how many seconds a provider can be called that was not tried yet; None: there is none."""
+    """Seconds until an untried provider can be called; None: there is none."""
     return min((each.wait for each in route if each.name not in tried), default=None)

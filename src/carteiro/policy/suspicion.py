@@ -15,7 +15,7 @@ _LEAST_GAP_S = 0.1  # between two suspects: each costs a claim, too
 class Ration:
     """Says which suspect may run when; those that may not are told when to come again.
 
-    Each tenant has a line of its own, so that a thousand suspects of one do not hold up the single one of another,
+    Each tenant has its own line, so that a thousand suspects of one do not delay the single one of another,
     and none of them is claimed much more often than it can be run.
     """
 
@@ -49,5 +49,5 @@ class Ration:
         self._turn_at[tenant] = now - seconds + self._spacing(tenant)
 
     def _spacing(self, tenant: TenantId) -> float:
-        """As many periods as there are tenants in line: each has its turn."""
+        """One period for each tenant in line, so that each has its turn."""
         return self._period * len({*self._last_at, tenant})

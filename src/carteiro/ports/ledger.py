@@ -31,7 +31,7 @@ class Ledger(Protocol):
         ...
 
     async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
-        """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
+        """The messages of claimed jobs: a `Delay` if it is too early, None if finished or unknown."""
         ...
 
     async def declare(

@@ -31,7 +31,7 @@ class Delay:
 
 @model.value
 class ClaimedEntry:
-    """A job that was claimed: what the queue knows of it."""
+    """A claimed job, with the queue's data on it."""
 
     lease: model.Lease
     kind: model.KindName
@@ -42,7 +42,7 @@ class ClaimedEntry:
 
 @model.value
 class ClaimedEntries:
-    """What a claim got, and how long there will be nothing to claim after it; None: until something happens."""
+    """The jobs of a claim, and the time until there may be more; None: until something changes."""
 
     jobs: list[ClaimedEntry]
     idle_for: timedelta | None

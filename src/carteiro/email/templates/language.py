@@ -121,8 +121,8 @@ class Program:
         finalize(self, self._template.root_render_func.__globals__.clear).atexit = False
 
     def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
-        """The text with its words in place; raises `TemplateFault` or `VariablesMissing` alone."""
-        self._let_pay(work)
+        """Render the text; raises only `TemplateFault` or `VariablesMissing`."""
+        self._charge_parsing(work)
         scope = runtime.Scope(work, size=variables.size)
         words = {name: runtime.part(variables.words, name, name, scope) for name in self._names}
         made, fault = "", None
@@ -140,7 +140,7 @@ class Program:
             raise TemplateFault(fault)
         return made
 
-    def _let_pay(self, work: Work) -> None:
+    def _charge_parsing(self, work: Work) -> None:
         """Charge the cost of parsing to the first run; later runs use the cache."""
         steps, self._unpaid = self._unpaid, 0
         work.note(steps)
@@ -294,7 +294,7 @@ def _fault(  # noqa: PLR0911 - a list of faults; the first is reported
         case nodes.Filter(name=name) if name not in runtime.FILTERS:
             return f"the filter {name!r} is not allowed"
         case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
-            return "'*' before what a filter or a test is given is not allowed"
+            return "'*' before an argument of a filter or a test is not allowed"
         case nodes.Test(name=name) if name not in runtime.TESTS:
             return f"the test {name!r} is not allowed"
         case nodes.Name(name=name) if name.startswith("_") or name in _TAKEN_NAMES:
@@ -307,7 +307,7 @@ def _fault(  # noqa: PLR0911 - a list of faults; the first is reported
 
 
 def _constant_fault(value: object) -> str | None:
-    """What is wrong with a constant: escapes can write what no e-mail may hold."""
+    """The fault of a constant: escapes can write characters that an e-mail must not contain."""
     if isinstance(value, int | float) and value > runtime.LARGEST_OPERAND:
         return "a number is too large"
     if isinstance(value, str) and _UNSENDABLE.search(value):

@@ -149,7 +149,7 @@ def _rendered(template: NewTemplate | Template, words: language.Readable, work: 
 
 
 def _programs(template: NewTemplate | Template) -> dict[str, language.Program]:
-    """The parts, read; one that was written before it became forbidden is told of as a fault."""
+    """The parsed parts; one that was allowed earlier and is forbidden now is reported as a fault."""
     part = ""
     programs: dict[str, language.Program] = {}
     try:
@@ -183,7 +183,7 @@ async def off_the_loop(work: Callable[[], _T], *, tenant: TenantId) -> _T:
 def _rendered_at_once(
     template: Template, variables: Mapping[str, Any], allowance: Allowance | None
 ) -> Rendered | None:
-    """What is rendered in less time than a thread takes to start with it; none if it is not."""
+    """Render at once if that is faster than starting a thread; None if it is not."""
     if not all(
         language.is_read(source, escapes=escapes) for _, source, escapes in _parts(template)
     ):

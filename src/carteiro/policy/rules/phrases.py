@@ -48,7 +48,7 @@ _SIGNS_OF_IT = (" can ", " t ", " nt ")
 
 
 def _line(found: list[str]) -> str:
-    """The words, parted by spaces, with every "not" written out, and British ones as American ones."""
+    """The words, separated by spaces, with every "not" written out, and in American spelling."""
     line = f" {' '.join(found)} ".replace("ised ", "ized ").replace("isation ", "ization ")
     if any(sign in line for sign in _SIGNS_OF_IT):
         line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)

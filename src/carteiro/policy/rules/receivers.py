@@ -16,7 +16,7 @@ from carteiro.policy.rules.ruling import (
 from carteiro.policy.rules.words import System, rule
 
 _OUTLOOK_BLOCKS = "{sc,dy,bv,ou} {001,002,003,004}"
-# BL is Yahoo's, the others were AOL's: all that it routes or relays not is the source's, but for content and sender.
+# BL is Yahoo's, the others were AOL's: routing and relaying are about the source, except for content and sender.
 _YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr | rly | dns {nr,b1,b2}"
 _AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2}"
 _YAHOO_DEFERS = "{ts,tss}{01,02,04,05,06,07,08,09,10,11,12}"

@@ -655,7 +655,7 @@ OTHER_CAUSES = frozenset(
 )
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
-# Who says that it is temporary is believed, whatever else is said; "try later" is a courtesy, a hint at most.
+# A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
 PASSING = Phrases(
     [
         *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
