@@ -1,4 +1,4 @@
-"""What runs beside what: a job that was left by its worker is not claimed beside another such."""
+"""Orphans: a worker keeps few of the jobs that a dead worker left."""
 
 import asyncio
 from collections import Counter
@@ -55,7 +55,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for the store waits a moment: the lengths are settings of nobody, the waits are real."""
+    """Releases wait a moment, in real time."""
     monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
     monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
 
@@ -143,7 +143,7 @@ async def test_an_orphan_runs_when_the_others_have_been_given_back() -> None:
 
 
 async def test_an_orphan_that_takes_long_does_not_hold_up_the_others() -> None:
-    """Most that kill do it at once: after a thirtieth of a lease the next one runs beside it."""
+    """Most that kill do it at once: after a thirtieth of a lease the next one runs alongside it."""
 
     class Onward:
         def __init__(self, clock: StoreClock) -> None:

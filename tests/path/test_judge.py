@@ -461,7 +461,7 @@ def test_running_job_meets_every_condition(**facts: Any) -> None:
 def test_a_job_is_an_orphan_first_and_then_a_suspect(
     claims: int, expected: tuple[bool, bool]
 ) -> None:
-    """Left once, by a worker that had others beside it; left again. After five claims it is not run any more."""
+    """Left once, by a worker that had others with it; left again. After five claims it is not run any more."""
     job = a_job(claims=claims)
 
     assert (is_orphan(job), may_kill(job)) == expected

@@ -1,4 +1,4 @@
-"""What a worker may take on: the slots of its pools, quiet for a job that may kill it, few orphans."""
+"""Admission of a worker: the slots of its pools, quiet for a job that may kill it, few orphans."""
 
 import asyncio
 import time
@@ -104,7 +104,7 @@ class Quiet:
             self.leave()
 
     def place(self) -> "Place":
-        """A place to run in, beside others."""
+        """A place to run in, alongside others."""
         self._running += 1
         return Place(self)
 
@@ -138,7 +138,7 @@ class Quiet:
         self._changed.set()
 
     def leave_alone(self, tenant: TenantId, since: float) -> None:
-        """The suspect is over, given back, or others run beside it from here on."""
+        """The suspect has ended or was given back, or others run alongside it from now on."""
         now = self._clock()
         self._ration.spent(tenant, now, seconds=now - since)
         self._suspect = None
@@ -163,7 +163,7 @@ class Place:
 
     @property
     def is_alone(self) -> bool:
-        """Whether others wait for it."""
+        """True while others wait for it."""
         return self._suspect_of is not None
 
     def share(self) -> None:
@@ -182,9 +182,9 @@ class Place:
 
 
 class Orphans:
-    """Keeps few at a time of the jobs that a dead worker left together, and has the others given back.
+    """Limits the jobs of a dead worker that run at a time; the others are given back.
 
-    One of them may have killed it. What it is claimed beside when it kills again will be suspected with it.
+    One of them may have killed it. If it kills again, jobs claimed together with it are suspected, too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -195,12 +195,12 @@ class Orphans:
 
     @property
     def wait(self) -> timedelta:
-        """How long those that are not kept are to be given back for: as long as the last one took."""
+        """Delay of those that are given back: as long as the last one took."""
         return timedelta(seconds=self._wait_s)
 
     @property
     def are_to_come(self) -> bool:
-        """Whether some that were given back are not yet due."""
+        """True while some that were given back are not due."""
         return self._clock() < self._back_at
 
     def surplus(self, jobs: Sequence[LeasedJob]) -> list[Lease]:

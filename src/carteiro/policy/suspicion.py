@@ -1,8 +1,8 @@
-"""How much of a worker's time goes to jobs that may kill it: at most a twentieth, tenants taking turns.
+"""The time that jobs which may kill their worker get of it: at most a twentieth, tenants taking turns.
 
 Pure: seconds of any clock come from the caller. A suspect runs when nothing else of its process does, so its time
-is everybody's. After each, others have fifty times as long: it leaves room in the twentieth for the claims of
-those that are put off. A worker that has just started begins with a debt, for its predecessor may have died of one.
+is taken from all tenants. After each, others have fifty times as long, which leaves room in the twentieth for the
+claims of postponed suspects. A new worker begins with a debt, for its predecessor may have died of a suspect.
 """
 
 from carteiro.model import TenantId
@@ -13,7 +13,7 @@ _LEAST_GAP_S = 0.1  # between two suspects: each costs a claim, too
 
 
 class Ration:
-    """Says which suspect may run when; those that may not are told when to come again.
+    """Schedules suspects: each may run now, or gets the time to wait.
 
     Each tenant has its own line, so that a thousand suspects of one do not delay the single one of another,
     and none of them is claimed much more often than it can be run.
@@ -26,7 +26,7 @@ class Ration:
         self._last_at: dict[TenantId, float] = {}  # when the last of a tenant's line is to come
 
     def wait(self, tenant: TenantId, now: float, *, is_taken: bool = False) -> float:
-        """How long until a suspect of the tenant may run, in seconds; 0: now, unless another one runs."""
+        """Seconds until a suspect of the tenant may run; 0: now, unless another one runs."""
         first_at = max(self._next_at, self._turn_at.get(tenant, 0.0))
         if now >= first_at and not is_taken:
             return 0.0
@@ -41,7 +41,7 @@ class Ration:
         return self._last_at[tenant] - now
 
     def spent(self, tenant: TenantId, now: float, *, seconds: float) -> None:
-        """A suspect of the tenant took so much of the worker's time."""
+        """Charge the time that a suspect of the tenant took."""
         gap = max(_LEAST_GAP_S, seconds * OTHERS)
         self._period = seconds + gap
         self._next_at = now + gap
