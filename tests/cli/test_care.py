@@ -144,8 +144,8 @@ def test_stats_show_the_health_of_providers(line: CommandLine) -> None:
     assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is down")
     assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
     assert (resend["provider"], resend["rate"], resend["processes"]) == ("resend", None, 0)
-    assert "left alone" in text
     assert "circuit open" in text
+    assert "not in use" in text
     assert " 14.29 " in text
     assert "14.285" not in text
 

@@ -408,7 +408,7 @@ def test_common_mail_needs_only_the_quick_check(name: str) -> None:
 @given(st.sampled_from(["outlook", "word_export"]), st.data())
 def test_damaged_mail_is_not_dangerous(name: str, data: st.DataObject) -> None:
     """A part is missing or moved: without an active word, no reading of it is active."""
-    html = re.sub("/on-?boarding|behavior", "x", MAILS[name])
+    html = re.sub("on|behavior", "x", MAILS[name])  # a cut in "content" would make a handler of it
     start, end, to = sorted(
         data.draw(st.lists(st.integers(0, len(html)), min_size=3, max_size=3), label="places")
     )

@@ -26,8 +26,8 @@ _GROUPS: tuple[Column[DeadGroup], ...] = (
 
 def _health(row: ProviderRate) -> str:
     if row.is_open:
-        return "left alone"
-    return "well" if row.processes else "circuit open"
+        return "circuit open"
+    return "healthy" if row.processes else "not in use"
 
 
 def _rounded(rate: float | None) -> str | None:
