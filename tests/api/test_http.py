@@ -523,7 +523,7 @@ async def test_docs_page_describes_every_field() -> None:
     for told in (
         "<code>priority</code></td><td>integer</td><td></td><td>1 to 10; default 5</td>",
         "<code>cc</code></td><td>list of string</td><td></td><td>at most 5 items; each 1 to 320",
-        "1 is the most urgent",
+        "1 (most urgent) to 10",
         "no <code>javascript:</code> URLs",
     ):
         assert told in page
