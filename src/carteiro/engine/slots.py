@@ -205,7 +205,7 @@ class Orphans:
 
     def surplus(self, jobs: Sequence[LeasedJob]) -> list[Lease]:
         """Those of a claim that are to be given back before the others run."""
-        orphans = [job.lease for job in jobs if is_orphan(job)]
+        orphans = [job.lease for job in jobs if job.claims > 1 and is_orphan(job)]
         if not orphans:
             return []
         now, most = self._clock(), max(1, len(orphans) // _KEPT_OF)

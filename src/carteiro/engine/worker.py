@@ -260,7 +260,7 @@ class Worker:
         """Run the job; an internal error affects no other job, and does not count as a crash of the worker."""
         alone: asyncio.TimerHandle | None = None
         try:
-            if is_orphan(job):
+            if job.claims > 1 and is_orphan(job):
                 _in(self._lengths.lease / _ORPHANS_PER_LEASE, partial(self._orphans.end, job.lease))
             if place.is_alone:
                 if not await self._quiet.is_alone(self._lengths.lease):
@@ -275,7 +275,8 @@ class Worker:
             if alone is not None:
                 alone.cancel()
             place.leave()
-            self._orphans.end(job.lease)
+            if job.claims > 1:
+                self._orphans.end(job.lease)
             self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)
