@@ -10,8 +10,8 @@ from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
 from support.set_ups import MODEL, SET_UPS, Place, SetUp
 
-# Ports that a pair has of its ledger, and modules that try only calls which it hands on to its ledger: nothing in
-# `carteiro.stores.paired_ports` could break them. A folder, or a folder and a promise.
+# Ports that a pair has of its ledger, and modules whose promise the ledger alone keeps: the few calls in them that
+# also reach the queue have modules of their own. A folder, or a folder and a promise.
 _OF_THE_LEDGER = {
     "dead_letters/listed",
     "inbox",
@@ -30,9 +30,6 @@ _OF_THE_LEDGER = {
     "templates",
     "tenants/claimed",
     "tenants/listed",
-    "tenants/tiered",
-    "tracking/matched",
-    "tracking/suppresses",
     "upkeep/led",
 }
 

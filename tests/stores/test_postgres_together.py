@@ -12,7 +12,18 @@ import psycopg
 import pytest
 
 from carteiro.errors import SchemaMismatch, StoreUnavailable
-from carteiro.model import EMAIL, Begun, BounceKind, Late, MessageId, NoteAnswer, Refused, Settled
+from carteiro.model import (
+    EMAIL,
+    Accepted,
+    ApiLimits,
+    Begun,
+    BounceKind,
+    Late,
+    MessageId,
+    NoteAnswer,
+    Refused,
+    Settled,
+)
 from carteiro.model.checkup import Level
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, database, open_postgres
@@ -286,6 +297,28 @@ async def test_feedback_locks_the_tenant_before_the_message(
 
     assert len(free) == 1
     assert answers == [NoteAnswer.NOTED]
+
+
+async def test_accept_locks_the_tenant_before_its_counts(url: str) -> None:
+    """Erasing a tenant locks in the same order; otherwise they would deadlock."""
+    limits = ApiLimits(per_minute=10)
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, a_message(limits=limits))
+        eraser = await asyncpg.connect(url)
+        erasing = eraser.transaction()
+        await erasing.start()
+        await eraser.execute("SELECT FROM carteiro.tenants WHERE id = $1 FOR UPDATE", ACME)
+        accepting = asyncio.create_task(backend.store.accept([a_message(limits=limits)]))
+        await _until_waiting(eraser)
+        free = await eraser.fetch("SELECT FROM carteiro.api_counts FOR UPDATE SKIP LOCKED")
+        counts = await eraser.fetchval("SELECT count(*) FROM carteiro.api_counts")
+        await erasing.commit()
+        await eraser.close()
+        [answer] = await accepting
+
+    assert len(free) == counts > 0
+    assert isinstance(answer, Accepted)
 
 
 async def _until_waiting(connection: Any) -> None:

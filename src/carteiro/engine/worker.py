@@ -225,7 +225,8 @@ class Worker:
         await self._give_back(surplus, wait=self._orphans.wait)
         if self._one_shot is not None:
             self._one_shot.put_off(len(surplus))
-        return [job for job in jobs if job.lease not in set(surplus)]
+        given_back = set(surplus)
+        return [job for job in jobs if job.lease not in given_back]
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)

@@ -199,7 +199,10 @@ class Paired:
         """Bury at most ``limit`` messages that waited beyond their time, past what is in flight."""
         after, expired = None, 0
         while expired < limit:
-            page, after = await self._ledger.overdue(after=after, limit=limit - expired)
+            page, after = await self._ledger.overdue(after=after, limit=limit)
+            page = page[: limit - expired]
+            if not page:
+                break
             told = await self._told(self._queue.leased(page), len(page))
             buried = await self._ledger.expire(page, told)
             await if_it_is_there(self._queue.drop(buried))

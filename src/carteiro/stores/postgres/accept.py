@@ -12,7 +12,7 @@ import orjson
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import in_ms, moment
-from carteiro.stores.postgres.database import Database, Session
+from carteiro.stores.postgres.database import Database, Session, again_after_deadlock
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from carteiro.stores.sql.door import admit, limits_of, lock, names_of
 
@@ -24,8 +24,9 @@ async def accept(
 ) -> list[model.AcceptAnswer]:
     """Commit messages and jobs; what is known already is replayed."""
     if any(map(_needs_door, new)):
-        async with db.transaction() as session:
-            return await accept_within(session, new, now)
+        return await again_after_deadlock(
+            db.transaction, lambda session: accept_within(session, new, now)
+        )
     return await _put(db, new, [None] * len(new), now)
 
 
@@ -36,10 +37,11 @@ async def accept_within(
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
-    answers, fresh = await admit(session, new, now)
+    door, answers, fresh = await admit(session, new, now)
     messages, recipients = [each for each, _ in fresh], [recipient for _, recipient in fresh]
     put = iter(await _put(session, messages, recipients, now) if fresh else ())
     await _show(session, messages)
+    await door.save(session, now)
     return [next(put) if answer is None else answer for answer in answers]
 
 

@@ -8,7 +8,7 @@ next call: whoever asked is told `StoreUnavailable`, and may ask again.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -35,7 +35,7 @@ _A_CLOCK_ASKED = "SELECT carteiro.now_ms()"
 # Whoever is stopped inside a transaction is thrown out by the server: others wait for its locks.
 _LONGEST_PAUSE = "10s"
 _PAUSE = "idle_in_transaction_session_timeout"
-_MOST_CIRCLES = 5
+_MOST_DEADLOCKS = 5
 # All that the driver raises: its own errors have no root in common.
 FAILURES = (
     asyncpg.PostgresError,
@@ -203,23 +203,14 @@ class Database:
 
     async def write(self, operation: Operation[Result], *, durable: bool = True) -> Result:  # noqa: ARG002 - see below
         """Run statements in one transaction; one that need not be durable says so itself."""
-        async with self.transaction() as session:
-            return await operation(session)
+        return await again_after_deadlock(self.transaction, operation)
 
     async def empty_log(self) -> None:
         """Nothing: the server's log is its own, and its vacuum gives what was deleted to others."""
 
     async def _alone(self, statement: Callable[[Session], Awaitable[Result]]) -> Result:
-        """Run a statement by itself; again if it waited in a circle with others: the server has undone all of it."""
-        for _ in range(_MOST_CIRCLES):
-            try:
-                async with self._session() as session:
-                    return await statement(session)
-            except StoreUnavailable as error:
-                if not isinstance(error.__cause__, asyncpg.DeadlockDetectedError):
-                    raise
-                circle = error
-        raise circle
+        """Run a statement by itself."""
+        return await again_after_deadlock(self._session, statement)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
@@ -306,6 +297,22 @@ class Database:
             raise
         except FAILURES as error:
             raise translated(error, self.name) from error
+
+
+async def again_after_deadlock(
+    opened: Callable[[], AbstractAsyncContextManager[Session]],
+    operation: Callable[[Session], Awaitable[Result]],
+) -> Result:
+    """Run an operation; after a deadlock, of which the server has undone everything, run it again."""
+    for _ in range(_MOST_DEADLOCKS):
+        try:
+            async with opened() as session:
+                return await operation(session)
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, asyncpg.DeadlockDetectedError):
+                raise
+            deadlock = error
+    raise deadlock
 
 
 def _monotonic_ms() -> int:

@@ -100,7 +100,7 @@ class PostgresEntries:
         """Store changes of entries that nobody changed meanwhile: how many; True if there may be work now."""
         changes = Changes(now)
         for held, change in changed:
-            changes.apply(held, change)
+            changes.apply(held, change if self._has_queue else without_jobs(change))
         stored, has_work = await changes.save(cast("Session", session))
         return len(stored), has_work
 

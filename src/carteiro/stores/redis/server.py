@@ -40,7 +40,6 @@ from carteiro.stores.redis.options import RedisOptions
 PREFIX = (
     "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name
 )
-DEAD_LETTERS = "email:send:dlq"
 CHECK_WHO = "check user and password"
 _SENTINEL = "redis+sentinel"
 _SENTINEL_PATIENCE_S = 0.5

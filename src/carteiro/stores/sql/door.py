@@ -40,7 +40,7 @@ class Door:
         self._at = moment(now)
         self._counted: set[model.TenantId] = set()
         # To be stored: tenant, key, digest, message, recipient, request.
-        self.keys: list[tuple[object, ...]] = []
+        self._keys: list[tuple[object, ...]] = []
 
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
         """The answer to what is not let in; None counts it, and `let_in` must follow."""
@@ -64,13 +64,17 @@ class Door:
             key, digest = message.key.key, message.key.digest
             self._firsts[message.tenant, key] = First(digest, answer)
             told = (message.id, recipient, message.request_id)
-            self.keys.append((message.tenant, key, digest, *told))
+            self._keys.append((message.tenant, key, digest, *told))
 
-    def counts(self) -> list[tuple[object, ...]]:
-        """The counts to be stored: tenant, window, its start, how many."""
-        return [
+    async def save(self, session: Session, now: int) -> None:
+        """Store keys and counts, after the messages: on Postgres those lock their tenants, as an erasure does first."""
+        if self._keys:
+            await session.run("accept_save_keys", rows=self._keys, now=now)
+        counts = [
             (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
         ]
+        if counts:
+            await session.run("accept_save_counts", rows=counts)
 
     def _asked_before(self, message: model.NewMessage) -> model.Replayed | model.KeyConflict | None:
         key = message.key
@@ -93,8 +97,8 @@ class Door:
 
 async def admit(
     session: Session, new: Sequence[model.NewMessage], now: int
-) -> tuple[list[model.AcceptAnswer | None], list[Fresh]]:
-    """Return the answer to each message, None for one that is let in; and those. Their keys and counts are stored."""
+) -> tuple[Door, list[model.AcceptAnswer | None], list[Fresh]]:
+    """Return the answer to each message, None for an admitted one; and those. `Door.save` must follow."""
     door = await _door(session, new, now)
     answers: list[model.AcceptAnswer | None] = []
     fresh: list[Fresh] = []
@@ -106,11 +110,7 @@ async def admit(
             door.let_in(message, recipient)
             fresh.append((message, recipient))
         answers.append(answer)
-    if door.keys:
-        await session.run("accept_save_keys", rows=door.keys, now=now)
-    if counts := door.counts():
-        await session.run("accept_save_counts", rows=counts)
-    return answers, fresh
+    return door, answers, fresh
 
 
 async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> Door:

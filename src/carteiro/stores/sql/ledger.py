@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import repeat
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from carteiro import model
 from carteiro.policy import lifecycle
@@ -14,6 +13,7 @@ from carteiro.stores.sql.session import Session
 
 HERE: Final = "here"
 Told: TypeAlias = bool | Literal["here"] | None  # by a queue elsewhere; `HERE`: jobs are kept here
+Item = TypeVar("Item")
 _TO_BE_TRIED_AGAIN = model.Settled(model.State.RETRY_SCHEDULED)
 
 
@@ -67,15 +67,15 @@ class Ledger(Protocol):
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
-        """Load, judge and save in one transaction: the answers; True if there may be work now."""
+        """Load, judge and save: the answers; True if there may be work now. A change by others is judged again."""
         ...
 
 
-def starts(asked: Sequence[model.Start], told: Iterable[Told] = repeat(HERE)) -> list[Asked]:
+def starts(asked: Sequence[model.Start], told: Sequence[Told] | None = None) -> list[Asked]:
     """Declare attempts."""
     return [
         Asked(each.lease.job, each.lease, partial(_begin, each, said))
-        for each, said in zip(asked, told, strict=False)
+        for each, said in _with(told, asked)
     ]
 
 
@@ -84,26 +84,29 @@ def ends(asked: Sequence[model.End]) -> list[Asked]:
     return [Asked(each.lease.job, each.lease, partial(_finish, each, HERE)) for each in asked]
 
 
-def closings(asked: Sequence[model.End], told: Iterable[Told]) -> list[Asked]:
+def closings(asked: Sequence[model.End], told: Sequence[Told]) -> list[Asked]:
     """Settle attempts whose jobs are kept elsewhere; the answers are `Closed`."""
     return [
         Asked(each.lease.job, each.lease, partial(_close, each, said))
-        for each, said in zip(asked, told, strict=True)
+        for each, said in _with(told, asked)
     ]
 
 
 def cancels(
-    ids: Sequence[model.MessageId], tenant: model.TenantId, told: Iterable[Told] = repeat(HERE)
+    ids: Sequence[model.MessageId], tenant: model.TenantId, told: Sequence[Told] | None = None
 ) -> list[Asked]:
     """Cancel messages of a tenant."""
-    pairs = zip(ids, told, strict=False)
-    return [Asked(each, None, partial(_cancel, tenant, said)) for each, said in pairs]
+    return [Asked(each, None, partial(_cancel, tenant, said)) for each, said in _with(told, ids)]
 
 
-def expiries(ids: Sequence[model.MessageId], told: Iterable[Told] = repeat(HERE)) -> list[Asked]:
+def expiries(ids: Sequence[model.MessageId], told: Sequence[Told] | None = None) -> list[Asked]:
     """Bury messages that were not sent in time; the answer is True if it was done."""
-    pairs = zip(ids, told, strict=False)
-    return [Asked(each, None, partial(_expire, said)) for each, said in pairs]
+    return [Asked(each, None, partial(_expire, said)) for each, said in _with(told, ids)]
+
+
+def _with(told: Sequence[Told] | None, asked: Sequence[Item]) -> Iterable[tuple[Item, Told]]:
+    """Pair each item with the answer of the queue; without a queue elsewhere, with `HERE`."""
+    return zip(asked, [HERE] * len(asked) if told is None else told, strict=True)
 
 
 def _begin(start: model.Start, told: Told, held: Held | None, now: int) -> Judged:

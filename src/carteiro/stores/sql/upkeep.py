@@ -29,8 +29,10 @@ class SqlUpkeep:
         """Expire at most ``limit`` messages that waited beyond their time; return how many."""
         after, expired = None, 0
         while expired < limit:
-            page, after = await overdue(self._db, after, limit - expired)
-            answers, has_work = await self._entries.write(expiries(page))
+            page, after = await overdue(self._db, after, limit)
+            if not page:
+                break
+            answers, has_work = await self._entries.write(expiries(page[: limit - expired]))
             expired += answers.count(True)
             if has_work:
                 await self._wake.tell()

@@ -24,9 +24,11 @@ def accept(
     if not new:  # somebody asks whether it would accept
         refuse_left(db)
         return []
-    answers, fresh = finished(admit(SqliteSession(db), new, now))
+    session = SqliteSession(db)
+    door, answers, fresh = finished(admit(session, new, now))
     if fresh:
         _insert(db, fresh, now, has_queue=has_queue)
+    finished(door.save(session, now))
     at, put = moment(now), iter(fresh)
     return [_accepted(next(put), at) if answer is None else answer for answer in answers]
 
