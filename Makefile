@@ -47,7 +47,7 @@ test: ## everything that must pass: lint, imports, types, all tests
 	@$(MAKE) --no-print-directory slow-tests
 
 check: ## what to run before each commit: as test, on SQLite alone
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target quick-tests types lint imports formatted
+	@$(MAKE) --no-print-directory --jobs 2 quick-tests types lint imports formatted
 
 format: .venv/ready ## write all files as the formatter wants them
 	$(BIN)/ruff check --fix-only --quiet .

@@ -45,6 +45,22 @@ async def test_allow_header_lists_all_methods_of_a_path(path: str) -> None:
     error_in(answers["OPTIONS"], 405, "METHOD_NOT_ALLOWED")
 
 
+ADMIN_PATHS = [each for each in DOCUMENTED if each.startswith("/admin/")]
+
+
+async def test_tenant_key_opens_no_admin_endpoint() -> None:
+    """All of them: access is given where endpoints are added, not in each."""
+    async with opened("memory://") as post, a_client(post) as client:
+        statuses = {
+            (await client.request(method, path.replace("{", "").replace("}", ""))).status_code
+            for path in ADMIN_PATHS
+            for method in DOCUMENTED[path]
+        }
+
+    assert len(ADMIN_PATHS) > 20
+    assert statuses == {401}
+
+
 async def test_docs_pages_allow_their_own_methods() -> None:
     """HEAD included."""
     async with opened("memory://") as post, a_client(post) as client:

@@ -71,12 +71,15 @@ class Endpoint:
 
     def __call__(self, method: Method) -> Method:
         """Mark a method of `Endpoints`; it may answer several."""
-        vars(method).setdefault(_MARK, []).append(self)
+        vars(method).setdefault(_MARK, []).insert(0, self)  # decorators run from the lowest up
         return method
 
 
 class Endpoints:
-    """The methods that are marked with an `Endpoint`, in their order, below ``prefix``; all of them ``refuse``."""
+    """The methods of a class that are marked with an `Endpoint`, in their order, below ``prefix``.
+
+    A path with fixed parts goes above one with an id in their place. Inherited methods do not count.
+    """
 
     prefix = ""
     refuses: tuple[int, ...] = ()

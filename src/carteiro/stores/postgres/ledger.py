@@ -80,7 +80,7 @@ class Memory:
 
 
 class PostgresEntries:
-    """See `carteiro.stores.sql.ledger.Ledger`."""
+    """See `carteiro.stores.sql.ledger.Entries`."""
 
     def __init__(self, db: Database, options: PostgresOptions) -> None:
         self._db = db

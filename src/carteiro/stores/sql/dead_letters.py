@@ -10,7 +10,7 @@ from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
 from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, parameters_of
-from carteiro.stores.sql.ledger import Ledger
+from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.redrive import redrive
 from carteiro.stores.sql.session import Database, Wake
 
@@ -20,10 +20,10 @@ _ANY = model.DeadFilter()
 class SqlDeadLetters:
     """See `carteiro.ports.dead_letters.DeadLetters` for what it promises."""
 
-    def __init__(self, db: Database, wake: Wake, ledger: Ledger, *, has_queue: bool) -> None:
+    def __init__(self, db: Database, wake: Wake, entries: Entries, *, has_queue: bool) -> None:
         self._db = db
         self._wake = wake
-        self._ledger = ledger
+        self._entries = entries
         self._has_queue = has_queue
 
     # --- finding ------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class SqlDeadLetters:
         answers = await self._db.write(
             lambda session: redrive(
                 session,
-                self._ledger,
+                self._entries,
                 ids,
                 by=by,
                 revision=revision,

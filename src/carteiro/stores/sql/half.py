@@ -27,7 +27,7 @@ _DELIVERIES = {each.value: each for each in model.Delivery}
 class SqlLedger(ABC):
     """See `carteiro.ports.ledger.Ledger` for what it promises."""
 
-    def __init__(self, db: Database, entries: ledger.Ledger, store: Store) -> None:
+    def __init__(self, db: Database, entries: ledger.Entries, store: Store) -> None:
         self._db = db
         self._entries = entries
         self.accept = store.accept

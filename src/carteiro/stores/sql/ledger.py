@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     judge: Callable[[Held | None, int], Judged]
 
 
-class Ledger(Protocol):
+class Entries(Protocol):
     """The entries of a store."""
 
     async def load(

@@ -11,13 +11,13 @@ from carteiro.model import MessageId, RedriveAnswer, Revision
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change
 from carteiro.stores.sql.door import lock, meet, names_of
-from carteiro.stores.sql.ledger import Ledger
+from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.session import Session
 
 
 async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     session: Session,
-    ledger: Ledger,
+    entries: Entries,
     ids: Sequence[MessageId],
     *,
     by: str,
@@ -27,7 +27,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
 ) -> list[RedriveAnswer]:
     """Redrive dead messages, each once. Their entries are locked: what is judged is what is stored."""
     await session.run("redrive_lock", ids=ids)
-    found = await ledger.load(session, ids)
+    found = await entries.load(session, ids)
     numbers = [held.message_no for held in found.values()]
     has_content = {row[0] for row in await session.fetch("redrive_contents", numbers=numbers)}
     changed: list[tuple[Any, Change]] = []
@@ -45,7 +45,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
             changed.append((held, change))
         answers.append(answer)
     if changed:
-        stored, _ = await ledger.save(session, changed, now)
+        stored, _ = await entries.save(session, changed, now)
         if stored < len(changed):  # a worker still has the job of a message that has ended
             raise StoreUnavailable("A worker is just letting go of one of the messages: try again")
         await _go_round([held for held, _ in changed], session, now, has_queue=has_queue)

@@ -10,7 +10,7 @@ from carteiro.stores.sql.session import Wake
 class SqlStore:
     """See `carteiro.ports.store.Store` for what it promises; a store adds the queue's part."""
 
-    def __init__(self, entries: ledger.Ledger, wake: Wake) -> None:
+    def __init__(self, entries: ledger.Entries, wake: Wake) -> None:
         self._entries = entries
         self._wake = wake
 

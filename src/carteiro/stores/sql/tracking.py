@@ -13,7 +13,7 @@ from carteiro.model import Feedback, MessageId, NoteAnswer
 from carteiro.policy import lifecycle
 from carteiro.policy.suppression import suppressions
 from carteiro.stores.columns import in_ms
-from carteiro.stores.sql.ledger import Ledger
+from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.session import Database, Session, Wake
 from carteiro.stores.sql.suppressions import put, told_of
 
@@ -23,9 +23,9 @@ _MOST_TRIES = 20  # somebody changes it as fast as we judge: let the caller try 
 class SqlTracking:
     """See `carteiro.ports.tracking.Tracking` for what it promises."""
 
-    def __init__(self, db: Database, ledger: Ledger, wake: Wake) -> None:
+    def __init__(self, db: Database, entries: Entries, wake: Wake) -> None:
         self._db = db
-        self._ledger = ledger
+        self._entries = entries
         self._wake = wake
 
     async def note(self, told: Sequence[Feedback]) -> list[NoteAnswer]:
@@ -36,7 +36,7 @@ class SqlTracking:
         now = await self._db.now()
         for _ in range(_MOST_TRIES):
             answer, has_work = await self._db.write(
-                lambda session: _noted(session, self._ledger, told, now)
+                lambda session: _noted(session, self._entries, told, now)
             )
             if has_work:
                 await self._wake.tell()
@@ -46,10 +46,10 @@ class SqlTracking:
 
 
 async def _noted(
-    session: Session, ledger: Ledger, told: Feedback, now: int
+    session: Session, entries: Entries, told: Feedback, now: int
 ) -> tuple[NoteAnswer | None, bool]:
     """Return the answer, None if somebody changed the message meanwhile; True if there may be work now."""
-    held = (await ledger.load(session, [told.message])).get(told.message)
+    held = (await entries.load(session, [told.message])).get(told.message)
     known = await _known(session, told.message)
     if known is None or held is None or held.entry is None:
         return NoteAnswer.UNKNOWN, False
@@ -63,7 +63,7 @@ async def _noted(
     consequences = told_of(tenant, suppressions(told), now)
     if consequences:  # locked before the message, as by the process that erases it: no deadlock
         await session.value("tenant_lock", tenant=tenant)
-    stored, has_work = await ledger.save(session, [(held, change)], now)
+    stored, has_work = await entries.save(session, [(held, change)], now)
     if not stored:
         return None, False
     if consequences:

@@ -11,7 +11,7 @@ from carteiro.ports.upkeep import Pruned
 from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sql.erasing import Messages, forget_messages
 from carteiro.stores.sql.half import overdue
-from carteiro.stores.sql.ledger import Ledger, expiries
+from carteiro.stores.sql.ledger import Entries, expiries
 from carteiro.stores.sql.session import Database, Session, Wake
 
 _LOCKS = 10_000  # a page
@@ -20,7 +20,7 @@ _LOCKS = 10_000  # a page
 class SqlUpkeep:
     """Expiry, pruning and leads; a store adds what it does with its files."""
 
-    def __init__(self, db: Database, entries: Ledger, wake: Wake) -> None:
+    def __init__(self, db: Database, entries: Entries, wake: Wake) -> None:
         self._db = db
         self._entries = entries
         self._wake = wake

@@ -33,7 +33,7 @@ class Held(NamedTuple):
 
 
 class SqliteEntries:
-    """See `carteiro.stores.sql.ledger.Ledger`; nobody else changes an entry meanwhile."""
+    """See `carteiro.stores.sql.ledger.Entries`; nobody else changes an entry meanwhile."""
 
     def __init__(self, writer: Writer, options: SqliteOptions) -> None:
         self._writer = writer
