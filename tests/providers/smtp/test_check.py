@@ -22,7 +22,7 @@ async def test_text_of_the_relay_is_reported() -> None:
 
     assert "closed for the night" in fault.told
     assert not fault.is_deadly
-    assert "tried again" in fault.advice
+    assert "is retried" in fault.advice
 
 
 async def test_refused_password_is_fatal() -> None:
