@@ -1,4 +1,4 @@
-"""Between columns and values of tenants and of what is theirs, the same in every SQL store."""
+"""Conversion between columns and values of tenants and their settings, for every SQL store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from carteiro.stores.columns import maybe_moment
 
 
 def tenant_of(row: Sequence[Any]) -> model.Tenant:
-    """A tenant out of the columns of ``tenants_find.sql``."""
+    """A tenant from the columns of `tenants_find`."""
     identity, name, tier, weight, cap, rate, paused, disabled, sender, *rest = row
     domains, networks, limits, preset, external_id_is_key = rest
     return model.Tenant(
@@ -34,7 +34,7 @@ def tenant_of(row: Sequence[Any]) -> model.Tenant:
 
 
 def tenant_columns(tenant: model.Tenant) -> Mapping[str, object]:
-    """The columns that a definition of a tenant sets, in the order of ``tenants_find.sql``."""
+    """The columns that a definition of a tenant sets, in the order of `tenants_find`."""
     return {
         "id": tenant.id,
         "name": tenant.name,
@@ -66,7 +66,7 @@ def _json(listed: Sequence[object]) -> str:
 def standing_of(
     kind: model.KindName, row: Sequence[Any], fairness: model.Fairness
 ) -> model.Standing:
-    """How a tenant fares, out of the columns of ``standings.sql``."""
+    """The standing of a tenant, from the columns of `standings`."""
     tenant, last_at, turn, since, processed, consecutive, jobs, in_flight, seated = row
     rounds = 0 if since is None else rounds_without(turn, since, seated)
     return model.Standing(

@@ -1,4 +1,4 @@
-"""Requests to change messages, and the rule that judges each; a store's ledger loads entries and saves changes."""
+"""Requests to change messages, and the rules that judge them; a store's ledger loads entries and saves changes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -55,19 +55,19 @@ class Ledger(Protocol):
     async def load(
         self, session: Session, ids: Sequence[model.MessageId]
     ) -> Mapping[model.MessageId, Any]:
-        """Return the entries of those of the ids that there are, each with the number of its message."""
+        """Return the entries of these ids, each with its message number; unknown ones are left out."""
         ...
 
     async def save(
         self, session: Session, changed: Sequence[tuple[Any, Change]], now: int
     ) -> tuple[int, bool]:
-        """Store changes of entries that nobody changed meanwhile: how many; True if there may be work now."""
+        """Store changes of entries that nobody else changed; return their number, and True if there may be work now."""
         ...
 
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
-        """Load, judge and save in one transaction: the answers; True if there may be work now."""
+        """Load, judge and save in one transaction; return the answers, and True if there may be work now."""
         ...
 
 
@@ -101,7 +101,7 @@ def cancels(
 
 
 def expiries(ids: Sequence[model.MessageId], told: Iterable[Told] = repeat(HERE)) -> list[Asked]:
-    """Bury messages that were not sent in time; the answer is True if it was done."""
+    """Expire messages that were not sent in time; the answer is True where it was done."""
     pairs = zip(ids, told, strict=False)
     return [Asked(each, None, partial(_expire, said)) for each, said in pairs]
 
@@ -117,7 +117,7 @@ def _begin(start: model.Start, told: Told, held: Held | None, now: int) -> Judge
 
 def _finish(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
     owner = held is not None and held.claim == end.lease.claim
-    if held is None or held.entry is None:  # no message stands for the job: it leaves the queue
+    if held is None or held.entry is None:  # the job has no message: it leaves the queue
         answer = model.Settled(model.State.FAILED) if owner else model.Late(None)
         return Judged(answer, owner=owner)
     if told != HERE:
