@@ -358,7 +358,7 @@ async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> No
         await take_back(source, target)
 
     async with in_database(url, clock) as backend:
-        with pytest.raises(StoreUnavailable, match="taken back"):
+        with pytest.raises(StoreUnavailable, match="undone"):
             await claim(backend.store)
     async with on_file(file, clock) as backend:
         await accepted(backend.store, a_message())

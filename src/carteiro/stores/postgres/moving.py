@@ -165,7 +165,7 @@ class PostgresTarget:
         if differ:
             text = (
                 f"{self.name} does not hold what was to be carried over ({'; '.join(differ)}): it stays "
-                "closed; take the move back with --reopen, and begin anew"
+                "closed; undo the move with --reopen, and start again"
             )
             raise CannotMove(text)
 
