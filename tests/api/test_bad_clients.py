@@ -176,7 +176,7 @@ async def test_ambiguous_head_is_refused(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("before", [1, 3])
-async def test_garbage_behind_a_request_is_no_error_of_ours(
+async def test_garbage_after_a_request_is_a_client_error(
     post: Carteiro, before: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is answered 400 while the requests before it are still worked on: their answers have nobody to go to."""
