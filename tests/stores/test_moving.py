@@ -350,7 +350,7 @@ async def test_missing_rows_are_reported(file: Path, url: str, clock: StoreClock
 
 
 async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> None:
-    """The source goes on, the target does nothing; a later move begins anew."""
+    """The source works again, the target does nothing; a later move starts from the beginning."""
     await filled(file, clock)
     await moved(file, url, clock)
 

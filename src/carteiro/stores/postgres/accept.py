@@ -22,7 +22,7 @@ _Recipients = Sequence[model.RecipientId | None]
 async def accept(
     db: Database, new: Sequence[model.NewMessage], now: int
 ) -> list[model.AcceptAnswer]:
-    """Commit messages and jobs; what is known already is replayed."""
+    """Commit messages and jobs; a known id or key is replayed."""
     if any(map(_needs_door, new)):
         async with db.transaction() as session:
             return await accept_within(session, new, now)

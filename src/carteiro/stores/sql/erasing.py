@@ -58,7 +58,7 @@ class SqlErasing:
     async def addressed(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
-        """Unfinished messages to a recipient that nobody asked to cancel."""
+        """Unfinished messages to a recipient, except those with a requested cancel."""
         row = await self._db.first("recipient", id=recipient, tenant=tenant)
         return [] if row is None else await self._waiting(recipient_of(row), limit)
 
@@ -75,7 +75,7 @@ class SqlErasing:
     ) -> tuple[Erased | None, list[MessageId]]:
         """Delete messages that are not in flight, then the tenant's other rows; the tenant itself last.
 
-        ``busy``: messages in flight, where jobs are kept elsewhere. None: there is no such tenant. Returns also the
+        ``busy``: messages in flight, for a separate queue. None: there is no such tenant. Returns also the
         deleted messages.
         """
         now = await self._db.now()

@@ -85,7 +85,7 @@ def ends(asked: Sequence[model.End]) -> list[Asked]:
 
 
 def closings(asked: Sequence[model.End], told: Iterable[Told]) -> list[Asked]:
-    """Settle attempts whose jobs are kept elsewhere; the answers are `Closed`."""
+    """Settle attempts whose jobs are in a separate queue; the answers are `Closed`."""
     return [
         Asked(each.lease.job, each.lease, partial(_close, each, said))
         for each, said in zip(asked, told, strict=True)

@@ -18,7 +18,7 @@ _LOCKS = 10_000  # a page
 
 
 class SqlUpkeep:
-    """Expiry, pruning and leads; a store adds what it does with its files."""
+    """Expiry, pruning and leads; a store adds backup and compaction."""
 
     def __init__(self, db: Database, entries: Ledger, wake: Wake) -> None:
         self._db = db

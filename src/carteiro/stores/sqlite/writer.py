@@ -76,7 +76,7 @@ class Writer:
             raise
 
     async def stop(self) -> None:
-        """Finish what is queued, then close."""
+        """Finish queued operations, then close."""
         self._is_stopped = True
         while self._writing is not None:
             await asyncio.wait([self._writing])
