@@ -1,7 +1,6 @@
-"""Check the prose of the clean folders against the word list: the term of the trade, not a picture of it.
+"""Check the prose of the repository against the word list: the term of the trade, not a picture of it.
 
-Prose is: Markdown outside code, docstrings, comments, and texts in code of three words or more. A folder joins `CLEAN`
-when all its words are plain; from then on this check keeps it so.
+Prose is: Markdown outside code, docstrings, names of tests, comments, and texts of three words or more.
 """
 
 import ast
@@ -15,65 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-CLEAN: tuple[str, ...] = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "bench/",
-    "changelog.d/",
-    "demo/",
-    "deploy/",
-    "docs/README.md",
-    "docs/errors_page.py",
-    "docs/explanation/",
-    "docs/generate.py",
-    "docs/how-to/",
-    "docs/reference/",
-    "docs/runbooks/",
-    "docs/verdicts_page.py",
-    "src/carteiro/__init__.py",
-    "src/carteiro/api/",
-    "src/carteiro/app.py",
-    "src/carteiro/cli/",
-    "src/carteiro/config/",
-    "src/carteiro/dead_letters/",
-    "src/carteiro/doctor/",
-    "src/carteiro/email/",
-    "src/carteiro/engine/",
-    "src/carteiro/errors.py",
-    "src/carteiro/jobs/",
-    "src/carteiro/maintenance/",
-    "src/carteiro/model/",
-    "src/carteiro/observability/",
-    "src/carteiro/path/",
-    "src/carteiro/policy/",
-    "src/carteiro/ports/",
-    "src/carteiro/providers/",
-    "src/carteiro/runtime/",
-    "src/carteiro/tickets/",
-    "src/carteiro/views/",
-    "tests/config/",
-    "tests/conftest.py",
-    "tests/dead_letters/",
-    "tests/deploy/",
-    "tests/docs/",
-    "tests/end_to_end/",
-    "tests/engine/",
-    "tests/maintenance/",
-    "tests/observability/",
-    "tests/path/",
-    "tests/policy/",
-    "tests/providers/",
-    "tests/runtime/",
-    "tests/support/",
-    "tests/support_checks/",
-    "tests/test_app.py",
-    "tests/test_app_one_message.py",
-    "tests/tickets/",
-    "tests/views/",
-    "tools/",
-)
 
 # pattern: what to write instead
 INSTEAD = {
@@ -100,6 +40,7 @@ _BAD = {re.compile(rf"\b{bad}\b", re.IGNORECASE): good for bad, good in INSTEAD.
 _THERE_IS = re.compile(r"\bthere is no\b", re.IGNORECASE)
 _BEGINS_ODDLY = re.compile(r"(What|Who|Whom|Whose|How|Whether)\b")
 _CODE_SPAN = re.compile(r"``.+?``|`[^`]+`|\[[^\]]*\]\([^)]*\)|https?://\S+", re.DOTALL)
+_SCRIPT_PROSE = re.compile(r"--[- ]*(?P<comment>.*)|'[^'\n]*'")
 _LEAST_WORDS = 3
 
 
@@ -108,12 +49,12 @@ class Prose(NamedTuple):
 
     line: int
     text: str
-    is_docstring: bool = False
+    is_sentence: bool = False
 
 
 def main() -> int:
     """Print every finding; fail if there is one."""
-    found = [each for file in _clean_files() for each in _findings(file)]
+    found = [each for file in _files() for each in _findings(file)]
     for each in found:
         print(each)
     if found:
@@ -123,22 +64,23 @@ def main() -> int:
     return min(1, len(found))
 
 
-def _clean_files() -> list[Path]:
+def _files() -> list[Path]:
+    """All files with prose but this one, which holds the list."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *CLEAN],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=REPOSITORY, check=True, capture_output=True, text=True,
     )  # fmt: skip
     files = [REPOSITORY / name for name in listed.stdout.splitlines()]
     return [
         each
         for each in files
-        if each.suffix in {".md", ".py"} and each.exists() and each != Path(__file__)
+        if each.suffix in _PROSE_OF and each.exists() and each != Path(__file__).resolve()
     ]
 
 
 def _findings(file: Path) -> Iterator[str]:
     text = file.read_text("utf-8")
-    for prose in _of_markdown(text) if file.suffix == ".md" else _of_python(text):
+    for prose in _PROSE_OF[file.suffix](text):
         plain = _THERE_IS.sub(
             " ", _CODE_SPAN.sub(lambda span: "\n" * span[0].count("\n"), prose.text)
         )
@@ -146,7 +88,7 @@ def _findings(file: Path) -> Iterator[str]:
             for hit in bad.finditer(plain):
                 line = prose.line + plain.count("\n", 0, hit.start())
                 yield f"{file.relative_to(REPOSITORY)}:{line}: {hit[0]!r}: {good}"
-        if prose.is_docstring and (odd := _BEGINS_ODDLY.match(prose.text)):
+        if prose.is_sentence and (odd := _BEGINS_ODDLY.match(prose.text)):
             yield f"{file.relative_to(REPOSITORY)}:{prose.line}: begins with {odd[0]!r}: begin with the thing or a verb"
 
 
@@ -166,7 +108,12 @@ def _of_python(text: str) -> Iterator[Prose]:
     tree = ast.parse(text)
     docstrings = {id(node) for node in _docstrings(tree)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
+            "test_"
+        ):
+            name = node.name.removeprefix("test_").replace("_", " ").capitalize()
+            yield Prose(node.lineno, name, is_sentence=True)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             is_docstring = id(node) in docstrings
             if is_docstring or len(node.value.split()) >= _LEAST_WORDS:
                 yield Prose(node.lineno, node.value, is_docstring)
@@ -186,6 +133,15 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
             ):
                 yield first.value
 
+
+def _of_scripts(text: str) -> Iterator[Prose]:
+    """The comments and quoted texts of SQL and Lua, line by line."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        for piece in _SCRIPT_PROSE.finditer(line):
+            yield Prose(number, piece["comment"] or piece[0], is_sentence=True)
+
+
+_PROSE_OF = {".md": _of_markdown, ".py": _of_python, ".sql": _of_scripts, ".lua": _of_scripts}
 
 if __name__ == "__main__":
     sys.exit(main())

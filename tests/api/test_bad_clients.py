@@ -176,10 +176,10 @@ async def test_ambiguous_head_is_refused(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("before", [1, 3])
-async def test_garbage_behind_a_request_is_no_error_of_ours(
+async def test_garbage_after_a_request_is_a_client_error(
     post: Carteiro, before: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is answered 400 while the requests before it are still worked on: their answers have nobody to go to."""
+    """It is answered 400 while earlier requests are still processed; their answers are dropped."""
     ask = b"GET /health/live HTTP/1.1\r\nHost: carteiro.test\r\n\r\n"
     async with a_wire(post) as wire:
         await wire.say(ask * before, b"\x00\x01\r\n\r\n")

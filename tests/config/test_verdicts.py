@@ -45,7 +45,7 @@ def test_table_is_a_rule(tmp_path: Path) -> None:
     )
 
 
-def test_default_is_no_custom_rule() -> None:
+def test_default_has_no_custom_rules() -> None:
     assert load(environ={}).own_rules == ()
 
 

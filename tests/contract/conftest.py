@@ -91,13 +91,13 @@ def store(backend: Backend) -> Store:
 
 @pytest.fixture
 async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
-    """Where a store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
+    """A place for a store with the tenants ACME and BRASA; `place.opened()` opens it, as often as needed."""
     return await _kept(request.param, tmp_path, clock)
 
 
 @pytest.fixture
 async def file_place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
-    """The same, of stores that are files of ours: a server's are its own business."""
+    """The same, only of stores in our own files: a server manages its own."""
     return await _kept(request.param, tmp_path, clock)
 
 

@@ -71,7 +71,7 @@ async def orphans(office: Office, number: int) -> list[MessageId]:
     return tasks
 
 
-async def test_orphans_run_one_at_a_time_beside_others() -> None:
+async def test_orphans_run_one_at_a_time_alongside_others() -> None:
     """One of them may have killed the worker; the others are not to be found with it again."""
     running: set[MessageId] = set()
     seen: list[frozenset[MessageId]] = []

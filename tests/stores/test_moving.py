@@ -350,7 +350,7 @@ async def test_missing_rows_are_reported(file: Path, url: str, clock: StoreClock
 
 
 async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> None:
-    """The source goes on, the target does nothing; a later move begins anew."""
+    """The source works again, the target does nothing; a later move starts from the beginning."""
     await filled(file, clock)
     await moved(file, url, clock)
 
@@ -358,7 +358,7 @@ async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> No
         await take_back(source, target)
 
     async with in_database(url, clock) as backend:
-        with pytest.raises(StoreUnavailable, match="taken back"):
+        with pytest.raises(StoreUnavailable, match="undone"):
             await claim(backend.store)
     async with on_file(file, clock) as backend:
         await accepted(backend.store, a_message())

@@ -50,7 +50,7 @@ def _methods(owner: type) -> dict[str, list[tuple[str, object, object]]]:
     }
 
 
-async def test_what_needs_no_queue_is_the_ledgers_own(tmp_path: Path) -> None:
+async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None:
     """The contract suite runs these on ledgers alone: `_OF_THE_LEDGER` in `tests/contract/conftest.py`."""
     ledger = open_sqlite_ledger(sqlite_file(tmp_path))
     async with open_paired(ledger, open_redis("redis://127.0.0.1:1/0")) as pair:

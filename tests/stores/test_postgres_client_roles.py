@@ -159,7 +159,7 @@ async def test_open_transaction_of_a_client_blocks_no_other(
 
 
 def _may(client: Application, statement: str) -> bool:
-    """Whether a statement is allowed; it is undone."""
+    """Return whether a statement is allowed; it is rolled back."""
     try:
         client.rows(statement)
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege):
@@ -179,7 +179,7 @@ def test_a_client_cannot_lock_a_view(place: Place) -> None:
 
 
 def test_a_client_cannot_lock_through_a_view_of_its_own(place: Place) -> None:
-    """What it may not do itself, what it owns may not do for it."""
+    """An object that it owns has no more rights than the role itself."""
     with place.client() as client:
         for view in VIEWS:
             client.rows(f"CREATE TEMP VIEW mine AS SELECT * FROM {view}")
@@ -288,7 +288,7 @@ async def test_a_client_sees_its_own_tenant_in_every_view(place: Place) -> None:
 
 
 def _tenants_seen(application: Application) -> dict[str, set[str]]:
-    """What tells one tenant from another, by view."""
+    """The values that identify tenants, by view."""
     columns = {"email_queue": "recipient_email", "email_events": "emailLogId"}
     query = "SELECT DISTINCT {}::text AS found FROM {}"
     return {
@@ -461,8 +461,8 @@ _WAYS = {
 }
 
 
-def test_a_plan_tells_nothing_of_what_others_have(place: Place) -> None:
-    """Who asks for what another tenant has is told the same as who asks for what nobody has."""
+def test_query_plan_reveals_nothing_about_other_tenants(place: Place) -> None:
+    """The plan for another tenant's rows looks like the plan for rows that do not exist."""
     with an_application(place.url) as owner:
         owner.rows(_SOME.format(tenant=MINE, count=20))
         owner.rows(_SOME.format(tenant=THEIRS, count=200))
@@ -477,8 +477,8 @@ def test_a_plan_tells_nothing_of_what_others_have(place: Place) -> None:
                 assert _different(theirs, nobodys) == [], (view, name)
 
 
-def test_a_plan_does_not_tell_that_others_got_more(place: Place) -> None:
-    """By indexes: the size of a whole table is told to everybody by `pg_class`, too."""
+def test_query_plan_does_not_reveal_growth_of_other_tenants(place: Place) -> None:
+    """With indexes only: `pg_class` shows the size of a whole table to everybody anyway."""
     asked = {
         view: [
             *_conditions(view, MINE),

@@ -1,4 +1,4 @@
-"""Functions and views of Postgres: created anew on the next open when their text changed, and only then."""
+"""Functions and views of Postgres: created again on the next open when their text changed, and only then."""
 
 import asyncio
 import shutil

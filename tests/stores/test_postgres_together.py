@@ -331,7 +331,7 @@ async def _until_waiting(connection: Any) -> None:
 
 
 async def test_messages_accepted_right_after_a_restore_are_claimed(url: str) -> None:
-    """Another server counts its transactions anew: the position of the read notes is unknown."""
+    """Another server has its own transaction numbers: the position of the read notes is unknown."""
     async with open_postgres(url) as before:
         await before.tenants.define(tenants_named([ACME]))
         waiting = await accepted(before.store, a_message())

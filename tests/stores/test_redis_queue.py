@@ -225,7 +225,7 @@ async def test_unreachable_server_is_retried_and_logged() -> None:
             await half.desk.founded()
             own.stop()
             for _ in range(3):
-                with pytest.raises(StoreUnavailable, match="away"):
+                with pytest.raises(StoreUnavailable, match="unreachable"):
                     await half.queue.reap(limit=1)
             own.start()
             async with asyncio.timeout(20):

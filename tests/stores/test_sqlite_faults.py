@@ -47,7 +47,7 @@ async def test_missing_folder_is_named(tmp_path: Path) -> None:
     """It is not created: a mistyped path must not become a second, empty store."""
     file = tmp_path / "nowhere" / "carteiro.db"
 
-    with pytest.raises(StoreUnavailable, match="does its folder exist"):
+    with pytest.raises(StoreUnavailable, match="check that its folder exists"):
         await _open(file)
 
     assert not file.parent.exists()

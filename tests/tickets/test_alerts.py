@@ -185,7 +185,7 @@ async def test_an_alert_is_sent_again_for_as_long_as_it_holds(
     assert last["startsAt"] == first["startsAt"]
 
 
-async def test_the_end_is_told_by_who_knows_all(
+async def test_end_is_reported_by_a_source_that_knows_all_alerts(
     alertmanager: AlertmanagerServer, type_: str
 ) -> None:
     """At the next look, not only when the last word is out of date."""
@@ -198,7 +198,7 @@ async def test_the_end_is_told_by_who_knows_all(
         await until(lambda: _of(alertmanager, type_) == [])
 
 
-async def test_who_does_not_know_all_ends_no_alert_of_another(
+async def test_partial_source_ends_no_alert_of_another(
     alertmanager: AlertmanagerServer, type_: str
 ) -> None:
     """It ends by itself when nobody says it any more."""
@@ -215,7 +215,7 @@ async def test_who_does_not_know_all_ends_no_alert_of_another(
         await until(lambda: _of(alertmanager, type_) == [])
 
 
-async def test_after_a_restart_it_goes_on_as_it_was(
+async def test_alert_continues_after_a_restart(
     alertmanager: AlertmanagerServer, type_: str
 ) -> None:
     """Nothing is remembered here: it is looked at again, and is the same alert."""
@@ -242,7 +242,7 @@ async def test_proxies_of_the_environment_are_not_for_alerts(
 # --- away -------------------------------------------------------------------------------------
 
 
-async def test_an_alertmanager_that_comes_back_is_told(type_: str) -> None:
+async def test_alertmanager_gets_alerts_when_it_is_back(type_: str) -> None:
     """Alerts that still hold by then; whether it answers is known."""
     wrong = Wrong(_dead(type_))
     with an_alertmanager() as own:
@@ -254,7 +254,7 @@ async def test_an_alertmanager_that_comes_back_is_told(type_: str) -> None:
             await until(lambda: wrong.answers[-1:] == [True])
 
 
-async def test_a_black_hole_keeps_nobody_waiting(black_hole: str, type_: str) -> None:
+async def test_silent_alertmanager_blocks_nothing(black_hole: str, type_: str) -> None:
     """To tell takes no time, and the end comes soon."""
     async with asyncio.timeout(30):
         async with _alerting(black_hole, Wrong(_dead(type_))) as alerts:

@@ -111,7 +111,7 @@ def test_a_dead_ticket_is_named_with_its_place_and_cause() -> None:
         ("undecodable", "it is not a ticket: quarantine it"),
     ],
 )
-def test_a_death_is_told_with_what_helps_against_it(reason: Reason, told: str) -> None:
+def test_death_is_reported_with_a_remedy(reason: Reason, told: str) -> None:
     """To republish a record that is not a ticket helps nobody."""
     line = _published(reason, is_whole=True)
 
@@ -119,7 +119,7 @@ def test_a_death_is_told_with_what_helps_against_it(reason: Reason, told: str) -
     assert "oversized" not in line
 
 
-def test_a_death_whose_payload_is_not_kept_is_told_as_such() -> None:
+def test_death_without_a_stored_payload_is_reported_as_such() -> None:
     """The reader has less time."""
     line = _published("max_retries_exceeded", is_whole=False)
 
@@ -143,7 +143,7 @@ def _published(reason: Reason, *, is_whole: bool) -> dict[str, Any]:
         ("Kafka: all brokers are down", "it goes on by itself"),
     ],
 )
-def test_a_mistyped_topic_is_no_outage(what: str, told: str) -> None:
+def test_mistyped_topic_is_not_an_outage(what: str, told: str) -> None:
     """Nobody else would ever make it."""
     stream = io.BytesIO()
     log.configure("info", stream)

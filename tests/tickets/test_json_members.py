@@ -33,7 +33,7 @@ _OBJECTS = st.dictionaries(_NAMES, _VALUES, max_size=5)
         (b'{"a":1,"dlq_metadata":3}', b'{"a":1,"status":"PENDING"}'),
     ],
 )
-def test_what_is_not_meant_stays_byte_for_byte(body: bytes, after: bytes | None) -> None:
+def test_other_members_stay_byte_for_byte(body: bytes, after: bytes | None) -> None:
     """Digits, escapes and names inside of other members."""
     made = with_members(body, {"status": b'"PENDING"'}, without="dlq_metadata")
 
@@ -41,9 +41,7 @@ def test_what_is_not_meant_stays_byte_for_byte(body: bytes, after: bytes | None)
 
 
 @given(found=_OBJECTS, is_spaced=st.booleans())
-def test_it_says_what_the_object_said_but_for_these(
-    found: dict[str, object], *, is_spaced: bool
-) -> None:
+def test_object_differs_only_in_these_members(found: dict[str, object], *, is_spaced: bool) -> None:
     """Whatever stands in it."""
     body = orjson.dumps(found, option=orjson.OPT_INDENT_2 if is_spaced else 0)
 

@@ -57,7 +57,7 @@ def test_a_file_of_properties_is_read(tmp_path: Path) -> None:
         ("enable.auto.commit=true\n", "line 1: enable.auto.commit is not to be set here"),
     ],
 )
-def test_a_wrong_line_is_told_without_what_it_says(tmp_path: Path, text: str, told: str) -> None:
+def test_wrong_line_is_reported_without_its_value(tmp_path: Path, text: str, told: str) -> None:
     """The line and its name help; the value may be a secret, wherever it was put."""
     with pytest.raises(ConfigError) as error:
         options_of(tmp_path, text.replace("PASSWORD", PASSWORD))
@@ -66,7 +66,7 @@ def test_a_wrong_line_is_told_without_what_it_says(tmp_path: Path, text: str, to
     assert PASSWORD not in "".join(traceback.format_exception(error.value))
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path) -> None:
     """Before anything is connected to."""
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(ConfigError, match="cannot be read"):

@@ -103,7 +103,7 @@ def test_keys_without_a_mark_are_taken_out() -> None:
         "é, 🚚 and \x00 stay",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_secrets_stays(text: str) -> None:
     """Somebody has to find the cause with it."""
     assert scrub(text) == text
 

@@ -13,7 +13,7 @@ def a_record(body: bytes | None) -> Record:
     return Record("execution.tickets", 2, 7, b"key", body)
 
 
-def test_a_ticket_has_what_its_record_says() -> None:
+def test_ticket_has_the_fields_of_its_record() -> None:
     """All fields, and the record itself."""
     fields = {"ticket_id": "t-1", "task_type": "BUILD", "parameters": {"a": [1, None]}}
     record = a_record(orjson.dumps(fields))
@@ -32,7 +32,7 @@ def test_a_large_ticket_is_kept_as_bytes_until_it_is_used() -> None:
     assert found.fields == fields
 
 
-def test_what_was_changed_is_as_it_was_after_a_while() -> None:
+def test_changed_payload_is_restored_for_the_next_attempt() -> None:
     """A handler that fails may have changed them: the next attempt begins with what was sent."""
     found = read(a_record(b'{"ticket_id":"t-1","task_type":"BUILD","steps":[1]}'))
     assert isinstance(found, Ticket)
@@ -56,7 +56,7 @@ def test_what_was_changed_is_as_it_was_after_a_while() -> None:
         (b'{"ticket_id":"a b","task_type":"BUILD"}', "ticket_id is empty, longer"),
     ],
 )
-def test_what_has_no_name_gets_one_from_its_place(body: bytes | None, why: str) -> None:
+def test_ticket_without_an_id_gets_one_from_its_position(body: bytes | None, why: str) -> None:
     """So that two of them are two documents, and none is a key of Redis that it chose itself."""
     found = read(a_record(body))
     assert isinstance(found, Unreadable)

@@ -1,1 +1,1 @@
-"""Where messages live, and whose turn it is."""
+"""Stores: the ledger of messages, and the queue of jobs."""

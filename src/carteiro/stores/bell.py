@@ -1,4 +1,4 @@
-"""Wake-up counter that loses no notification: a waiter says how often it had rung when it last looked for work."""
+"""Wake-up counter that loses no notification: a waiter passes the count that it saw when it last looked for work."""
 
 import asyncio
 from datetime import timedelta
@@ -12,18 +12,18 @@ class Bell:
         self._waiting: set[asyncio.Future[bool]] = set()
 
     def rings(self) -> int:
-        """Return how often it has rung."""
+        """Return the number of rings so far."""
         return self._rings
 
     def ring(self) -> None:
-        """Say that there may be work: wake every waiter."""
+        """Wake every waiter: there may be work."""
         self._rings += 1
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(True)
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        """Return True once the count is above ``since``, False after ``timeout``."""
         if self._rings > since:
             return True
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What is asked of every SQL store when an installation is looked at."""
+"""Checks that `carteiro doctor` runs on every SQL store."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ _LONGEST_SILENCE = timedelta(minutes=10)
 
 
 def schema_is(package: str, found: int, digest: int | None, database: str) -> Finding:
-    """Whether the schema is the one that this program writes."""
+    """Check that the schema is the one that this program writes."""
     try:
         lacking = pending(package, found, digest, database)
     except SchemaMismatch as error:
@@ -24,7 +24,7 @@ def schema_is(package: str, found: int, digest: int | None, database: str) -> Fi
 
 
 def worker_seen(at: int | None, now: int) -> Finding:
-    """Whether somebody does the upkeep; ``at``: when one of its tasks was led last."""
+    """Check that a worker does the upkeep; ``at``: when a process last led one of its tasks."""
     advice = "start carteiro worker or up, or run carteiro process from cron"
     if at is None:
         return Finding("worker", Level.WARN, "no worker has ever run here", advice)

@@ -1,4 +1,4 @@
-"""Between columns and values, the same in every SQL store: times, failures, entries, recipients, messages."""
+"""Conversion between columns and values for every SQL store: times, failures, entries, recipients, messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ _STATES: Mapping[str, model.State] = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
-_MOST_FAILURES = 1024  # the same few come again and again
+_MOST_FAILURES = 1024  # few different values, each used often
 
 
 def in_ms(moment: datetime) -> int:
@@ -26,7 +26,7 @@ def in_ms(moment: datetime) -> int:
 
 
 def moment(ms: int) -> datetime:
-    """The moment of so many milliseconds since 1970."""
+    """The moment of this number of milliseconds since 1970."""
     return _EPOCH + ms * _MILLISECOND
 
 
@@ -64,7 +64,7 @@ def failure_of(text: str | None) -> model.Failure | None:
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """A ledger entry out of its columns, in the order of `Entry`."""
+    """A ledger entry from its columns, in the order of `Entry`."""
     entry = Entry(*row)
     entry.state = _STATES[entry.state]
     entry.declares = bool(entry.declares)
@@ -97,7 +97,7 @@ def entry_row(entry: Entry) -> list[object]:
 
 
 def recipient_of(row: Sequence[Any]) -> model.Recipient:
-    """A recipient out of its nine columns."""
+    """A recipient from its nine columns."""
     identity, tenant, email, external_id, document, razao_social, nome, created, deleted = row
     return model.Recipient(
         id=model.RecipientId(identity),
@@ -113,7 +113,7 @@ def recipient_of(row: Sequence[Any]) -> model.Recipient:
 
 
 def message_of(row: Sequence[Any]) -> model.StoredMessage:
-    """A message out of its columns, in the order of `StoredMessage`."""
+    """A message from its columns, in the order of `StoredMessage`."""
     values = list(row)
     values[3] = model.State(values[3])
     for index in (5, 6, 24):

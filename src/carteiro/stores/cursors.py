@@ -1,6 +1,6 @@
-"""Where a page ended, as text that fits into a URL: the time and the id of its last row, the same in every store.
+"""Cursors of lists, as text that fits into a URL: the time and the id of a page's last row. Every store uses them.
 
-Both are the reader's own: nothing in a cursor counts the rows of others.
+Both belong to the reader's own row: a cursor tells nothing about the rows of other tenants.
 """
 
 import base64
@@ -10,7 +10,7 @@ import orjson
 from carteiro.errors import BadCursor
 from carteiro.model import Cursor
 
-FAR = 1 << 62  # later than any moment, in milliseconds; beyond it no store counts
+FAR = 1 << 62  # later than any moment, in milliseconds; no store counts beyond it
 
 
 def cursor_at(at: int, place: str) -> Cursor:

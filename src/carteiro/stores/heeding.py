@@ -1,7 +1,7 @@
-"""Which addresses of claimed e-mails are suppressed, the same in every SQL store.
+"""Finds the suppressed addresses of claimed e-mails, for every SQL store.
 
-A claim learns with what it loads anyway whether a tenant has any suppressions at all. Where it has, the addresses
-are looked up, all of a claim in one statement; where it has none, nothing is read and nothing is asked.
+A claim loads for each tenant whether it has any suppressions. If it has some, the addresses of the whole claim are
+looked up in one statement. If it has none, nothing is read.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ Asked: TypeAlias = Mapping[MessageId, Mapping[str, str]]  # the keys of the addr
 
 
 def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Asked:
-    """What is to be looked up: the addresses of the e-mails of tenants that have suppressions."""
+    """The addresses to look up: those of e-mails whose tenants have suppressions."""
     return {
         job.lease.job: {each: key_of(job.tenant, each) for each in addresses_of(job.content)}
         for job in jobs
@@ -25,14 +25,14 @@ def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Asked:
 
 
 def places_in(jobs: Sequence[LeasedJob], asked: Asked) -> list[tuple[TenantId, str]]:
-    """What is asked for, by tenant and key."""
+    """The tenants and keys to look up."""
     return [(job.tenant, key) for job in jobs for key in set(asked.get(job.lease.job, {}).values())]
 
 
 def heeded(
     jobs: Sequence[LeasedJob], asked: Asked, suppressed: Collection[tuple[str, str]]
 ) -> list[LeasedJob]:
-    """The jobs, told which of their addresses are suppressed."""
+    """The jobs with their suppressed addresses."""
     return [_told(job, asked.get(job.lease.job, {}), suppressed) for job in jobs]
 
 

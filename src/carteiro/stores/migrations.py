@@ -1,7 +1,7 @@
 """The numbered migration files of a store, and a digest of the texts that made a schema.
 
-A database whose digest is not ours was made from other texts, by a version that was never released. It is refused: no
-migration leads from there to here.
+A database whose digest is not ours was made from other texts, by a version that was never released. It is refused:
+no migration can upgrade it.
 """
 
 import re
@@ -41,12 +41,12 @@ def migrations_of(package: str) -> tuple[Migration, ...]:
 
 
 def digest_of(text: str) -> int:
-    """A number that tells texts apart."""
+    """A number that differs for different texts."""
     return int.from_bytes(sha256(text.encode()).digest()[:_DIGEST_BYTES]) & _LARGEST_DIGEST
 
 
 def pending(package: str, found: int, digest: int | None, database: str) -> list[Migration]:
-    """The migrations that a database at version ``found`` lacks; refuses one that ours do not lead on from."""
+    """The migrations that a database at version ``found`` lacks; refuses a database that they cannot upgrade."""
     known = migrations_of(package)
     newest = known[-1].number
     if found > newest:

@@ -1,7 +1,7 @@
-"""Carries all that is in one store over to another: closes, waits for what is in flight, copies, counts, opens.
+"""Moves everything from one store to another: closes it, waits for jobs in flight, copies, counts, opens the target.
 
-Killed anywhere, the same call goes on where it was: the source stays closed and does not change any
-more, and each page is kept together with how far it reaches.
+If killed anywhere, the same call continues where it stopped: the source stays closed and does not change, and each
+page is stored together with the progress of the move.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ _LOOK_AGAIN_S = 0.2
 
 
 class Told(Protocol):
-    """Who is told how it goes."""
+    """Receives the progress of a move."""
 
     def waits(self, left: InFlight) -> None:
-        """So much is in flight at the source."""
+        """Report the number of jobs in flight at the source."""
         ...
 
     def carried(self, share: float) -> None:
-        """So much of all rows has gone over, from 0 to 1."""
+        """Report the share of all rows that was copied, from 0 to 1."""
         ...
 
 
 @value
 class Moved:
-    """What is in the target now, by table; ``again``: it was there before."""
+    """Rows in the target now, by table; ``again``: the move had finished before."""
 
     counts: Mapping[str, int]
     again: bool
 
 
 async def move(source: Source, target: Target, told: Told) -> Moved:
-    """Carry everything over; the source stays closed and says where it went."""
+    """Move everything; the source stays closed and names the target."""
     departure = source.departure()
     _refuse_elsewhere(source, target)
     identity = str(uuid7()) if departure is None else departure.move
@@ -57,10 +57,10 @@ async def move(source: Source, target: Target, told: Told) -> Moved:
 
 
 async def take_back(source: Source, target: Target) -> None:
-    """Open the source again; `CannotMove` once something was done at the target."""
+    """Open the source again; `CannotMove` if the target has been used since."""
     departure = source.departure()
     if departure is None:
-        raise CannotMove(f"{source.name} is open: there is nothing to take back")
+        raise CannotMove(f"{source.name} is open: there is no move to undo")
     _refuse_elsewhere(source, target)
     await target.abandon(departure.move)
     source.reopen()
@@ -70,7 +70,7 @@ def _refuse_elsewhere(source: Source, target: Target) -> None:
     departure = source.departure()
     if departure is not None and departure.to != target.name:
         text = (
-            f"{source.name} moves to {departure.to}: go on with that, or take it back with "
+            f"{source.name} moves to {departure.to}: continue that move, or undo it with "
             f"carteiro move --from {source.name} --to {departure.to} --reopen"
         )
         raise CannotMove(text)

@@ -33,9 +33,9 @@ _MEMORY = "memory://"
 
 @asynccontextmanager
 async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIterator[Backend]:
-    """Open the store that the settings name, and tell it what they say of sharing.
+    """Open the store that the settings name, and pass it their settings for sharing.
 
-    Whoever only looks in does not govern: tiers and the send limit stay as others set them.
+    A caller that only reads changes no settings: tiers and the send limit stay as others set them.
     """
     fairness = settings.fairness.as_value()
     ttl = settings.dead_letters.ttl
@@ -56,7 +56,7 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
 
 @asynccontextmanager
 async def _open_temporary(fairness: Fairness, ttl: timedelta) -> AsyncIterator[Backend]:
-    """A store that ends with this block: SQLite in a temporary folder, which a killed process leaves behind."""
+    """A store that is deleted with this block: SQLite in a temporary folder. A killed process leaves it behind."""
     options = SqliteOptions(fairness=fairness, dead_letter_ttl=ttl, durable=False)
     with TemporaryDirectory(prefix="carteiro-") as folder:
         async with open_sqlite(Path(folder) / "carteiro.db", options) as backend:
@@ -67,7 +67,7 @@ async def _open_temporary(fairness: Fairness, ttl: timedelta) -> AsyncIterator[B
 async def _open_paired(
     settings: Settings, fairness: Fairness, ttl: timedelta, *, relays: bool
 ) -> AsyncIterator[Backend]:
-    """The store beside a queue of its own, and the relay that keeps the queue complete."""
+    """The store, a separate queue, and the relay that keeps the queue complete."""
     redis = _redis()
     ledger = _ledger(settings, fairness, ttl)
     queue = redis.open_redis(settings.queue, redis.RedisOptions(fairness=fairness))
@@ -87,10 +87,10 @@ async def _open_paired(
 def _ledger(
     settings: Settings, fairness: Fairness, ttl: timedelta
 ) -> AbstractAsyncContextManager[LedgerHalf]:
-    """The store as the settings name it, without its own queue."""
+    """The store that the settings name, without its own queue."""
     if settings.store == _MEMORY:
         origin = settings.origin("queue")
-        text = f"queue (from {origin}) stands beside a store that lasts: set store, or leave queue empty"
+        text = f"queue (from {origin}) needs a durable store: set store, or leave queue empty"
         raise ConfigError(text)
     if settings.store.startswith(_POSTGRES):
         options = _postgres_options(settings, fairness, ttl)
@@ -111,7 +111,7 @@ def _sqlite_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> S
 
 
 def _redis() -> ModuleType:
-    """The queue's package: it needs a driver that not everybody has."""
+    """The queue's package: its driver may not be installed."""
     try:
         return import_module("carteiro.stores.redis")
     except ModuleNotFoundError as error:
@@ -141,7 +141,7 @@ def _postgres_options(settings: Settings, fairness: Fairness, ttl: timedelta) ->
 
 
 def _postgres() -> ModuleType:
-    """The store's package: it needs a driver that not everybody has."""
+    """The store's package: its driver may not be installed."""
     try:
         return import_module("carteiro.stores.postgres")
     except ModuleNotFoundError as error:
@@ -150,7 +150,7 @@ def _postgres() -> ModuleType:
 
 
 async def _govern(backend: Backend, settings: Settings) -> None:
-    with suppress(StoreMoved):  # it can still be read, and tells everybody else that it is closed
+    with suppress(StoreMoved):  # it can still be read; every other process learns that it is closed
         for tier, weight in settings.tiers.items():
             await backend.tenants.weigh_tier(tier, weight)
         await backend.tenants.limit(EMAIL, _send_limit(settings))
@@ -158,14 +158,14 @@ async def _govern(backend: Backend, settings: Settings) -> None:
 
 
 def _send_limit(settings: Settings) -> SendLimit | None:
-    """The limit on claims: attempts start a little later, so claims count for as much longer."""
+    """The limit on claims: attempts start a little later than claims, so claims count for longer by that time."""
     limit = settings.send_limit.as_value()
     return limit and SendLimit(limit.count, limit.per + settings.send_limit.tolerance)
 
 
 @asynccontextmanager
 async def open_move(source: Settings, target: Settings) -> AsyncIterator[tuple[Source, Target]]:
-    """Both ends of a move: the file that one set of settings names, the database that another does."""
+    """Both ends of a move: the file that one set of settings names, and the database that the other set names."""
     if not source.store.startswith(_SQLITE) or not target.store.startswith(_POSTGRES):
         raise ConfigError("a move goes from sqlite:///FILE to postgresql://HOST/DATABASE")
     busy_ms = source.sqlite.busy_timeout // timedelta(milliseconds=1)
@@ -176,7 +176,7 @@ async def open_move(source: Settings, target: Settings) -> AsyncIterator[tuple[S
 
 
 def store_exists(settings: Settings) -> bool:
-    """Whether there is something to open; opening makes what is missing."""
+    """True if there is something to open; opening creates a missing store."""
     return not settings.store.startswith(_SQLITE) or _path(settings).exists()
 
 
@@ -188,7 +188,7 @@ async def schema_version(settings: Settings) -> int:
 
 
 async def tuned_fairness(settings: Settings) -> Fairness | None:
-    """How tenants take turns if that was changed at run time; nothing is opened, made or migrated for it."""
+    """The fairness settings, if they were changed at run time; nothing is created or migrated to read them."""
     if settings.store.startswith(_POSTGRES):
         tuned: Fairness | None = await _postgres().found_fairness(settings.store)
         return tuned
@@ -196,7 +196,7 @@ async def tuned_fairness(settings: Settings) -> Fairness | None:
 
 
 async def examine_store(settings: Settings) -> list[Finding]:
-    """Look whether the store that the settings name is sound; nothing is changed."""
+    """Check the store that the settings name; nothing is changed."""
     if settings.store.startswith(_POSTGRES):
         return [each async for each in _postgres().examine(settings.store)]
     if settings.store.startswith(_SQLITE):
@@ -205,14 +205,14 @@ async def examine_store(settings: Settings) -> list[Finding]:
 
 
 async def examine_queue(settings: Settings) -> list[Finding]:
-    """Look whether the queue beside the store is sound, if there is one."""
+    """Check the separate queue, if there is one."""
     if not settings.queue:
         return []
     return [each async for each in _redis().examine(settings.queue)]
 
 
 def dead_letter_folder(settings: Settings) -> Path:
-    """Where dead letters go that are too many: as set, else beside the store's file."""
+    """Folder for dead letters above the limit: the setting, else the folder of the store's file."""
     if settings.dead_letters.export_folder:
         return Path(settings.dead_letters.export_folder).absolute()
     is_file = settings.store.startswith(_SQLITE)

@@ -1,10 +1,10 @@
-"""A store out of two: a ledger, which is the truth, and a queue beside it, which can be lost and made again.
+"""A store made of two: a ledger, which is the source of truth, and a queue, which can be lost and rebuilt.
 
-The ledger decides who may attempt, the queue only whose turn it is. What is committed is told to the queue
-afterwards, and not at all while it is away: a job that is missing there is put later by `carteiro.maintenance.relay`,
-a job too many is found out when it is claimed, and is never sent.
+The ledger decides which worker may attempt a message, the queue only decides whose turn it is. The queue learns of a
+change after the commit, and not at all while it is unreachable. `carteiro.maintenance.relay` puts a missing job
+later; a job that should not exist is detected when it is claimed, and is never sent.
 
-Killed between the two halves: the ledger is ahead, and everything above holds.
+If killed between the two halves, the ledger is ahead, and everything above holds.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Paired:
         if tickets is None:
             await self.found()
             tickets = await ask()
-        if tickets is None:  # lost again meanwhile
+        if tickets is None:  # the queue was lost again
             return model.Claimed([], model.ZERO)
         if not tickets.jobs:
             return model.Claimed([], tickets.idle_for)
@@ -72,7 +72,7 @@ class Paired:
         return model.Claimed(jobs, tickets.idle_for if jobs else model.ZERO)
 
     async def _opened(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob]:
-        """The messages of claimed jobs; what is over leaves the queue, what must wait goes back to it."""
+        """The messages of claimed jobs; finished ones leave the queue, those that must wait go back to it."""
         jobs: list[model.LeasedJob] = []
         delays: list[Delay] = []
         over: list[model.MessageId] = []
@@ -80,7 +80,7 @@ class Paired:
             messages = await self._ledger.open(tickets)
         except (
             BaseException
-        ):  # nobody will run them: they must not count as claimed, however long the ledger is away
+        ):  # nobody will run them: they must not count as claimed while the ledger is unreachable
             await if_it_is_there(
                 self._queue.release([ticket.lease for ticket in tickets], wait=model.ZERO)
             )
@@ -97,7 +97,7 @@ class Paired:
         return jobs
 
     async def found(self) -> str:
-        """Tell a queue that knows nothing what tenants may have: before that it must hand out nothing."""
+        """Send the tenants' shares to an empty queue: before that, no job may be claimed from it."""
         async with self._founding:
             fairness, is_tuned = await self._tenants.fairness()
             await self._queue_desk.tune(fairness if is_tuned else None)
@@ -126,7 +126,7 @@ class Paired:
         return answers
 
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
-        """Store the verdicts: state, events and dead letter in one transaction; then the jobs move."""
+        """Store the verdicts: state, events and dead letter in one transaction; then move the jobs."""
         leases = [end.lease for end in ends]
         told = await self._told(self._queue.standing(leases), len(ends))
         closed = await self._ledger.settle(ends, told)
@@ -134,7 +134,7 @@ class Paired:
         return [each.answer for each in closed]
 
     async def _follow(self, closed: Sequence[tuple[model.Lease, Closed]]) -> None:
-        """Have the queue follow what the ledger stored: what is over leaves, what is tried again is parked."""
+        """Apply what the ledger stored to the queue: finished jobs leave, retries are parked."""
         over = [lease.job for lease, each in closed if each.answer.state in model.FINISHED]
         dead = [lease.job for lease, each in closed if each.answer.state in model.DEAD]
         again = [
@@ -145,13 +145,13 @@ class Paired:
         await self.show_dead(dead)
 
     async def forget_sent(self, ids: Sequence[model.MessageId]) -> None:
-        """Messages turned out to be sent: their jobs leave the queue, and the index of dead letters."""
+        """Feedback proved messages sent: their jobs leave the queue, and the index of dead letters."""
         if ids:
             await if_it_is_there(self._queue.drop(ids))
             await self.show_dead(ids)
 
     async def show_dead(self, ids: Sequence[model.MessageId]) -> None:
-        """Have the queue's index show those of the messages that are dead letters, and no other of them."""
+        """Make the queue's index show exactly those of the messages that are dead letters."""
         if not ids:
             return
         buried = await self._desk.buried(ids)
@@ -161,10 +161,10 @@ class Paired:
         if gone:
             await if_it_is_there(self._queue_desk.unbury(gone))
 
-    # --- what keeps them honest ---------------------------------------------------------------
+    # --- leases -------------------------------------------------------------------------------
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on, and of their holds; False where the claim is no longer the job's."""
+        """Extend live claims and their holds; False if the claim no longer has the job."""
         told = await self._told(self._queue.extend(leases, lease=lease), len(leases))
         standing = [each for each, is_its in zip(leases, told, strict=True) if is_its is not False]
         if standing:
@@ -172,11 +172,11 @@ class Paired:
         return [is_its is not False for is_its in told]
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
-        """Give back what was claimed and not declared, as if it had never been claimed."""
+        """Return claimed jobs without an attempt, as if they had never been claimed."""
         await if_it_is_there(self._queue.release(await self._ledger.undeclared(leases), wait=wait))
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
-        """Release all that these claims leased and did not declare."""
+        """Release all jobs of these claims that have no attempt, as if they had never been claimed."""
         leases = await self._queue.leases_of(claims)
         if leases:
             await self._queue.release(await self._ledger.undeclared(leases), wait=model.ZERO)
@@ -184,7 +184,7 @@ class Paired:
     async def cancel(
         self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
-        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        """End waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
         told = await self._told(self._queue.leased(ids), len(ids))
         answers = await self._ledger.cancel(ids, told, tenant=tenant)
         over = [
@@ -196,7 +196,7 @@ class Paired:
         return answers
 
     async def expire(self, *, limit: int) -> int:
-        """Bury at most ``limit`` messages that waited beyond their time, past what is in flight."""
+        """Expire at most ``limit`` messages whose time to live is over, except those in flight."""
         after, expired = None, 0
         while expired < limit:
             page, after = await self._ledger.overdue(after=after, limit=limit)
@@ -213,13 +213,13 @@ class Paired:
         return expired
 
     async def _told(self, asked: Awaitable[list[bool | None]], count: int) -> Sequence[bool | None]:
-        """What the queue says of each; None while it is away."""
+        """The queue's answer for each job; None while the queue is unreachable."""
         told = await if_it_is_there(asked)
         return [None] * count if told is None else told
 
 
 async def if_it_is_there(asked: Awaitable[Answer]) -> Answer | None:
-    """What the queue answers; None while it is away: it is told again, or found out, when it is back."""
+    """The queue's answer; None while it is unreachable: the relay or a claim repairs the difference later."""
     try:
         return await asked
     except StoreUnavailable:

@@ -1,4 +1,4 @@
-"""The other ports of a pair: the ledger's own, with the parts that the queue must learn of or alone knows."""
+"""The other ports of a pair: those of the ledger, extended where the queue must be updated or asked."""
 
 import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -18,17 +18,17 @@ _PAGE = 500
 
 
 class Over(Generic[Port]):
-    """The same port with some methods of its own; every other method is the port's."""
+    """A port with some methods replaced; every other method is the port's own."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the port
-        """Return a method that has nothing of its own."""
+        """Return the port's own method where none replaces it."""
         return getattr(self._port, name)
 
     def as_port(self) -> Port:
-        """Return this, typed as the port that it is."""
+        """Return this, typed as the port that it stands for."""
         return cast("Port", self)
 
 
@@ -47,7 +47,7 @@ class PairedTenants(Over[ports.Tenants]):
         await self._share([tenant.id for tenant in tenants])
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
-        """Create the tenants that are missing; known ones stay as they are."""
+        """Create the missing tenants; known ones do not change."""
         unknown = [
             tenant
             for tenant, found in zip(ids, await self._port.find(ids), strict=True)
@@ -57,7 +57,7 @@ class PairedTenants(Over[ports.Tenants]):
         await self._share(unknown)
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
-        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        """Set the weight of a tier; it applies at once to its tenants without their own weight."""
         await self._port.weigh_tier(tier, weight)
         cursor: model.Cursor | None = None
         while True:
@@ -68,28 +68,28 @@ class PairedTenants(Over[ports.Tenants]):
                 return
 
     async def tune(self, fairness: model.Fairness | None) -> None:
-        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        """Change the fairness settings of all workers now; None restores the configured ones."""
         await self._port.tune(fairness)
         await if_it_is_there(self._queue_desk.tune(fairness))
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or remove the limit that all claims of a kind share."""
         await self._port.limit(kind, limit)
         await if_it_is_there(self._queue_desk.limit(kind, limit))
 
     async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with jobs or history of this kind, least served first."""
         fairness, _ = await self._port.fairness()
         return await self._queue_desk.standings(kind, fairness)
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
-        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        """Delete a tenant and all its data, in pages of messages; None if there is none."""
         busy = await if_it_is_there(self._queue_desk.busy(tenant)) or []
         erased, gone = await self._desk.erase(tenant, busy=busy, limit=limit)
         if erased is None:
             return None
         if erased.has_more:
-            await self._share([tenant])  # it is disabled from now on
+            await self._share([tenant])  # the tenant is disabled from now on
             await if_it_is_there(self._queue.drop(gone))
         else:
             await if_it_is_there(self._queue.drop(gone))
@@ -112,7 +112,7 @@ class PairedRecipients(Over[ports.Recipients]):
     async def erase(
         self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int = 1000
     ) -> model.Erased | None:
-        """Take everything personal away, in pages of messages; None if there is no such recipient."""
+        """Delete all personal data, in pages of messages; None if there is no such recipient."""
         await self._port.delete(recipient, tenant=tenant)
         waiting = await self._desk.addressed(recipient, tenant=tenant, limit=limit)
         await self._store.cancel(waiting, tenant=tenant)
@@ -131,7 +131,7 @@ class PairedDeadLetters(Over[ports.DeadLetters]):
     async def redrive(
         self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
     ) -> list[model.RedriveAnswer]:
-        """Redrive them in the ledger, then put their jobs."""
+        """Redrive the messages in the ledger, then put their jobs."""
         answers = await self._port.redrive(ids, by=by, revision=revision)
         redriven = [
             message
@@ -143,13 +143,13 @@ class PairedDeadLetters(Over[ports.DeadLetters]):
         return answers
 
     async def drop(self, ids: Sequence[model.MessageId]) -> int:
-        """Delete entries, in the queue's index too; return how many were deleted."""
+        """Remove entries, in the queue's index too; return the number removed."""
         dropped = await self._port.drop(ids)
         await self._store.show_dead(ids)
         return dropped
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
-        """Restore entries, in the queue's index too; return how many were restored."""
+        """Put back entries, in the queue's index too; return the number."""
         restored = await self._port.restore(letters)
         await self._store.show_dead([letter.id for letter in letters])
         return restored
@@ -171,7 +171,7 @@ class PairedTracking(Over[ports.Tracking]):
         self._store = store
 
     async def note(self, told: Sequence[model.Feedback]) -> builtins.list[model.NoteAnswer]:
-        """Note feedback in the ledger; jobs of messages that it proves sent leave the queue."""
+        """Record feedback in the ledger; jobs of messages that it proves sent leave the queue."""
         answers = await self._port.note(told)
         await self._store.forget_sent(
             [
@@ -203,7 +203,7 @@ class PairedTableQueue(Over[ports.TableQueue]):
         self._store = store
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
-        """Apply the oldest requested changes; then their jobs are put anew, as the ledger has them."""
+        """Apply the oldest requested changes; then put their jobs again, as the ledger has them."""
         applied = await self._port.apply(wait_after, limit=limit)
         if applied.moved:
             await if_it_is_there(self._queue.drop(applied.moved))
@@ -214,7 +214,7 @@ class PairedTableQueue(Over[ports.TableQueue]):
 
 @model.value
 class Pair:
-    """A pair as the path sees it, and the parts that its relay needs."""
+    """A pair as a store, and the parts that its relay needs."""
 
     backend: ports.Backend
     ledger: LedgerHalf

@@ -1,4 +1,4 @@
-"""Between columns and values, the same in every SQL store: where a job is, and how much is in the queue."""
+"""Conversion between columns and values for every SQL store: the place of a job, and the depth of the queue."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from carteiro.stores.columns import in_ms, maybe_moment, moment
 
 
 def place_of(row: Sequence[Any], now: int) -> QueuePlace:
-    """Where a job is, out of what `place` reads of it."""
+    """The place of a job, from the columns of `place`."""
     parked_until, has_claim, claims, wakes_at, in_flight, *limit = row
     is_leased = bool(has_claim) and is_live(parked_until, now)
     is_parked = is_leased or (not has_claim and (parked_until or 0) > now)
@@ -28,30 +28,30 @@ def place_of(row: Sequence[Any], now: int) -> QueuePlace:
 
 
 def depth_of(row: Sequence[Any], now: int) -> Depth:
-    """How much of one kind there is, out of what `depths` reads of it."""
+    """The depth of one kind, from the columns of `depths`."""
     kind, unfinished, in_flight, since = row
     return Depth(kind, unfinished, in_flight, None if since is None else moment(min(since, now)))
 
 
 def due_of(rows: Sequence[Sequence[Any]], limit: int) -> list[MessageId]:
-    """The ids of a tenant's next jobs behind those that are claimed, out of what `due` reads of each."""
+    """The ids of a tenant's next jobs after the claimed ones, from the columns of `due`."""
     claimed = [identity for is_claimed, _, identity in rows if is_claimed]
     others = sorted((rank, identity) for is_claimed, rank, identity in rows if not is_claimed)
     return [*claimed, *(identity for _, identity in others[:limit])]
 
 
 def draws_of(text: str) -> list[Draw]:
-    """What was drawn from a send limit, as it is stored."""
+    """The draws from a send limit, from their stored form."""
     return [Draw(*each) for each in orjson.loads(text)]
 
 
 def draws_text(draws: Sequence[Draw]) -> str:
-    """The draws as they are stored."""
+    """The stored form of the draws."""
     return orjson.dumps([tuple(each) for each in draws]).decode()
 
 
 def _limited_until(count: int | None, per_ms: int, draws: str, *, now: int) -> int | None:
-    """When the send limit of a kind lets the next job go; None if it would now."""
+    """The time at which the send limit of a kind allows the next job; None: now."""
     if count is None:
         return None
     window, drawn = Window(count, per_ms), draws_of(draws)
@@ -59,5 +59,5 @@ def _limited_until(count: int | None, per_ms: int, draws: str, *, now: int) -> i
 
 
 def _still_to_come(at: int | None, now: int) -> datetime | None:
-    """A moment that lies ahead; what never comes is put off as far as moments go."""
+    """A future moment; "never" becomes the latest moment that there is."""
     return None if at is None or at <= now else moment(min(at, in_ms(LATEST)))

@@ -1,6 +1,6 @@
 """Named statements: one file a topic, each statement under a line ``-- name: its_name``.
 
-Statements that read the same in every dialect are written once, beside the shared ports, as Postgres wants them.
+Statements that read the same in every dialect are written once, next to the shared ports, in the Postgres dialect.
 """
 
 import re
@@ -19,7 +19,7 @@ _PARAMETER = re.compile(r"--[^\n]*|'[^']*'|(?<![:\w]):([a-z_]\w*)")
 def statements_of(package: str, *, has_schema: bool = True) -> Mapping[str, str]:
     """Return the shared statements and those of a store's ``sql`` folder by name; each name is used once.
 
-    Without a schema (and so without casts), as on SQLite, the shared ones lose both.
+    Without a schema, as on SQLite, the shared ones lose the schema name and the casts.
     """
     found: dict[str, str] = {}
     for file in resources.files(_SHARED).iterdir():
@@ -40,7 +40,7 @@ def _add(found: dict[str, str], text: str, package: str) -> None:
 
 
 def numbered(statement: str) -> tuple[str, list[str]]:
-    """Put ``$1`` … for the named parameters of a statement; return their names in that order, too."""
+    """Replace the named parameters of a statement by ``$1`` …; return the names in that order, too."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Between columns and values of tenants and of what is theirs, the same in every SQL store."""
+"""Conversion between columns and values of tenants and their settings, for every SQL store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -50,7 +50,7 @@ async def test_redriven_entry_is_not_dropped(backend: Backend) -> None:
 
 
 async def test_dropped_message_can_be_redriven_once(backend: Backend) -> None:
-    """The ledger is the truth: without an entry it is redriven all the same, and not twice."""
+    """The ledger decides: a message without an entry is redriven too, and not twice."""
     message = await buried(backend)
     await backend.dead_letters.drop([message])
 

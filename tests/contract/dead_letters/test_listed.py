@@ -128,7 +128,7 @@ async def test_text_is_looked_for_in_code_reason_and_address(backend: Backend) -
 
 
 async def test_text_that_is_nowhere_finds_nothing(backend: Backend) -> None:
-    """No sign is a wildcard, and no other field is looked at."""
+    """No character is a wildcard, and no other field is searched."""
     await buried(backend, to="rui@example.com", failure=GREY)
 
     for text in ("452", "grey listed", "ana@", "%", "_", "permanent"):

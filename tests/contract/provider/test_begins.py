@@ -1,4 +1,4 @@
-"""Provider: begins the hand-over before it, and says what came of it."""
+"""Provider: begins the hand-over before it, and returns its outcome."""
 
 from datetime import timedelta
 

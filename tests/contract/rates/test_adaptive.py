@@ -17,7 +17,7 @@ async def _rate(backend: Backend, ceiling: float | None = 10.0) -> float | None:
 
 
 async def test_burst_of_throttling_counts_once(backend: Backend, clock: StoreClock) -> None:
-    """Within one second; the next second counts anew."""
+    """Within one second; the next second counts again."""
     await _rate(backend)
     await asyncio.gather(*(backend.rates.slow_down("ses", going=10.0) for _ in range(5)))
     burst = await _rate(backend)

@@ -1,4 +1,4 @@
-"""Reading, isolated: a name that no store can hold is nobody's, in every port.
+"""Reading, isolated: a name that no store can hold is unknown, in every port.
 
 It is not found, or refused as such; it is never taken for another name, nor for an unreachable store.
 """

@@ -1,4 +1,4 @@
-"""Store, cancellable: cancel ends what waits, marks what is in flight, and touches no other tenant's messages."""
+"""Store, cancellable: cancel ends waiting messages, marks those in flight, and changes no other tenant's messages."""
 
 from datetime import timedelta
 

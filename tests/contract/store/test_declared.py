@@ -1,4 +1,4 @@
-"""Store, declared: only a declared attempt may be in doubt; a merely claimed job comes back unharmed."""
+"""Store, declared: only a declared attempt may be in doubt; a job that was only claimed comes back unchanged."""
 
 from datetime import timedelta
 
@@ -32,7 +32,9 @@ from support.steps import (
 )
 
 
-async def test_merely_claimed_jobs_come_back_unharmed(backend: Backend, clock: StoreClock) -> None:
+async def test_claimed_jobs_without_an_attempt_come_back_unchanged(
+    backend: Backend, clock: StoreClock
+) -> None:
     """A worker dies with 200 claimed jobs: none is in doubt, none is charged, no ledger row changed."""
     ids = await accepted(backend.store, *messages(200))
     before = [await everything_about(backend, each) for each in ids]

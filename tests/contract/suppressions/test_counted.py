@@ -23,7 +23,9 @@ async def _bounces(backend: Backend, clock: StoreClock, *ago: timedelta) -> bool
     return bool(await backend.suppressions.find([ANA], tenant=ACME))
 
 
-async def test_one_less_than_enough_is_merely_counted(backend: Backend, clock: StoreClock) -> None:
+async def test_one_bounce_below_the_limit_is_only_counted(
+    backend: Backend, clock: StoreClock
+) -> None:
     """It is recorded, and suppresses nobody."""
     is_suppressed = await _bounces(
         backend, clock, *[A_DAY * each for each in range(SOFT_BOUNCES - 1)]

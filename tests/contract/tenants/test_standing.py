@@ -121,7 +121,7 @@ async def test_rounds_count_from_the_turn_at_which_work_came(
 
 
 async def test_rounds_do_not_move_while_a_tenant_is_held(backend: Backend) -> None:
-    """A pause is the operator's, not the turns of others; the rounds begin anew after it."""
+    """A pause comes from the operator, not from the turns of others; rounds count from zero after it."""
     await accepted(backend.store, *messages(3), *messages(30, BRASA))
     await backend.tenants.define([a_tenant(paused=True)])
     await claimed(backend.store, limit=24)

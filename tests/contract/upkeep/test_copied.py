@@ -74,7 +74,7 @@ async def test_existing_file_is_not_overwritten(file_place: Place, tmp_path: Pat
     target = tmp_path / "copy.db"
     target.write_text("precious")
     async with file_place.opened() as backend:
-        with pytest.raises(CannotBackUp, match="is there already"):
+        with pytest.raises(CannotBackUp, match="exists already"):
             await backend.upkeep.backup(target, _nobody)
 
     assert target.read_text() == "precious"

@@ -93,7 +93,7 @@ async def test_running_task_does_not_expire(backend: Backend, clock: StoreClock)
     assert (running, vanished) == (0, 1)
 
 
-async def test_merely_claimed_message_expires_and_frees_its_slot(
+async def test_claimed_message_without_an_attempt_expires_and_frees_its_slot(
     backend: Backend, clock: StoreClock
 ) -> None:
     """Nothing was handed over: the message expires despite its claim, and the tenant may have another."""

@@ -158,7 +158,7 @@ async def test_message_without_its_body_is_still_replayed(
     assert await claimed_ids(backend.store) == []
 
 
-async def test_pruned_history_can_be_accepted_anew(backend: Backend, clock: StoreClock) -> None:
+async def test_pruned_id_can_be_accepted_again(backend: Backend, clock: StoreClock) -> None:
     """Beyond its history an id is new: it starts with a new timeline."""
     new = a_message()
     await accepted(backend.store, new)

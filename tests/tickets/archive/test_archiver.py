@@ -89,7 +89,7 @@ def committed(settings: TicketSettings) -> int:
         consumer.close()
 
 
-async def test_what_dies_is_archived_and_then_committed(
+async def test_dead_letters_are_archived_and_then_committed(
     lane: dict[str, str], mongo: MongoServer, database: str
 ) -> None:
     """Each as one document; nothing of it is read again."""
@@ -242,7 +242,7 @@ async def test_whatever_lies_on_the_topic_stops_nothing(
     assert sum(each.startswith(f"poison:{settings.dlq_topic}:") for each in ids) == 3
 
 
-async def test_what_can_be_read_but_not_written_stops_nothing(
+async def test_unwritable_dead_letter_does_not_stop_the_archiver(
     lane: dict[str, str], mongo: MongoServer, database: str
 ) -> None:
     """It would be met again at every start."""
@@ -301,7 +301,7 @@ def _has_topic(settings: TicketSettings) -> bool:
 # --- servers that come and go -----------------------------------------------------------------
 
 
-async def test_a_database_that_is_away_is_waited_for(
+async def test_archiver_waits_for_an_unreachable_database(
     topics: dict[str, str], own_mongo: MongoServer
 ) -> None:
     """Nothing is committed meanwhile, it says what it waits for, and goes on by itself."""

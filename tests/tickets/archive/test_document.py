@@ -96,7 +96,7 @@ def test_the_list_of_deaths_is_bounded_and_their_number_is_not() -> None:
     ("before", "after"),
     [("redriven", "dead"), ("redriving", "dead"), ("quarantined", "quarantined")],
 )
-def test_who_dies_again_is_dead_again_but_stays_in_quarantine(before: str, after: str) -> None:
+def test_ticket_that_dies_again_stays_in_quarantine(before: str, after: str) -> None:
     """A quarantined ticket is released by people alone."""
     document = _archived(a_dead_ticket())
     document[OURS]["state"] = before
@@ -115,7 +115,7 @@ def test_a_ticket_with_a_field_of_ours_is_kept_as_bytes(name: str) -> None:
     assert orjson.loads(found.raw or b"") == ticket
 
 
-def test_what_is_no_ticket_is_kept_as_bytes() -> None:
+def test_record_that_is_not_a_ticket_is_stored_as_bytes() -> None:
     """So that it can be sent again as it was."""
     found = restored(_archived(a_dead_ticket(b"\xff\xfe not JSON", reason="undecodable")))
 
@@ -131,7 +131,7 @@ def test_a_ticket_that_cannot_be_written_again_is_kept_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("number", [b"123456789012345678901234", b"0.12345678901234567890"])
-def test_numbers_that_fields_cannot_say_are_kept_beside_them(number: bytes) -> None:
+def test_numbers_that_fields_cannot_hold_are_stored_separately(number: bytes) -> None:
     """People look for fields; a redriven ticket must not carry another number."""
     body = b'{"ticket_id": "T-1", "task_type": "BUILD", "n": %b}' % number
 
@@ -148,7 +148,7 @@ def test_fields_that_say_all_are_enough() -> None:
     assert restored(_archived(a_dead_ticket(a_ticket(rate=0.1, big=2**63 - 1)))).raw is None
 
 
-def test_a_time_that_is_no_date_stops_nothing() -> None:
+def test_invalid_time_stops_nothing() -> None:
     """Others may write any time on their records."""
     dead = a_dead_ticket()
     odd = replace(dead, metadata={**dead.metadata, "dlq_published_at": 2**63 - 1})
@@ -156,7 +156,7 @@ def test_a_time_that_is_no_date_stops_nothing() -> None:
     assert restored(_archived(odd)).published_at == NOW
 
 
-def test_the_poorest_form_says_what_is_missing() -> None:
+def test_smallest_form_names_the_missing_parts() -> None:
     """Size and digest, and where it was: somebody may still find it there."""
     *_, poorest = documents({}, a_dead_ticket(), now=NOW)
 
@@ -177,14 +177,14 @@ def test_the_poorest_form_says_what_is_missing() -> None:
         {},
     ],
 )
-def test_what_others_archived_can_be_read(document: dict[str, Any]) -> None:
+def test_documents_of_other_programs_can_be_read(document: dict[str, Any]) -> None:
     """A collection that was there before is taken over as it is."""
     found = restored(document)
 
     assert (found.state, found.version, found.deaths) == ("dead", None, 1)
 
 
-def test_what_came_with_a_ticket_is_kept_without_what_was_said_of_its_death() -> None:
+def test_headers_are_stored_without_those_about_the_death() -> None:
     """Its trace goes on when it is sent again."""
     found = restored(_archived(a_dead_ticket(redrives=2)))
 

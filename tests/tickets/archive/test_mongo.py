@@ -66,7 +66,7 @@ async def test_a_ticket_that_dies_twice_is_one_document_with_two_deaths(
     ]
 
 
-async def test_what_is_kept_twice_is_written_once(
+async def test_dead_letter_archived_twice_is_written_once(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
     """Read again after a crash, it is known; nobody hears of it a second time."""
@@ -127,7 +127,7 @@ async def test_tickets_without_an_id_do_not_collide(
     ],
     ids=str,
 )
-async def test_what_no_document_can_hold_is_kept_as_bytes(
+async def test_ticket_that_no_document_can_hold_is_stored_as_bytes(
     archive: MongoArchive, odd: dict[str, Any]
 ) -> None:
     """One odd ticket holds up neither itself nor the others of its batch."""
@@ -155,7 +155,7 @@ async def test_a_ticket_that_is_too_large_as_a_document_is_kept_as_bytes(
     assert (kept.fields, len(kept.raw or b"") > 1_000_000) == (None, True)
 
 
-async def test_what_is_too_large_for_anything_leaves_a_pointer(
+async def test_oversized_ticket_leaves_a_pointer(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
     """It must not stop all that comes after it."""
@@ -227,7 +227,7 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, error: Exception, *, times: int = 1
     monkeypatch.setattr(AsyncCollection, "replace_one", alone)
 
 
-async def test_what_others_left_in_a_document_of_ours_stops_nothing(
+async def test_foreign_fields_in_a_document_stop_nothing(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
     """It would be met again at each start."""
@@ -265,7 +265,7 @@ async def test_a_collection_with_a_ticket_twice_is_refused(
         await unprepared.prepare()
 
 
-async def test_what_others_archived_is_taken_over(
+async def test_documents_of_other_programs_are_adopted(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
     """It can be listed and marked, and becomes one of ours when it dies again."""
@@ -315,7 +315,7 @@ async def _filled(archive: MongoArchive) -> None:
         (Wanted(states=("redriven",)), ""),
     ],
 )
-async def test_dead_tickets_are_found_by_what_they_have_in_common(
+async def test_dead_tickets_are_found_by_common_fields(
     archive: MongoArchive, wanted: Wanted, found: str
 ) -> None:
     """The last archived first, page by page; counted alike."""
@@ -364,7 +364,7 @@ async def test_groups_are_counted_the_largest_first(archive: MongoArchive) -> No
 # --- doing ------------------------------------------------------------------------------------
 
 
-async def test_only_what_is_as_it_was_seen_is_marked(archive: MongoArchive) -> None:
+async def test_only_unchanged_tickets_are_marked(archive: MongoArchive) -> None:
     """Two people who mark the same do not both succeed; what died meanwhile is not marked."""
     await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=clock_at(NOW))
     seen = (await archive.find(Wanted(), cursor=None, limit=5)).rows
@@ -376,7 +376,7 @@ async def test_only_what_is_as_it_was_seen_is_marked(archive: MongoArchive) -> N
     assert ([each.id for each in marked], again) == (["T-1"], [])
 
 
-async def test_what_is_done_stands_in_the_history(archive: MongoArchive) -> None:
+async def test_actions_are_in_the_history(archive: MongoArchive) -> None:
     """It records by whom, when and why; it survives the next death."""
     await archive.keep([a_dead_ticket()], now=clock_at(NOW))
     seen = (await archive.find(Wanted(), cursor=None, limit=5)).rows
@@ -408,7 +408,7 @@ async def test_purge_ends_exactly_where_it_says(archive: MongoArchive) -> None:
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.usefixtures("collected")
-async def test_a_server_that_is_away_is_named_without_its_password() -> None:
+async def test_unreachable_server_is_named_without_its_password() -> None:
     """A reader of the log learns where to look, and nothing else."""
     port = free_port()
     archive = MongoArchive(

@@ -202,7 +202,7 @@ async def test_a_header_without_a_value_has_none_afterwards(kit: Kit) -> None:
     assert message.headers() == expected
 
 
-async def test_who_sent_it_when_and_why_stands_in_its_history(kit: Kit) -> None:
+async def test_redrive_is_in_the_history_with_author_time_and_reason(kit: Kit) -> None:
     """For a reader of the history."""
     await kit.keep(a_dead_ticket())
 
@@ -231,7 +231,7 @@ async def test_its_count_is_gone_before_it_is_on_its_way(kit: Kit, keys: redis.R
     assert there == [0]
 
 
-async def test_what_is_on_its_way_is_not_sent_twice(kit: Kit) -> None:
+async def test_republished_ticket_is_not_sent_twice(kit: Kit) -> None:
     """Until it dies again."""
     await kit.keep(a_dead_ticket())
     first = await kit.ran()
@@ -249,7 +249,7 @@ async def test_what_is_on_its_way_is_not_sent_twice(kit: Kit) -> None:
     ]
 
 
-async def test_what_dies_again_before_it_is_marked_stays_dead(kit: Kit) -> None:
+async def test_ticket_that_dies_again_before_it_is_marked_stays_dead(kit: Kit) -> None:
     """A worker may be faster than we are."""
     await kit.keep(a_dead_ticket())
 
@@ -262,7 +262,7 @@ async def test_what_dies_again_before_it_is_marked_stays_dead(kit: Kit) -> None:
     assert (found.state, found.deaths) == ("dead", 2)
 
 
-async def test_only_so_many_and_not_faster(kit: Kit) -> None:
+async def test_redrive_respects_limit_and_rate(kit: Kit) -> None:
     """A ticket that cannot be sent does not use up the limit."""
     await kit.keep(
         *(a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(7)),
@@ -308,7 +308,7 @@ def _oversized(kit: Kit, body: bytes, *, said: bytes | None = None, at: int = 0)
 
 
 @pytest.mark.parametrize("body", [orjson.dumps(a_ticket(n=[1])), b'{"ticket_id": "T-1"}'])
-async def test_what_was_too_large_is_read_again_where_it_came_from(kit: Kit, body: bytes) -> None:
+async def test_oversized_ticket_is_read_again_from_its_topic(kit: Kit, body: bytes) -> None:
     """With its headers, and byte by byte if it is not a ticket."""
     await kit.keep(_oversized(kit, body))
 
@@ -322,7 +322,7 @@ async def test_what_was_too_large_is_read_again_where_it_came_from(kit: Kit, bod
     assert message.headers() == [("trace", b"xyz"), ("carteiro_redrives", b"1")]
 
 
-async def test_what_is_fetched_goes_one_by_one(kit: Kit) -> None:
+async def test_fetched_payloads_are_sent_one_by_one(kit: Kit) -> None:
     """A page of such payloads might be larger than memory, and take longer than a claim holds."""
     for at, id in enumerate(("T-1", "T-2", "T-3")):
         await kit.keep(_oversized(kit, orjson.dumps(a_ticket(id)), at=at))
@@ -349,7 +349,7 @@ async def test_another_record_at_its_place_is_not_sent_for_it(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("place", ["{topic}|0|0", "{topic}|7|0", "nowhere|0|0", "?"])
-async def test_what_is_gone_is_said_to_be(kit: Kit, place: str) -> None:
+async def test_missing_payload_is_reported(kit: Kit, place: str) -> None:
     """The topic keeps a ticket for some days, and may be gone itself."""
     assert await fetched(kit.settings, place.format(topic=kit.settings.topic)) is None
 
@@ -367,7 +367,7 @@ async def test_a_record_that_its_topic_gave_up_is_gone(kit: Kit) -> None:
     assert (first, second and second.body) == (None, b"[]")
 
 
-async def test_without_a_broker_nobody_says_that_it_is_gone(
+async def test_unreachable_broker_does_not_count_as_a_missing_payload(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run may well find it."""
@@ -381,7 +381,9 @@ async def test_without_a_broker_nobody_says_that_it_is_gone(
 # --- what is not ------------------------------------------------------------------------------
 
 
-async def test_what_is_no_ticket_is_set_apart_and_goes_back_byte_by_byte_if_asked(kit: Kit) -> None:
+async def test_record_that_is_not_a_ticket_is_quarantined_and_sent_back_byte_by_byte_on_request(
+    kit: Kit,
+) -> None:
     """Released first: nobody sends by accident what was set apart."""
     body = b"\xff\xfe{not JSON"
     await kit.keep(a_dead_ticket(body))
@@ -435,7 +437,7 @@ async def test_a_deeply_nested_ticket_goes_back(kit: Kit) -> None:
     assert message.value() == a_deep_ticket().replace(b"RUNNING", b"PENDING")
 
 
-def test_fields_that_people_mended_are_meant() -> None:
+def test_edited_fields_replace_the_stored_bytes() -> None:
     """Not the bytes next to them, which say what was wrong."""
     fields = a_ticket(rate=0.5)
     raw = b'{"ticket_id":"T-1","task_type":"BUILD","rate":0.12345678901234567890}'
@@ -446,7 +448,7 @@ def test_fields_that_people_mended_are_meant() -> None:
     assert orjson.loads(sent.value) == fields | {"status": "PENDING"}
 
 
-async def test_what_goes_round_and_round_is_stopped(kit: Kit) -> None:
+async def test_ticket_that_keeps_dying_is_not_redriven(kit: Kit) -> None:
     """Unless somebody insists."""
     await kit.keep(a_dead_ticket(redrives=MOST_REDRIVES))
 
@@ -506,7 +508,7 @@ def test_why_nothing_is_sent(facts: dict[str, Any], answer: Answer) -> None:
         {"redrives": MOST_REDRIVES - 1},
     ],
 )
-def test_what_is_sent(facts: dict[str, Any]) -> None:
+def test_selection_of_tickets_to_send(facts: dict[str, Any]) -> None:
     """Also what a run left behind that was killed."""
     assert isinstance(judge(_archived(**facts), TERMS, now=NOW), Envelope)
 
@@ -514,7 +516,7 @@ def test_what_is_sent(facts: dict[str, Any]) -> None:
 # --- stopped on the way -----------------------------------------------------------------------
 
 
-async def test_killed_after_producing_it_is_sent_once_more_and_that_is_said(kit: Kit) -> None:
+async def test_run_killed_after_producing_sends_once_more_and_reports_it(kit: Kit) -> None:
     """Not at once: as long as the other run may be alive it is left to it."""
     await kit.keep(a_dead_ticket())
     with pytest.raises(_Killed):
@@ -571,7 +573,7 @@ async def test_a_kafka_that_takes_nothing_is_not_asked_for_each(kit: Kit) -> Non
     assert await kit.archive.count(Wanted(states=("dead",))) == len(many)
 
 
-async def test_what_kafka_does_not_take_is_dead_as_before(kit: Kit, kafka: Broker) -> None:
+async def test_ticket_refused_by_kafka_stays_dead(kit: Kit, kafka: Broker) -> None:
     """With what Kafka said in its history."""
     small = kafka.new_topic(settings={"max.message.bytes": "70000"})
     await kit.keep(a_dead_ticket(a_ticket("large", text=_incompressible())), a_dead_ticket(at=1))

@@ -10,7 +10,9 @@ from support.memory_lane import MemoryLane, ids
 from support.ticket_log import TOPIC
 
 
-async def test_only_what_another_may_have_had_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_records_of_the_last_owner_are_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As many as the last owner may have been ahead of his commit; what comes after is new to everybody."""
     monkeypatch.setattr("carteiro.tickets.consume.runner._READ_AHEAD", 150)
     lane = MemoryLane()
@@ -22,7 +24,7 @@ async def test_only_what_another_may_have_had_is_asked_for(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("noted", "window"), [(500, 100), (200, 500)])
-async def test_beyond_what_the_last_commit_says_is_asked(
+async def test_records_beyond_the_last_commit_are_looked_up(
     monkeypatch: pytest.MonkeyPatch, noted: int, window: int
 ) -> None:
     """The last owner had read so much further, and somebody killed it; its notes may not have had room for all."""
@@ -59,7 +61,7 @@ async def test_of_a_partition_that_comes_back_is_asked_again(
     assert lane.runs[-1] == ("bad", 3)
 
 
-async def test_who_cannot_commit_does_not_read_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_without_commits_stops_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next owner asks what is known of just that many."""
     monkeypatch.setattr("carteiro.tickets.consume.commits.MOST_UNNOTED", 200)
     lane = MemoryLane()
@@ -74,7 +76,7 @@ async def test_who_cannot_commit_does_not_read_on_for_ever(monkeypatch: pytest.M
         await lane.until(lambda: lane.log.committed == 1000)
 
 
-async def test_so_many_unfinished_tickets_are_held_and_no_more(
+async def test_number_of_unfinished_tickets_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However small they are: each costs memory."""
@@ -92,7 +94,9 @@ async def test_so_many_unfinished_tickets_are_held_and_no_more(
         await lane.until(lambda: lane.log.committed == 1000)
 
 
-async def test_who_has_nothing_new_to_commit_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_with_nothing_new_to_commit_continues_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """All that comes is known to be done by the notes, and one that was not is still in flight."""
     monkeypatch.setattr("carteiro.tickets.consume.commits.MOST_UNNOTED", 100)
     lane = MemoryLane()

@@ -98,7 +98,7 @@ async def test_failures_are_counted_under_the_name_of_the_seed(server: RedisServ
         assert await it.counter.look(["a", "b"]) == [TicketStanding(3, ""), NOTHING]
 
 
-async def test_what_another_worker_counted_counts(server: RedisServer) -> None:
+async def test_failures_counted_by_another_worker_count(server: RedisServer) -> None:
     """Two workers that had the ticket in turn count as one."""
     async with watched(server.url) as one, watched(server.url) as other:
         await one.counter.failed("a", at_least=1)
@@ -106,7 +106,7 @@ async def test_what_another_worker_counted_counts(server: RedisServer) -> None:
         assert await other.counter.failed("a", at_least=1) == 2
 
 
-async def test_a_count_is_never_below_what_was_counted_elsewhere(server: RedisServer) -> None:
+async def test_count_is_never_below_the_count_of_the_commits(server: RedisServer) -> None:
     """The counts of the commits are written back."""
     async with watched(server.url) as it:
         assert await it.counter.failed("a", at_least=3) == 3
@@ -147,7 +147,9 @@ async def test_a_batch_is_looked_at_in_one_question(server: RedisServer) -> None
 
 
 @pytest.mark.parametrize("junk", ["abc", "-5", "1.5", "inf", "9" * 30, "", "٣", b"\xff\xfe"])
-async def test_what_is_no_count_counts_as_none(server: RedisServer, junk: str | bytes) -> None:
+async def test_value_that_is_not_a_count_counts_as_zero(
+    server: RedisServer, junk: str | bytes
+) -> None:
     """Others may write under any name."""
     with redis.Redis.from_url(server.url) as client:
         client.set("ticket:retry_count:a", junk)
@@ -159,7 +161,7 @@ async def test_what_is_no_count_counts_as_none(server: RedisServer, junk: str | 
         assert held(server) == {"ticket:retry_count:a": "1"}
 
 
-async def test_a_key_of_another_kind_is_no_outage(server: RedisServer) -> None:
+async def test_key_of_another_type_is_not_an_outage(server: RedisServer) -> None:
     """One hostile key must not keep all others from being counted."""
     with redis.Redis.from_url(server.url) as client:
         client.hset("ticket:retry_count:a", "field", "1")
@@ -173,7 +175,7 @@ async def test_a_key_of_another_kind_is_no_outage(server: RedisServer) -> None:
         assert held(server) == {"ticket:dlq_done:a": PLACE}
 
 
-async def test_a_server_that_forgot_the_script_is_told_again(server: RedisServer) -> None:
+async def test_script_is_loaded_again_on_a_server_without_it(server: RedisServer) -> None:
     """A failover leads to one that never heard of it."""
     async with watched(server.url) as it:
         await it.counter.failed("a", at_least=1)
@@ -194,7 +196,7 @@ async def test_many_at_once_are_all_counted(server: RedisServer) -> None:
         assert len(held(server)) == 200
 
 
-async def test_a_loop_that_was_busy_is_no_outage(server: RedisServer) -> None:
+async def test_busy_event_loop_is_not_an_outage(server: RedisServer) -> None:
     """The answer lay there all the time, only we did not look."""
     async with watched(server.url, patience=timedelta(milliseconds=50)) as it:
         await it.counter.failed("a", at_least=1)
@@ -306,7 +308,7 @@ async def test_a_count_from_before_a_burial_is_void(mortal: RedisServer) -> None
         assert held(mortal) == {"ticket:dlq_done:a": PLACE, "ticket:retry_count:a": "1"}
 
 
-async def test_a_full_redis_counts_as_away(mortal: RedisServer) -> None:
+async def test_full_redis_counts_as_unreachable(mortal: RedisServer) -> None:
     """It refuses to write; what is owed is written when there is room."""
     async with watched(mortal.url) as it:
         with redis.Redis.from_url(mortal.url) as client:
@@ -320,14 +322,14 @@ async def test_a_full_redis_counts_as_away(mortal: RedisServer) -> None:
         assert held(mortal) == {"ticket:retry_count:a": "1"}
 
 
-async def test_a_redis_that_does_not_let_us_in_counts_as_away(server: RedisServer) -> None:
+async def test_redis_that_refuses_the_password_counts_as_unreachable(server: RedisServer) -> None:
     """A wrong password stops no ticket."""
     async with watched(server.url.replace("://", "://someone:wrong@")) as it:
         assert await it.counter.failed("a", at_least=1) == 1
         assert it.changes == [False]
 
 
-async def test_without_an_address_it_is_away_and_says_nothing() -> None:
+async def test_counter_without_an_address_is_off_and_silent() -> None:
     """That is what was asked for."""
     async with watched("") as it:
         assert await it.counter.failed("a", at_least=2) == 2
@@ -369,7 +371,7 @@ async def test_more_is_written_than_goes_at_once(
         assert (len(held(mortal)), it.counter._owed) == (95, {})
 
 
-async def test_the_end_writes_what_is_owed(
+async def test_closing_writes_owed_counts(
     mortal: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that stops right after an outage leaves nothing behind."""
@@ -389,7 +391,7 @@ DIED_OF = LastError(
 )
 
 
-async def test_what_a_held_ticket_died_of_is_kept_until_it_has_ended(server: RedisServer) -> None:
+async def test_cause_of_a_held_ticket_is_stored_until_it_has_ended(server: RedisServer) -> None:
     """The next worker finds it; it goes with the count."""
     async with watched(server.url) as one, watched(server.url) as other:
         await one.counter.failed("a", at_least=1)
@@ -401,7 +403,7 @@ async def test_what_a_held_ticket_died_of_is_kept_until_it_has_ended(server: Red
         assert held(server) == {"ticket:dlq_done:a": PLACE}
 
 
-async def test_what_others_put_there_is_no_error(server: RedisServer) -> None:
+async def test_foreign_value_is_not_an_error(server: RedisServer) -> None:
     """Whatever it is."""
     with redis.Redis.from_url(server.url) as client:
         for id, said in (("a", "nonsense"), ("b", "[1]"), ("c", '{"reason": "x"}')):
@@ -410,7 +412,7 @@ async def test_what_others_put_there_is_no_error(server: RedisServer) -> None:
         assert await it.counter.kept_errors(["a", "b", "c"]) == [None] * 3
 
 
-async def test_a_redrive_forgets_what_it_died_of(server: RedisServer) -> None:
+async def test_redrive_deletes_the_cause_of_death(server: RedisServer) -> None:
     """It begins anew."""
     async with watched(server.url) as it:
         await it.counter.keep_error("a", DIED_OF)

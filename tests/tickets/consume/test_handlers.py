@@ -52,7 +52,7 @@ def test_mistakes_are_refused(handler: Handler, why: str) -> None:
         tickets.add(handler)
 
 
-def test_an_address_is_a_handler_too_but_not_beside_a_function() -> None:
+def test_type_has_an_address_or_a_function_not_both() -> None:
     """Which of the two would run it is nobody's guess."""
     tickets = with_urls(Tickets(), lambda _: nothing, {"BUILD": "http://127.0.0.1/build"})
     assert [each.type for each in tickets] == ["BUILD"]
@@ -140,7 +140,7 @@ def test_a_handler_may_name_a_preset_of_the_settings(
         ),
     ],
 )
-def test_a_beginners_mistake_is_told_in_a_line(
+def test_common_mistake_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
 ) -> None:
     """Not as a traceback."""

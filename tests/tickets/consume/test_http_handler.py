@@ -91,7 +91,7 @@ async def test_a_connection_is_used_again() -> None:
         assert (server.connections, len(server.heads)) == (1, 3)
 
 
-async def test_what_was_given_for_one_ticket_is_not_sent_with_the_next() -> None:
+async def test_nothing_of_one_request_is_sent_with_the_next() -> None:
     """No cookies; and no answer that has to be unpacked is asked for."""
     answer = says("200 OK", b"", "set-cookie: session=secret; path=/")
     async with a_server(answer) as server, http_client(1) as client:

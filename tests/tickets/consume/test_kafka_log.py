@@ -188,7 +188,7 @@ async def test_a_paused_partition_brings_nothing_and_the_others_go_on(broker: Br
 # --- members that come and go -----------------------------------------------------------------
 
 
-async def test_members_share_partitions_and_only_what_moves_is_revoked(broker: Broker) -> None:
+async def test_members_share_partitions_and_only_moved_ones_are_revoked(broker: Broker) -> None:
     """A third one comes and goes: each record is read once, and what stays is not disturbed."""
     topic = TicketTopic(broker, partitions=6)
     listeners = [Listener(is_done=True) for _ in range(3)]
@@ -343,7 +343,7 @@ async def test_a_member_that_stood_still_has_lost_its_partitions_and_harms_nobod
         await until(lambda: slow.offsets[-1] == 6 and slow.parts == {part})
 
 
-async def test_what_is_not_ours_is_not_committed(broker: Broker) -> None:
+async def test_foreign_partition_is_not_committed(broker: Broker) -> None:
     """The broker would take it from any member: whose a partition is, it does not ask."""
     topic = TicketTopic(broker, partitions=2)
     first, second = Listener(), Listener()
@@ -404,7 +404,7 @@ async def until_committed_by(member: Member, commit: Commit) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_a_log_whose_broker_is_away_can_be_stopped(mortal: KafkaServer) -> None:
+async def test_log_with_an_unreachable_broker_can_be_stopped(mortal: KafkaServer) -> None:
     """Before it was ever there, and after it has gone: the process ends, and no commit is waited for."""
     topic = TicketTopic(mortal)
     topic.put(*tickets(3))
@@ -423,7 +423,7 @@ async def test_a_log_whose_broker_is_away_can_be_stopped(mortal: KafkaServer) ->
 # --- its end ----------------------------------------------------------------------------------
 
 
-async def test_what_ends_late_at_a_stop_is_committed(broker: Broker) -> None:
+async def test_ticket_that_ends_late_at_a_stop_is_committed(broker: Broker) -> None:
     """However long the keeper takes, it is a member till then: a member that is silent is soon taken for dead."""
     topic = TicketTopic(broker)
     topic.put(*tickets(3))

@@ -58,7 +58,7 @@ def test_retries_are_a_histogram() -> None:
 
 
 @pytest.mark.parametrize("type", ["", "x" * 200, 'DROP"\n', "build", "BUILD "])
-def test_a_type_that_nobody_handles_is_other(type: str) -> None:
+def test_type_without_a_handler_is_other(type: str) -> None:
     """Writers of tickets choose the type; a scrape must not grow with it."""
     metrics = TicketMetrics(["BUILD"])
     before = set(samples(metrics))
@@ -88,7 +88,7 @@ def test_errors_of_publishing_are_counted_by_type_and_stay_few() -> None:
     assert sum(errors.values()) == 501
 
 
-def test_how_things_stand_is_shown() -> None:
+def test_gauges_show_the_state() -> None:
     """Redis, lag, what waits, and what is paused."""
     metrics = TicketMetrics(["BUILD"])
     metrics.set(REDIS_UP, 1)
@@ -107,7 +107,7 @@ def test_how_things_stand_is_shown() -> None:
     assert found["carteiro_tickets_paused", ("BUILD",)] == 0
 
 
-def test_a_redis_that_nobody_asked_for_is_not_away() -> None:
+def test_redis_that_is_off_is_not_unreachable() -> None:
     """Switched off it has no figure, and nobody is called for it."""
     assert ("carteiro_tickets_redis_up", ()) not in samples(TicketMetrics(["BUILD"]))
 

@@ -24,7 +24,7 @@ def notes(draw: st.DrawFn) -> Noted:
 
 
 @given(notes())
-def test_what_is_noted_is_read_again(noted: Noted) -> None:
+def test_notes_survive_writing_and_reading(noted: Noted) -> None:
     """Whatever is open, and however often it failed."""
     assert read_notes(note_down(noted)) == noted
 

@@ -56,13 +56,13 @@ def test_failures_are_noted() -> None:
     assert committed(offsets) == (6, Noted(6, 7, {6: 2}))
 
 
-def test_the_next_owner_runs_only_what_had_not_ended_and_knows_its_failures() -> None:
+def test_next_owner_runs_only_unfinished_tickets_and_knows_their_failures() -> None:
     """And what came after the notes is new."""
     offsets = Offsets(Noted(5, 9, {5: 1, 7: 0}))
     assert [offsets.take(each) for each in range(5, 11)] == [1, None, 0, None, 0, 0]
 
 
-def test_what_was_noted_of_records_that_have_not_come_yet_is_noted_again() -> None:
+def test_notes_on_unread_records_are_noted_again() -> None:
     """A second death must not cost what the first one left."""
     offsets = taken(5, noted=Noted(5, 200, {5: 1, 150: 2}))
     assert committed(offsets) == (5, Noted(5, 200, {5: 1, 150: 2}))

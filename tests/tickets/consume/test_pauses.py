@@ -67,7 +67,7 @@ def test_after_the_pause_one_is_tried_and_its_failure_makes_the_next_pause_longe
     assert health.breaker.wait(now) == 2 * FIRST_PAUSE_S
 
 
-def test_a_success_ends_it_and_what_was_before_is_forgotten() -> None:
+def test_success_ends_the_pause_and_clears_the_failures() -> None:
     """The next failure is a first one."""
     health = an_outage()
     assert health.succeeded(health.breaker.begin(FIRST_PAUSE_S), FIRST_PAUSE_S)
@@ -85,7 +85,7 @@ def test_a_success_that_was_begun_before_the_outage_does_not_end_it() -> None:
     assert health.breaker.is_open
 
 
-def test_a_trial_that_is_taken_away_makes_room_for_another() -> None:
+def test_revoked_trial_makes_room_for_another() -> None:
     """Its partition went to another worker."""
     health = an_outage()
     health.breaker.begin(FIRST_PAUSE_S)

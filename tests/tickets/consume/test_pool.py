@@ -30,7 +30,7 @@ class Deaf:
                 self.told += 1
 
 
-async def test_each_attempt_begins_with_what_was_sent() -> None:
+async def test_each_attempt_begins_with_the_original_payload() -> None:
     """Whatever the attempt before has made of it."""
     lane = MemoryLane()
     lane.log.put("t", steps=[1])
@@ -60,7 +60,7 @@ async def test_a_permanent_error_is_final_though_dead_letters_are_switched_off()
     assert lane.log.committed == 0
 
 
-async def test_a_handler_that_takes_no_notice_is_told_again(
+async def test_handler_that_ignores_the_cancellation_is_cancelled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until it ends; late is late, so that it has failed."""
@@ -183,7 +183,7 @@ async def _be_cancelled() -> None:
         (_swallow_one, False),
     ],
 )
-async def test_who_cancels_its_own_task_harms_nobody_else(
+async def test_handler_that_cancels_its_own_task_does_not_harm_others(
     does: Callable[[], Awaitable[None]], fails: bool
 ) -> None:
     """Libraries that limit times do so, and some leave it behind: the same hand goes on with other tickets."""
@@ -216,7 +216,7 @@ class Speechless(Exception):
         raise RuntimeError("nothing to say")
 
 
-async def test_an_error_that_cannot_be_told_is_one_all_the_same() -> None:
+async def test_error_that_cannot_be_printed_is_still_an_error() -> None:
     """Its ticket is dead, its worker goes on."""
     lane = MemoryLane()
     lane.log.put("bad")
@@ -230,7 +230,7 @@ async def test_an_error_that_cannot_be_told_is_one_all_the_same() -> None:
     assert lane.dead_letters.deaths[0].error == "Speechless"
 
 
-async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
+async def test_second_signal_waits_for_nothing_and_keeps_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not even for a handler that takes no notice."""
@@ -263,7 +263,7 @@ async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
         await asyncio.gather(*(each.task for each in runner._pool._slots if each.task))
 
 
-async def test_what_ends_while_others_are_waited_for_is_committed() -> None:
+async def test_ticket_that_ends_during_the_wait_for_others_is_committed() -> None:
     """A process that is killed then loses nothing of it."""
     lane = MemoryLane(drain_ms=60_000)
     lane.log.put("good")

@@ -57,7 +57,7 @@ async def test_a_failing_ticket_is_tried_again_and_holds_up_its_key_alone() -> N
     assert lane.counter.failures == {"bad": 1}
 
 
-async def test_the_next_worker_runs_only_what_was_left() -> None:
+async def test_next_worker_runs_only_unfinished_tickets() -> None:
     """The notes of the last commit say what that is, and how often it failed."""
     lane = MemoryLane(retry=NEVER_AGAIN)
     lane.log.put("bad", fails=1)
@@ -111,7 +111,7 @@ async def test_a_success_after_failures_forgets_them() -> None:
         ("NOBODY", None, "unknown_task_type"),
     ],
 )
-async def test_what_nobody_can_run_is_a_dead_letter_at_once(
+async def test_ticket_without_a_handler_is_a_dead_letter_at_once(
     type_: str, body: bytes | None, reason: str
 ) -> None:
     """It is not tried at all."""
@@ -225,7 +225,7 @@ async def test_with_dead_letters_switched_off_the_key_is_held() -> None:
     assert not lane.dead_letters.deaths
 
 
-async def test_what_is_held_is_told_while_it_is_also_by_the_next_worker() -> None:
+async def test_held_ticket_is_reported_also_by_the_next_worker() -> None:
     """With what it died of."""
     lane = MemoryLane(dlq_enabled=False)
     lane.error = ValueError("password=hunter2 is wrong")
@@ -265,7 +265,7 @@ async def test_a_released_ticket_keeps_its_real_error() -> None:
     assert lane.counter.errors == {}
 
 
-async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_it_is_committed() -> (
+async def test_success_of_a_republished_ticket_is_reported_to_the_archive_before_its_commit() -> (
     None
 ):
     """Of others nothing is reported; a few failed reports do not hold it up."""
@@ -284,7 +284,7 @@ async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_i
     assert sorted(lane.done) == ["again", "first", "later"]
 
 
-async def test_a_good_end_that_cannot_be_told_holds_nothing_up(
+async def test_unreported_success_blocks_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The ticket is done, whatever the archive knows."""
@@ -297,7 +297,7 @@ async def test_a_good_end_that_cannot_be_told_holds_nothing_up(
     assert (lane.dead_letters.fails, lane.dead_letters.dones) == (6, [])
 
 
-async def test_without_dead_letters_no_good_end_is_told() -> None:
+async def test_success_is_not_reported_without_dead_letters() -> None:
     """There may be no topic for it."""
     lane = MemoryLane(dlq_enabled=False)
     lane.log.put("again", headers=((REDRIVES, b"1"),))
@@ -306,7 +306,7 @@ async def test_without_dead_letters_no_good_end_is_told() -> None:
     assert lane.dead_letters.dones == []
 
 
-async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_more() -> None:
+async def test_revoked_partition_ends_tickets_in_flight_and_starts_none() -> None:
     """The safe prefix is committed, with what ended beyond it."""
     lane = MemoryLane(2, concurrency=2)
     lane.gates["slow"] = asyncio.Event()
@@ -344,7 +344,7 @@ async def test_a_revoked_partition_is_not_waited_for_beyond_its_deadline() -> No
     assert lane.done == ["good", "stuck"]
 
 
-async def test_what_ends_after_its_partition_was_lost_leaves_no_trace() -> None:
+async def test_ticket_that_ends_after_its_partition_was_lost_leaves_no_trace() -> None:
     """No commit, no count, no dead letter: another worker has the ticket."""
     lane = MemoryLane(2)
     for id in ("ok", "bad"):
@@ -452,7 +452,7 @@ async def test_an_outage_pauses_its_type_burns_few_attempts_and_ends_by_itself()
     assert len(lane.done) == 101
 
 
-async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -> None:
+async def test_stopping_at_once_waits_for_nothing_and_commits_results() -> None:
     """Tickets in flight are read again."""
     lane = MemoryLane(drain_ms=60_000)
     lane.gates["stuck"] = asyncio.Event()
@@ -476,7 +476,7 @@ async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversize
     assert line in lane.metrics.page().splitlines()
 
 
-async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
+async def test_recreated_topic_is_read_from_its_beginning() -> None:
     """The notes are of records that are gone: nothing is taken for done that never ran."""
     lane = MemoryLane()
     for id in ids("old", 50):
@@ -491,7 +491,7 @@ async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
     assert sorted(lane.done[50:]) == sorted(ids("new", 60))
 
 
-async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> None:
+async def test_lag_before_the_first_record_counts_uncommitted_records() -> None:
     """A worker that starts on a topic where all is done has nothing to do, and says so."""
     lane = MemoryLane()
     for id in ids("t", 30):
@@ -503,7 +503,7 @@ async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> Non
         assert runner.lag == 0
 
 
-async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> None:
+async def test_errors_caused_by_the_payload_are_not_an_outage() -> None:
     """A batch of malformed tickets on a quiet type is dead after three tries each, not paused for ever."""
     lane = MemoryLane()
     for id in ids("bad", 2 * TICKETS):

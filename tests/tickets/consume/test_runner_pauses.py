@@ -71,7 +71,7 @@ async def test_a_pause_has_an_end_though_nothing_succeeds() -> None:
     assert len(lane.dead_letters.deaths) == 3 * TICKETS
 
 
-async def test_a_pause_is_told_while_it_lasts() -> None:
+async def test_pause_is_reported_while_it_lasts() -> None:
     """By a figure, for alerts and on the page of the process."""
     lane = MemoryLane()
     lane.is_out = True
@@ -102,7 +102,7 @@ async def test_switched_off_nothing_pauses() -> None:
     assert len(lane.dead_letters.deaths) == 3 * TICKETS
 
 
-async def test_what_the_settings_name_pauses_too() -> None:
+async def test_configured_errors_pause_too() -> None:
     """And nothing else does then."""
     lane = MemoryLane(pause_errors="BuildBroken")
     lane.is_out, lane.error = True, BuildBroken("the registry is down")

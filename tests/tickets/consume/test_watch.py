@@ -26,7 +26,7 @@ def told(written: io.BytesIO) -> list[tuple[str, str]]:
     return [(each["event"], each.get("waitsFor") or each["waitedFor"]) for each in found]
 
 
-def test_a_wait_is_told_once_in_a_while_however_often_a_client_complains(lines: io.BytesIO) -> None:
+def test_wait_is_logged_rarely_however_often_a_client_complains(lines: io.BytesIO) -> None:
     """Two texts about one trouble, in turns, are no news."""
     now = 0.0
     watch = Watch(TicketMetrics([]), clock=lambda: now)

@@ -201,7 +201,7 @@ async def test_a_failing_ticket_has_a_thousand_keys_go_past_it(site: Opens) -> N
     assert here.runs == [(here.id("bad"), 2)]
 
 
-async def test_redis_that_is_away_for_the_whole_life_of_a_ticket_changes_nothing(
+async def test_redis_outage_during_the_whole_life_of_a_ticket_changes_nothing(
     site: Opens,
 ) -> None:
     """It is counted here and with the commits: three failures, over two workers, and not one more."""
@@ -245,7 +245,7 @@ async def test_redis_that_goes_and_comes_back_has_the_counts(
 # --- poison -----------------------------------------------------------------------------------
 
 
-async def test_what_is_no_ticket_dies_at_once_with_its_bytes(site: Opens) -> None:
+async def test_record_that_is_not_a_ticket_dies_at_once_with_its_bytes(site: Opens) -> None:
     """Garbage, nothing, and two without an id, which are not taken for the same."""
     here = site()
     bodies = [b"\xff\x00garbage", None, b"", b'{"task_type":"BUILD"}', b'{"task_type":"BUILD"}']
@@ -289,7 +289,7 @@ async def test_without_dead_letters_a_dead_ticket_is_held_with_its_key(site: Ope
     assert here.topic.committed() == [0]
 
 
-async def test_a_held_key_is_told_to_the_alertmanager_until_it_is_released(site: Opens) -> None:
+async def test_held_key_is_reported_to_the_alertmanager_until_it_is_released(site: Opens) -> None:
     """By the worker that holds it, with what it died of; released, it is a dead letter that says the same."""
     here = site()
     bad = here.put("bad", fails=9)
@@ -308,7 +308,7 @@ async def test_a_held_key_is_told_to_the_alertmanager_until_it_is_released(site:
     )
 
 
-async def test_a_paused_type_is_told_to_the_alertmanager(site: Opens) -> None:
+async def test_paused_type_is_reported_to_the_alertmanager(site: Opens) -> None:
     """While nothing of it can reach what it needs."""
     here = site()
     for number in range(10):
@@ -334,7 +334,7 @@ def alerted(name: str) -> set[str]:
     }
 
 
-async def test_a_broker_that_is_away_gets_the_dead_letter_when_it_is_back(
+async def test_unreachable_broker_gets_the_dead_letter_when_it_is_back(
     mortal: KafkaServer, tmp_path: Path
 ) -> None:
     """The ticket is not run again for that, and it is waited for as long as it takes."""
@@ -354,7 +354,7 @@ async def test_a_broker_that_is_away_gets_the_dead_letter_when_it_is_back(
 # --- rebalances -------------------------------------------------------------------------------
 
 
-async def test_a_ticket_that_waits_for_another_try_goes_to_whoever_has_it_next(
+async def test_ticket_that_waits_for_a_retry_goes_to_the_next_owner(
     site: Opens,
 ) -> None:
     """With what it has failed; the one who had it keeps the others waiting."""
@@ -369,7 +369,7 @@ async def test_a_ticket_that_waits_for_another_try_goes_to_whoever_has_it_next(
     assert counted(moved)[0] is None
 
 
-async def test_a_handler_under_way_may_end_before_its_partition_goes(site: Opens) -> None:
+async def test_running_handler_may_end_before_its_partition_is_revoked(site: Opens) -> None:
     """The new worker waits for it, and finds it done."""
     here = site(partitions=2)
     ids = [here.put(f"slow{each}", waits=True, partition=each) for each in range(2)]

@@ -62,7 +62,7 @@ def all_forms(death: Death) -> list[Envelope]:
 # --- what is written --------------------------------------------------------------------------
 
 
-def test_a_dead_letter_is_the_ticket_and_what_the_seed_says_of_its_death() -> None:
+def test_dead_letter_is_the_ticket_with_metadata_on_its_death() -> None:
     """Its own fields, and `dlq_metadata` with times in milliseconds since 1970."""
     made = buried(a_death(a_ticket_record(repo="carteiro", steps=[1, 2])))
 
@@ -150,7 +150,7 @@ def test_headers_of_a_redriven_ticket_are_not_piled_up() -> None:
 
 
 @pytest.mark.parametrize("body", [None, b"", b"\xff\x00garbage", b"[1]", b'{"task_type": "BUILD"}'])
-def test_what_is_no_ticket_is_kept_byte_by_byte(body: bytes | None) -> None:
+def test_record_that_is_not_a_ticket_is_stored_byte_by_byte(body: bytes | None) -> None:
     """Garbage, a null, no id: it never fails, and the bytes can be had again."""
     death = a_death(a_record(body), reason="undecodable", error_type="Undecodable", failures=0)
 
@@ -288,7 +288,7 @@ bodies = some.none() | some.binary(max_size=60) | tickets
     error=some.text(some.characters(exclude_categories=[])),
     headers=some.lists(some.tuples(some.text(min_size=1), some.none() | some.binary()), max_size=3),
 )
-def test_every_form_says_who_died_why_and_where(
+def test_every_form_has_ticket_cause_and_place(
     body: bytes | None, error: str, headers: list[tuple[str, bytes | None]]
 ) -> None:
     """Whatever the record was, and however little of it is left."""

@@ -43,7 +43,7 @@ async def publishing(settings: TicketSettings) -> AsyncIterator[Publisher]:
         await publisher.close()
 
 
-async def test_what_is_published_is_there(settings: TicketSettings) -> None:
+async def test_published_dead_letter_can_be_read(settings: TicketSettings) -> None:
     """When the call returns, anybody can read it."""
     async with publishing(settings) as publisher:
         await publisher.publish(a_death(error="password=hunter22"))
@@ -70,7 +70,7 @@ async def test_dead_letters_of_a_ticket_are_in_order_in_one_partition(
     assert [opened(each).metadata["retry_count"] for each in records] == list(range(1, 21))
 
 
-async def test_what_is_no_ticket_is_published_too(settings: TicketSettings) -> None:
+async def test_record_that_is_not_a_ticket_is_published_too(settings: TicketSettings) -> None:
     """Garbage and a null have dead letters, each its own."""
     bodies = [b"\xff", None, b"{}"]
     async with publishing(settings) as publisher:
@@ -117,7 +117,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
-async def test_a_broker_that_is_away_fails_it_in_time() -> None:
+async def test_unreachable_broker_fails_the_publish_in_time() -> None:
     """The ticket stays where it is, and is not run again."""
     async with publishing(settings_of(bootstrap_servers=f"{HOST}:{free_port()}")) as publisher:
         with pytest.raises(PublishFailed) as failed:
@@ -138,7 +138,7 @@ async def test_no_answer_at_all_fails_it_too(
     assert failed.value.error_type == TIMED_OUT
 
 
-async def test_closing_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_ends_running_publishes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A waiting caller hears that it failed; a later one, too."""
     monkeypatch.setattr(module, "_LAST_WORDS_S", 0.1)
     publisher = Publisher(settings_of(bootstrap_servers=f"{HOST}:{free_port()}"))

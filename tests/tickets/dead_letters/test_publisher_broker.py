@@ -77,7 +77,7 @@ async def test_two_mebibytes_that_do_not_compress_go_through(broker: Broker) -> 
     assert (dead.missing is not None, dead.raw, dead.source) == (True, None, record.place)
 
 
-async def test_a_ticket_as_large_that_does_not_compress_keeps_what_fits(broker: Broker) -> None:
+async def test_incompressible_ticket_of_this_size_keeps_the_part_that_fits(broker: Broker) -> None:
     """A little below the limit, the bytes are all there."""
     body = b"\xff" + random_bytes(TOPIC_LIMIT - 10_000)
 
@@ -113,7 +113,7 @@ async def test_a_topic_that_takes_next_to_nothing_fails_it_for_good(broker: Brok
     assert failed.value.error_type == TOO_LARGE
 
 
-async def test_a_refused_one_does_not_harm_those_beside_it(broker: Broker) -> None:
+async def test_refused_dead_letter_does_not_harm_the_rest_of_its_batch(broker: Broker) -> None:
     """They go in batches, and a batch is refused as a whole."""
     topic = broker.new_topic(settings=AS_OURS)
     large = a_record(b"\xff" + random_bytes(TOPIC_LIMIT), offset=1_000)

@@ -40,7 +40,7 @@ async def test_the_topic_is_made_as_the_seed_says(broker: Broker) -> None:
     )  # its settings are looked at: they are as they should be
 
 
-async def test_a_topic_that_is_there_stays_as_it_is_and_differences_are_told(
+async def test_existing_topic_is_not_changed_and_differences_are_reported(
     broker: Broker,
 ) -> None:
     """Its owner may have reasons."""
@@ -66,7 +66,7 @@ async def test_workers_that_start_together_make_it_once(broker: Broker) -> None:
     assert results == [()] * 4
 
 
-async def test_brokers_that_are_away_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_brokers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that starts tries again."""
     monkeypatch.setattr(module, "_PATIENCE_S", 0.2)
 
@@ -74,7 +74,7 @@ async def test_brokers_that_are_away_are_told(monkeypatch: pytest.MonkeyPatch) -
         await ensure_dlq_topic(settings_of(bootstrap_servers=f"{HOST}:{free_port()}"))
 
 
-async def test_what_nobody_planned_for_is_told_and_the_topic_made_all_the_same(
+async def test_unexpected_error_is_reported_and_the_topic_still_made(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for the one who makes it: it must not end unseen."""

@@ -1,7 +1,7 @@
-"""Takes messages in: one statement for those that stand alone, a short transaction where keys or limits count.
+"""Accepts messages: one statement where possible, a short transaction if keys or limits must be checked.
 
-Killed before the commit, nothing was stored and nobody was answered; after it, whoever asks again
-under the same id or key gets the first answer.
+If killed before the commit, nothing was stored and no answer was sent. If killed after it, a second request with the
+same id or key gets the first answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _Recipients = Sequence[model.RecipientId | None]
 async def accept(
     db: Database, new: Sequence[model.NewMessage], now: int
 ) -> list[model.AcceptAnswer]:
-    """Commit messages and jobs; what is known already is replayed."""
+    """Commit messages and jobs; a known id or key is replayed."""
     if any(map(_needs_door, new)):
         return await again_after_deadlock(
             db.transaction, lambda session: accept_within(session, new, now)
@@ -33,7 +33,7 @@ async def accept(
 async def accept_within(
     session: Session, new: Sequence[model.NewMessage], now: int
 ) -> list[model.AcceptAnswer]:
-    """The same inside a transaction, ours or the caller's own."""
+    """As `accept`, inside a transaction, ours or the caller's own."""
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
@@ -53,7 +53,7 @@ def _needs_door(message: model.NewMessage) -> bool:
 
 
 def _names(message: model.NewMessage) -> Iterator[str]:
-    """What a message must be alone with."""
+    """The locks that a message needs."""
     if message.key is not None:
         yield f"key {message.tenant} {message.key.key}"
     if message.limits is not None and message.limits.has_any:

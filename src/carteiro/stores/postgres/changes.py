@@ -1,4 +1,4 @@
-"""What the rules made of entries, on its way to the server: each only stored if nobody changed it meanwhile."""
+"""Changed entries on their way to the server: each is stored only if nobody else changed it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Stored: TypeAlias = tuple[set[int], bool]
 
 
 class Held(NamedTuple):
-    """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
+    """An entry with its job; ``entry`` None: the queue knows it, the ledger does not."""
 
     id: MessageId
     message_no: int
@@ -30,15 +30,15 @@ class Held(NamedTuple):
     claim: ClaimId | None = None
     parked_until: int | None = None
     is_leased: bool = False
-    is_remembered: bool = False  # as it was when it was claimed or last stored, not as it is
+    is_remembered: bool = False  # as of the claim or the last store, not of now
     is_requested: bool = (
-        False  # an application requested a change that comes before the next attempt
+        False  # an application requested a change, to be applied before the next attempt
     )
-    request: int | None = None  # the requested change that this is about to apply
+    request: int | None = None  # the requested change that this applies
 
 
 class _Item(NamedTuple):
-    """One change, and its place among all of them."""
+    """One change, and its position in the batch."""
 
     place: int
     held: Held
@@ -54,7 +54,7 @@ class _Item(NamedTuple):
 
 @dataclass
 class Changes:
-    """What is to be stored."""
+    """The changes to store."""
 
     now: int
     held: list[Held] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Changes:
     def apply(
         self, held: Held, change: Change, *, owner: bool = False, hold: int | None = None
     ) -> None:
-        """Note what a rule changed; ``owner``: whoever has the job says so; ``hold``: it is held until then."""
+        """Add a rule's change; ``owner``: the caller has the job; ``hold``: the end of its hold."""
         entry = held.entry
         if entry is None:  # rules only change what the ledger has
             return
@@ -82,13 +82,13 @@ class Changes:
             self._needs_ring |= job in {_DROP, _PARK} and not owner
 
     async def save(self, session: Session | Database, *, dead_letter_ttl_ms: int = 0) -> Stored:
-        """Store all that nobody changed meanwhile: their places in `held`; True if there may be work now."""
+        """Store changes of unchanged entries; return their positions in `held`, and True if there may be work now."""
         stored: set[int] = set()
         has_work = False
         for some in (self._begun, self._sent, self._others):
             some.sort(
                 key=_number
-            )  # whoever stores the same ones waits for us, not we for each other
+            )  # one order for all: two processes with the same entries cannot deadlock
         if self._begun:
             items = await session.value("begin", *_usual(self._begun), *_events(self._begun))
             stored |= _places(self._begun, items)

@@ -1,4 +1,4 @@
-"""Claims: one call of the server's own function for the jobs, one for what they stand for."""
+"""Claims: one call of the SQL function for the jobs, one for their messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -15,13 +15,13 @@ from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Memory
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
-# Columns of what is known of a message.
+# Columns of a message.
 _FINISHED_AT, _RECIPIENT, _HAS_SUPPRESSIONS = 20, 24, 27
-_CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
+_CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
 class Claims:
-    """Leases jobs and remembers their entries: what comes back to be declared or settled need not be loaded."""
+    """Leases jobs and remembers their entries, which then need not be loaded to be declared or settled."""
 
     def __init__(self, db: Database, memory: Memory, fairness: model.Fairness) -> None:
         self._db = db
@@ -36,7 +36,7 @@ class Claims:
         claim_id: model.ClaimId,
         lease: timedelta,
     ) -> model.Claimed:
-        """Lease what is due, fair between tenants."""
+        """Lease due jobs, fair between tenants."""
         rows = await self._db.fetch(
             "claim",
             list(kinds),
@@ -57,7 +57,7 @@ class Claims:
         jobs = [row for row in rows if row[2] is not None]
         known = await self._known(jobs)
         stale = [number for number, row in known.items() if row[_FINISHED_AT] is not None]
-        if stale:  # ended while it was being claimed: acknowledged, never sent
+        if stale:  # the message ended during the claim: its job is dropped, never sent
             await self._db.fetch("drop_orphans", stale, claim_id)
             jobs = [row for row in jobs if row[2] not in stale]
         recipients = await self._recipients({row[_RECIPIENT] for row in known.values()} - {None})
@@ -66,7 +66,7 @@ class Claims:
         return model.Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
 
     async def _known(self, jobs: Sequence[Any]) -> Mapping[int, Any]:
-        """The messages that the jobs stand for; a queue may know more than the ledger."""
+        """The messages of the jobs; a queue may have jobs that the ledger does not know."""
         if not jobs:
             return {}
         numbers, tenants = [row[2] for row in jobs], list({row[5] for row in jobs})

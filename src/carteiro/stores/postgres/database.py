@@ -1,8 +1,8 @@
-"""The way to the server: a pool of connections, statements by the name of their file, errors in our words.
+"""Access to the server: a pool of connections, statements by name, the driver's errors as our own.
 
-Its life: `open` connects and brings the schema up to date; `fetch` and `transaction` borrow a
-connection each; `close` waits for what is under way. A connection that breaks is replaced by the
-next call: whoever asked is told `StoreUnavailable`, and may ask again.
+Its life: `open` connects and brings the schema up to date; `fetch` and `transaction` borrow a connection each; `close`
+waits for running statements. If a connection breaks, the caller gets `StoreUnavailable` and may try again; the next
+call makes a new connection.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from carteiro.stores.sql.session import Operation, Result
 from carteiro.stores.statements import numbered, statements_of
 
 _PACKAGE = "carteiro.stores.postgres"
-_CLOCK_GOOD_FOR_S = 10.0  # then the server is asked again what time it is
+_CLOCK_GOOD_FOR_S = 10.0  # then the server's clock is read again
 _CLOCK_TRIES = 3
 _PROMPT_MS = 10
 _A_CLOCK_ASKED = "SELECT carteiro.now_ms()"
-# Whoever is stopped inside a transaction is thrown out by the server: others wait for its locks.
+# The server ends a transaction that stands still: others wait for its locks.
 _LONGEST_PAUSE = "10s"
 _PAUSE = "idle_in_transaction_session_timeout"
 _MOST_DEADLOCKS = 5
@@ -44,7 +44,7 @@ FAILURES = (
     OSError,
     TimeoutError,
 )
-# What the driver raises while it reads an address; some of it is not its own.
+# Errors that the driver raises while it parses an address; some are built-in ones.
 _ABOUT_THE_ADDRESS = (asyncpg.exceptions.ClientConfigurationError,)
 _OF_A_POOLER = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _TRANSIENT = (
@@ -56,7 +56,7 @@ _TRANSIENT = (
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
-    asyncpg.ReadOnlySQLTransactionError,  # a replica: the primary is elsewhere by now
+    asyncpg.ReadOnlySQLTransactionError,  # a replica: another server is the primary now
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -91,7 +91,7 @@ def _argument(name: str, named: Mapping[str, Any]) -> object:
 
 
 class _Connection(asyncpg.Connection):
-    """A connection that comes back as it went: nobody leaves anything to be reset, which would cost a round trip."""
+    """A connection without a reset on its return to the pool: nobody leaves state, and a reset costs a round trip."""
 
     def get_reset_query(self) -> str:
         """Nothing."""
@@ -99,7 +99,7 @@ class _Connection(asyncpg.Connection):
 
 
 class Session:
-    """One connection, for as long as it is borrowed."""
+    """One connection, while it is borrowed."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - a pool's proxy has no type of its own
         self.connection = connection
@@ -131,7 +131,7 @@ class Database:
         self.name = described(url)
         self._options = options
         self._pool: Any = None
-        self._ahead_ms = 0  # of the server's clock, before ours
+        self._ahead_ms = 0  # of the server's clock, ahead of ours
         self._clock_read_at = -_CLOCK_GOOD_FOR_S
         self._pids: set[int] = set()
 
@@ -141,35 +141,35 @@ class Database:
         with address_read(self.name), self.in_our_words():
             self._pool = await asyncpg.create_pool(
                 self._url,
-                min_size=0,  # who asks connects, and hears if that fails: nobody else writes to our log
+                min_size=0,  # the caller connects, and gets the error; a background task would only log it
                 max_size=self._options.connections,
                 command_timeout=self._options.command_timeout.total_seconds(),
                 statement_cache_size=512 if prepares else 0,
                 max_inactive_connection_lifetime=300,
                 connection_class=_Connection,
                 init=self._connected if prepares else None,
-                # A pooler refuses it at once, before it would mix up prepared statements.
+                # A pooler refuses this at once, before it can mix up prepared statements.
                 server_settings={_PAUSE: _LONGEST_PAUSE} if prepares else None,
             )
             await self._read_clock()
 
     async def _connected(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg's
-        pid: int = connection.get_server_pid()  # one that has ended no longer says it
+        pid: int = connection.get_server_pid()  # a closed connection no longer knows it
         self._pids.add(pid)
         connection.add_termination_listener(lambda _: self._pids.discard(pid))
 
     def is_ours(self, pid: int) -> bool:
-        """Whether it is the server's process of a connection of ours; behind a pooler nobody can tell."""
+        """True if this server process serves one of our connections; unknown behind a pooler."""
         return pid in self._pids
 
     async def close(self) -> None:
-        """Close what is idle now, and the rest as it comes back."""
+        """Close idle connections now, and the others when they are returned."""
         if self._pool is None:
             return
         try:
             async with asyncio.timeout(self._options.command_timeout.total_seconds()):
                 await self._pool.close()
-        except Exception:  # noqa: BLE001 - a server that is away must not keep us from ending
+        except Exception:  # noqa: BLE001 - an unreachable server must not prevent the end
             self._pool.terminate()
 
     # --- statements
@@ -196,7 +196,7 @@ class Database:
         return await operation(self)
 
     async def read(self, operation: Operation[Result]) -> Result:
-        """Run statements that only read, led by indexes whatever the statistics say."""
+        """Run statements that only read, with plans that use indexes regardless of statistics."""
         async with self.transaction() as session:
             await session.fetch("by_index")
             return await operation(session)
@@ -206,7 +206,7 @@ class Database:
         return await again_after_deadlock(self.transaction, operation)
 
     async def empty_log(self) -> None:
-        """Nothing: the server's log is its own, and its vacuum gives what was deleted to others."""
+        """Do nothing: the server manages its own log, and its vacuum frees the space of deleted rows."""
 
     async def _alone(self, statement: Callable[[Session], Awaitable[Result]]) -> Result:
         """Run a statement by itself."""
@@ -214,7 +214,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
-        """All or nothing: an exception undoes what was done in the block."""
+        """All or nothing: an exception rolls the block back."""
         with self.in_our_words():
             async with self._connection() as connection, connection.transaction():
                 if not self._options.prepared_statements:
@@ -225,8 +225,8 @@ class Database:
     async def _session(self) -> AsyncIterator[Session]:
         """A connection for one statement.
 
-        A pooler may give the server's end to somebody else between preparing and running, unless
-        both are in a transaction; with statements that stay prepared there is nothing between.
+        A pooler may give the server process to another client between prepare and execute, unless both are in a
+        transaction. With statements that stay prepared there is no such gap.
         """
         if not self._options.prepared_statements:
             async with self.transaction() as session:
@@ -243,13 +243,13 @@ class Database:
                 yield Session(connection)
 
     def _connection(self) -> Any:  # noqa: ANN401 - asyncpg's
-        """Borrow one. A peer that fell silent answers no cancel either: it is not waited for without end."""
+        """Borrow a connection. A silent server does not answer a cancel either, so the wait for it is limited."""
         return self._pool.acquire(timeout=self._options.command_timeout.total_seconds())
 
     # --- time
 
     async def now(self) -> int:
-        """The server's time in milliseconds: asked for now and then, ours in between."""
+        """The server's time in milliseconds: read from time to time, computed from our clock in between."""
         if self._options.clock is not None:
             return self._options.clock()
         if time.monotonic() - self._clock_read_at > _CLOCK_GOOD_FOR_S:
@@ -259,13 +259,13 @@ class Database:
 
     @property
     def fixed_now(self) -> int | None:
-        """What the server is to take for its time, where that is not its own."""
+        """The time that replaces the server's own, if a clock was given."""
         return None if self._options.clock is None else self._options.clock()
 
     async def _read_clock(self) -> None:
-        """Ask the server; an answer that was long on its way, or was left lying, says little: ask again.
+        """Read the server's clock; repeat if the answer took long, because it is then inexact.
 
-        A small difference is the way's, not the clock's: our time goes on as it was, never a bit back.
+        A small difference comes from the network, not from the clock: our time continues, and never goes back.
         """
         if self._options.clock is not None:
             return
@@ -279,7 +279,7 @@ class Database:
         self._clock_read_at = time.monotonic()
 
     async def _clock_asked(self) -> tuple[int, int]:
-        """How long the answer took, and how far the server is ahead of us."""
+        """The duration of the call, and the lead of the server's clock over ours."""
         async with self._session() as session:
             asked = _monotonic_ms()
             now_ms: int = await session.connection.fetchval(_A_CLOCK_ASKED)
@@ -290,7 +290,7 @@ class Database:
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """Turn what the server says into our errors, with what to do next."""
+        """Turn errors of the server into our own, which say what to do next."""
         try:
             yield
         except StoreError:
@@ -320,13 +320,13 @@ def _monotonic_ms() -> int:
 
 
 def described(url: str) -> str:
-    """The address without what is secret in it."""
+    """The address without secrets."""
     return f"postgresql://{place_of(url)}"
 
 
 @contextmanager
 def address_read(name: str) -> Iterator[None]:
-    """Around connecting: an address that the driver cannot read is a wrong setting."""
+    """Wraps connecting: an address that the driver cannot parse is a wrong setting."""
     try:
         yield
     except CarteiroError:
@@ -343,7 +343,7 @@ def _unreadable(error: Exception, name: str) -> ConfigError:
 def translated(  # noqa: C901, PLR0911 - a table, one error a line
     error: BaseException, name: str
 ) -> CarteiroError:
-    """The error of ours that says the same."""
+    """Our own error for an error of the driver."""
     if isinstance(error, asyncpg.CharacterNotInRepertoireError):
         return TextUnfit()
     if isinstance(error, asyncpg.DataError) and isinstance(error.__cause__, UnicodeEncodeError):
@@ -361,11 +361,13 @@ def translated(  # noqa: C901, PLR0911 - a table, one error a line
     if isinstance(error, _OF_A_POOLER) or "startup parameter" in str(error):
         text = "a pooler is in between: set postgres.prepared_statements = false"
         return StoreUnavailable(f"{name}: {text}")
-    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError):  # a move is under way
+    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError):  # a move is running
         return StoreUnavailable(f"{name}: {error}")
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return StoreError(f"{name}: the user may not do that: {error}")
     if isinstance(error, _TRANSIENT):
         said = str(error) or type(error).__name__
-        return StoreUnavailable(f"{name} cannot be reached, or gave up: {said}; try again")
+        return StoreUnavailable(
+            f"{name} cannot be reached, or stopped answering: {said}; try again"
+        )
     return StoreError(f"{name}: {error}")

@@ -1,4 +1,4 @@
-"""Looks whether a database is sound: there, writable, durable, up to date, on time, and swept."""
+"""Checks a database: reachable, writable, durable, up to date, clock, vacuum."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,7 +30,7 @@ async def examine(
     clock: Callable[[], int] = wall_clock_ms,
     longest_transaction: timedelta = timedelta(minutes=10),
 ) -> AsyncIterator[Finding]:
-    """Look at the database; what cannot be looked at because something before it failed is left out."""
+    """Check the database; checks that depend on a failed one are left out."""
     name = described(url)
     try:
         with address_read(name):
@@ -107,7 +107,7 @@ def _durable(server: Mapping[str, Any]) -> Finding:
 
 
 def _clock(server_ms: int, asked_at: int, answered_at: int) -> Finding:
-    """The server's time is the store's: ours is only compared."""
+    """Compare the clocks: the server's is the one that the store uses."""
     skew = timedelta(milliseconds=server_ms - (asked_at + answered_at) // 2)
     uncertain = timedelta(milliseconds=answered_at - asked_at) / 2
     if abs(skew) > _MOST_SKEW + uncertain:
@@ -140,7 +140,7 @@ def _client_roles(rows: list[Any]) -> Finding:
 
 
 def notified(usage: float) -> Finding:
-    """Whether the server's queue of notifications is being emptied: once it is full, nothing can be accepted."""
+    """Check that the server's queue of notifications is read: when it is full, nothing can be accepted."""
     if usage > _MOST_NOTIFIED:
         told = f"the server's queue of notifications is {usage:.0%} full"
         advice = "end the oldest transaction of a connection that listens (pg_stat_activity)"

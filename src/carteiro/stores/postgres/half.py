@@ -1,4 +1,4 @@
-"""The ledger without its queue: for a pair with a queue that is kept elsewhere."""
+"""The ledger without a queue, for a pair with a separate queue."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ class PostgresLedger(SqlLedger):
         self._memory.keep(lease, held)
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
-        """Return those of the claims that have no attempt in flight."""
+        """The leases without an attempt in flight."""
         undeclared = await super().undeclared(leases)
         self._memory.forget(undeclared)
         return undeclared
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
-        """Return unfinished messages that came after a place, and the place after them; None: the place only.
+        """Unfinished messages accepted after a position, and the next position; None: the position only.
 
-        Numbers are given out before their transactions commit: a place is only left behind once every transaction
-        that may have taken a number up to it has ended.
+        Numbers are assigned before their transactions commit. So the position moves past a number only when every
+        transaction that may have taken a number up to it has ended.
         """
         last, oldest, newest = await self._db.first("unfinished_mark")
         while self._marks and self._marks[0][1] <= oldest:

@@ -1,4 +1,4 @@
-"""Accepting inside a transaction of the caller's: of asyncpg, or of SQLAlchemy over asyncpg."""
+"""Accepts inside the caller's own transaction: of asyncpg, or of SQLAlchemy over asyncpg."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +18,13 @@ _NOT_THERE = (
 
 
 class PostgresJoining:
-    """See `carteiro.ports.joining.Joining` for what it promises; workers are told by the caller's commit."""
+    """See `carteiro.ports.joining.Joining` for what it promises; the caller's commit notifies the workers."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     async def accept(self, connection: object, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """As the store, in the transaction that the connection is in."""
+        """As `Store.accept`, in the transaction of ``connection``: its commit commits, its rollback undoes."""
         driver = await _driver_connection(connection)
         now = await self._db.now()
         with self._db.in_our_words():
@@ -36,11 +36,13 @@ class PostgresJoining:
 
 
 async def _driver_connection(connection: Any) -> Any:  # noqa: ANN401 - theirs have no type in common
-    """The connection of asyncpg that stands behind it, in its transaction."""
+    """The underlying connection of asyncpg, in its transaction."""
     if hasattr(connection, "get_bind"):  # an AsyncSession: its connection is in its transaction
         connection = await connection.connection()
     if hasattr(connection, "get_raw_connection"):  # an AsyncConnection
-        await connection.exec_driver_sql("SELECT")  # it tells the driver to begin when it is used
+        await connection.exec_driver_sql(
+            "SELECT"
+        )  # its transaction begins in the driver with the first statement
         connection = (await connection.get_raw_connection()).driver_connection
     if not hasattr(connection, "is_in_transaction"):
         kind = type(connection).__name__

@@ -1,9 +1,8 @@
-"""The ledger half: entries are loaded, judged by the rules, and stored if nobody changed them meanwhile.
+"""The ledger half: entries are loaded, judged by the rules, and stored if nobody else changed them.
 
-Nobody holds a lock while it thinks: each store is one statement that checks for every item that the
-entry is still the version that was judged, and the job still the claim's. What changed meanwhile is
-loaded and judged again. A worker that is stopped or cut off in between has stored nothing, and
-keeps nobody waiting.
+No lock is held while entries are judged. One statement stores them, and checks for every item that the entry is still
+the judged version and that the job still has the same claim. Changed entries are loaded and judged again. A worker
+that stops or loses its connection in between has stored nothing, and nobody waits for it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +20,12 @@ from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.sql import session as sql
 from carteiro.stores.sql.ledger import Asked, Judged
 
-_MOST_REMEMBERED = 10_000  # far more than slots: what was never settled nor given back is forgotten
-# An application requested a change by SQL, and it was committed before this attempt: it comes first.
+_MOST_REMEMBERED = (
+    10_000  # far more than slots: entries that were never settled nor released are forgotten
+)
+# An application requested a change by SQL, committed before this attempt: it comes first.
 _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
-_MOST_ROUNDS = 20  # somebody changes them as fast as we judge: let the caller try again
+_MOST_ROUNDS = 20  # others keep changing them: let the caller try again
 
 
 async def _load(
@@ -35,7 +36,7 @@ async def _load(
 
 
 def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
-    """An entry with its job, out of the columns of `load_entries`."""
+    """An entry with its job, from the columns of `load_entries`."""
     number, version, claim, parked_until, is_leased, is_requested, *columns = row
     entry = entry_of(columns)
     return Held(
@@ -53,28 +54,28 @@ def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
 
 
 class Memory:
-    """What was claimed here, as it was then: most of it comes back to be declared or settled unchanged."""
+    """Entries as of their claim: most are still the same when they are declared or settled."""
 
     def __init__(self) -> None:
         self._held: dict[model.Lease, Held] = {}
 
     def keep(self, lease: model.Lease, held: Held) -> None:
-        """Remember a job just claimed, or what was just stored of it."""
+        """Remember a job after its claim, or after a change was stored."""
         self._held[lease] = held
         if len(self._held) > _MOST_REMEMBERED:
             self._held.pop(next(iter(self._held)))
 
     def take(self, lease: model.Lease) -> Held | None:
-        """What is remembered, once: its entry is changed by whoever judges it."""
+        """Take a remembered job out: the rule that judges its entry changes it."""
         return self._held.pop(lease, None)
 
     def orphan(self, lease: model.Lease) -> Held | None:
-        """The job, if no message stands for it."""
+        """The job, if it has no message."""
         held = self._held.get(lease)
         return held if held is not None and held.entry is None else None
 
     def forget(self, leases: Iterable[model.Lease]) -> None:
-        """They are given back, or lost."""
+        """Forget jobs that were released or lost."""
         for lease in leases:
             self._held.pop(lease, None)
 
@@ -91,13 +92,13 @@ class PostgresEntries:
     async def load(
         self, session: sql.Session, ids: Sequence[model.MessageId]
     ) -> dict[model.MessageId, Held]:
-        """Return the entries of those of the ids that there are."""
+        """Return the entries of these ids; unknown ones are left out."""
         return await _load(session, ids)
 
     async def save(
         self, session: sql.Session, changed: Sequence[tuple[Held, Change]], now: int
     ) -> tuple[int, bool]:
-        """Store changes of entries that nobody changed meanwhile: how many; True if there may be work now."""
+        """Store changes of entries that nobody else changed; return their number, and True if there may be work now."""
         changes = Changes(now)
         for held, change in changed:
             changes.apply(held, change if self._has_queue else without_jobs(change))
@@ -107,7 +108,7 @@ class PostgresEntries:
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
-        """Judge and store until every item has its answer; what others changed meanwhile is judged again."""
+        """Judge and store until every item has its answer; entries that others changed are judged again."""
         if not declares:
             await self._drop_orphans(asked)
         answers: dict[int, Any] = {}
@@ -154,9 +155,9 @@ class PostgresEntries:
         now: int,
         declares: bool,  # noqa: FBT001 - as asked of `write`
     ) -> tuple[list[tuple[int, Judged, int | None]], Changes]:
-        """Return what the rules say, each with its place and its item if something is to be stored; and the items.
+        """Return the judgements, each with its position, and its item if there is something to store; and the items.
 
-        What is only remembered may no longer be so: if nothing would change, or not like this, it is left out.
+        A remembered entry may be outdated: if the rule would change nothing, or refuse, it is left out and loaded.
         """
         changes = Changes(now)
         judged: list[tuple[int, Judged, int | None]] = []
@@ -182,7 +183,7 @@ class PostgresEntries:
 
 
 def _without_twins(asked: Sequence[Asked], answers: Mapping[int, object]) -> list[int]:
-    """What is left; the same message twice in one list: the second is judged when the first is stored."""
+    """The items left; if a message is twice in a list, the second is judged after the first is stored."""
     first: dict[model.MessageId, int] = {}
     for place, each in enumerate(asked):
         if place not in answers:
@@ -191,5 +192,5 @@ def _without_twins(asked: Sequence[Asked], answers: Mapping[int, object]) -> lis
 
 
 def without_jobs(change: Change) -> Change:
-    """Return the change where jobs are kept elsewhere, and are moved by others."""
+    """Return the change without its job, where a separate queue has the jobs."""
     return replace(change, drop_job=False, park_until=None)

@@ -1,7 +1,6 @@
-"""Lists as the server reads them: one text each, which it takes apart itself.
+"""Lists as array literals: one text each, which the server parses.
 
-The driver's own way looks at every element whether it is a list again, and costs the client several
-times as much.
+The driver's own encoding checks whether each element is a list, and costs the client several times as much.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +17,7 @@ def texts(values: Iterable[str | None]) -> str:
 
 
 def few_texts(values: Sequence[str | None]) -> str:
-    """As `texts`, empty where there is none at all: beside longer lists `unnest` fills it up with NULL."""
+    """As `texts`, but empty if every element is None: `unnest` pads it with NULL to the length of the other lists."""
     return "{}" if values.count(None) == len(values) else texts(values)
 
 

@@ -1,4 +1,4 @@
-"""The schema: migrations, each once and in order, and functions and views, made anew when their texts change.
+"""The schema: migrations, each once and in order; functions and views, created again when their texts change.
 
 Any number of processes may start at once: one does the work, the others find it done.
 """
@@ -33,7 +33,7 @@ _SCHEMA = (
     )
     """,
 )
-# By way of JSON: the table of an unreleased version may have no such column.
+# Through JSON: the table of an unreleased version may have no such column.
 _APPLIED = "SELECT number, (to_jsonb(m) ->> 'digest')::integer AS digest FROM carteiro.migrations AS m ORDER BY number"
 # Objects belong to the owner of the schema, also when a superuser or a member of that role makes them.
 _AS_OWNER = """
@@ -47,7 +47,7 @@ ON CONFLICT (number) DO UPDATE SET digest = excluded.digest, applied_at = exclud
 
 @value
 class Applied:
-    """What was applied to a database: the newest migration and its digest, the digest of the functions."""
+    """State of a database: the newest migration and its digest, and the digest of the functions."""
 
     version: int = 0
     digest: int | None = None
@@ -66,7 +66,7 @@ async def found_version(url: str) -> int:
 
 
 async def found_schema(url: str) -> Applied:
-    """What was applied to a database."""
+    """Migrations and functions of a database."""
     async with _connected(url) as connection:
         return await _found(connection)
 
@@ -125,7 +125,7 @@ async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: 
         await connection.execute(_AS_OWNER)
         # An advisory lock could be taken by any role that connects.
         await connection.execute("LOCK TABLE carteiro.migrations IN SHARE ROW EXCLUSIVE MODE")
-        found = await _found(connection)  # again, now that nobody else migrates
+        found = await _found(connection)  # check again, now that no other process migrates
         for each in _pending(found, name):
             await connection.execute(each.script)
             await connection.execute(_APPLY, each.number, each.name, each.digest)
@@ -138,7 +138,7 @@ async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: 
 
 
 async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's connection
-    """Make schema and table of migrations; another process that does the same at this moment has made them."""
+    """Create the schema and the table of migrations, unless another process does so at this moment."""
     for statement in _SCHEMA:
         with suppress(
             asyncpg.UniqueViolationError, asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError

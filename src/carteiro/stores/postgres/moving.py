@@ -1,4 +1,4 @@
-"""A database that is filled from another store: fenced by triggers until all is there, a transaction for each page."""
+"""The target of a move: a database that triggers fence until it is complete, with a transaction for each page."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from carteiro.stores.postgres.options import PostgresOptions
 
 _MARK = "moved_from"
 _UNHURRIED = timedelta(days=1)  # counting and indexing take as long as there are rows
-_BY_SETTINGS = frozenset({"tiers", "ring_clock"})  # made by every process that starts
+_BY_SETTINGS = frozenset({"tiers", "ring_clock"})  # every process creates these at its start
 _TRUTHS = frozenset(
     {"paused", "disabled", "external_id_is_key", "declares", "is_email", "is_active"}
 )
@@ -25,7 +25,7 @@ _TRUTHS = frozenset(
 
 @value
 class _Mark:
-    """What the database knows of the move into it; ``last_no``: of its messages, once it is finished."""
+    """The state of the move, in the target; ``last_no``: number of the last message, once it is finished."""
 
     move: str
     source: str
@@ -45,7 +45,7 @@ class _Mark:
         return orjson.dumps(asdict(self)).decode()
 
     def further(self, table: str, page: Rows) -> "_Mark":
-        """With a page more."""
+        """The state after one more page."""
         before = self.reached.get(table, Reached())
         after = Reached(before.rows + len(page.rows), list(page.place), is_done=not page.rows)
         return replace(self, reached={**self.reached, table: after})
@@ -57,16 +57,16 @@ class PostgresTarget:
     def __init__(self, db: Database) -> None:
         self.name = db.name
         self._db = db
-        self._mark: _Mark | None = None  # as we left it
+        self._mark: _Mark | None = None  # as this process stored it
 
     async def begin(self, move: str, *, source: str) -> Mapping[str, Reached] | None:
-        """Be fenced for the move; how far it has come, None if it is finished."""
+        """Fence the store for the move; return the progress, None if it is finished."""
         async with self._transaction() as session:
             found = await _found(session)
             if found is not None and found.move == move:
                 self._mark = found
                 return None if found.last_no is not None else found.reached
-            if found is None:  # before anything is locked: it may be a store at work
+            if found is None:  # before anything is locked: the store may be in use
                 await self._refuse_taken(session, found)
             await _fence(session)
             if found is not None and (found.is_abandoned or not found.reached):
@@ -78,7 +78,7 @@ class PostgresTarget:
             return {}
 
     async def take(self, table: str, page: Rows) -> None:
-        """Keep a page and how far the move has come with it, both or neither."""
+        """Store a page and the progress of the move, in one transaction."""
         async with self._transaction() as session:
             mark = await self._ours(session)
             if page.rows and table == "jobs":
@@ -94,7 +94,7 @@ class PostgresTarget:
         self._mark = further
 
     async def finish(self, counts: Mapping[str, int]) -> None:
-        """Open, if as many rows are here as there were; else `CannotMove`, and it stays fenced."""
+        """Open the store if the row counts match; else raise `CannotMove` and stay fenced."""
         now = await self._db.now()
         async with self._transaction() as session:
             mark = await self._ours(session)
@@ -109,7 +109,7 @@ class PostgresTarget:
         self._mark = finished
 
     async def abandon(self, move: str) -> None:
-        """Be fenced for good, for the source is opened again; `CannotMove` if something was done here since."""
+        """Fence the store for good, as the source opens again; `CannotMove` if it was used since."""
         async with self._transaction() as session:
             await _fence(session)
             found = await _found(session)
@@ -128,7 +128,7 @@ class PostgresTarget:
             yield session
 
     async def _ours(self, session: Session) -> _Mark:
-        """The mark, if nobody else has changed it since we did."""
+        """The mark, if no other process has changed it."""
         found = await _found(session)
         if found is None or found != self._mark:
             raise CannotMove(f"another carteiro move is filling {self.name}: let it end")
@@ -165,7 +165,7 @@ class PostgresTarget:
         if differ:
             text = (
                 f"{self.name} does not hold what was to be carried over ({'; '.join(differ)}): it stays "
-                "closed; take the move back with --reopen, and begin anew"
+                "closed; undo the move with --reopen, and start again"
             )
             raise CannotMove(text)
 
@@ -196,13 +196,13 @@ async def _store(session: Session, mark: _Mark) -> None:
 
 
 def _last_message(page: Rows) -> int:
-    """The greatest number of a message in a page of what belongs to messages."""
+    """The greatest message number in a page."""
     place = page.columns.index("message_no")
     return max(int(row[place]) for row in page.rows)
 
 
 def _records(page: Rows) -> Sequence[Sequence[Any]]:
-    """The rows as the server wants them: truth values were numbers."""
+    """The rows in the types of the server: booleans were numbers."""
     truths = [index for index, name in enumerate(page.columns) if name in _TRUTHS]
     if not truths:
         return page.rows

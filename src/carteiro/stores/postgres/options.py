@@ -1,4 +1,4 @@
-"""What the store needs to know beyond its address."""
+"""Options of the store, in addition to its address."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,10 +17,10 @@ class PostgresOptions:
     connections: int = 10
     command_timeout: timedelta = timedelta(seconds=30)
     prepared_statements: bool = (
-        True  # off behind a pooler that gives a connection to others between transactions
+        True  # off behind a pooler that shares connections between transactions
     )
 
-    has_queue: bool = True  # else jobs are kept elsewhere
+    has_queue: bool = True  # else a separate queue has the jobs
 
     @property
     def dead_letter_ttl_ms(self) -> int:

@@ -47,7 +47,7 @@ async def open_postgres_ledger(
     url: str,
     options: PostgresOptions = PostgresOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[LedgerHalf]:
-    """As `open_postgres`, the ledger alone: jobs are kept elsewhere."""
+    """As `open_postgres`, but only the ledger: a separate queue has the jobs."""
     async with _opened(url, replace(options, has_queue=False)) as half:
         yield half
 

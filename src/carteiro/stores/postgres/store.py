@@ -34,7 +34,7 @@ class PostgresStore(SqlStore):
             return []
         try:
             return await accept(self._db, new, await self._db.now())
-        finally:  # whatever we hear of it: it may be committed
+        finally:  # even if the call failed: it may be committed
             if self._has_queue:
                 self._wake.ring()
 
@@ -53,7 +53,7 @@ class PostgresStore(SqlStore):
         return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        """Extend live claims and their holds; False if the claim no longer has the job."""
         until = await self._db.now() + lease // MILLISECOND
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
         standing = {
@@ -62,7 +62,7 @@ class PostgresStore(SqlStore):
         return [(each.job, each.claim) in standing for each in leases]
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
-        """Give claimed jobs back as if they had never been claimed; claimable after ``wait``."""
+        """Return claimed jobs without an attempt, as if they had never been claimed."""
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
         self._memory.forget(leases)
         now = await self._db.now()
@@ -70,12 +70,12 @@ class PostgresStore(SqlStore):
             await self._wake.tell()
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
-        """Release all that these claims leased and did not declare."""
+        """Release all jobs of these claims that have no attempt, as if they had never been claimed."""
         if await self._db.value("undo_claims", list(claims), await self._db.now()):
             await self._wake.tell()
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many."""
+        """Make jobs with an expired lease or hold ready, longest expired first; return the number."""
         now = await self._db.now()
         reaped = int(await self._db.value("reap", limit, LONGEST_HOLD_MS, now))
         if reaped:

@@ -1,8 +1,8 @@
 """Applies the changes that applications requested by SQL: each once, by the rules, in order.
 
-A request goes in the statement that stores what it changed, or in its transaction: killed anywhere, it was applied
-or is still there. It is loaded together with its entry, in one snapshot, and stored only if the entry is still that
-version: of two processes that apply it at the same time, one stores nothing.
+The statement that stores the change also deletes its request, or its transaction does: if killed anywhere, the request
+was applied or is still there. It is loaded with its entry, in one snapshot, and applied only if the entry is still
+that version: of two processes that apply it at the same time, one stores nothing.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class _Request(NamedTuple):
 
     @property
     def is_for_rules(self) -> bool:
-        """Whether it is neither of the two that are applied by statements of their own."""
+        """True unless it is one of the two that are applied by statements of their own."""
         return self.what not in {"limit", "redrive"}
 
 
@@ -51,20 +51,20 @@ class PostgresTableQueue:
         self._options = options
 
     def rings(self) -> int:
-        """How often a request was heard of."""
+        """Counter of notified requests: read it before looking for requests, and pass it to `wait`."""
         return self._wake.changes.rings()
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once more requests were heard of than ``since``, False after ``timeout``."""
+        """Return True once the counter is above ``since``, False after ``timeout``."""
         self._wake.listen()
         return await self._wake.changes.wait(timeout, since=since)
 
     async def has_requests(self) -> bool:
-        """Whether any change is requested and not applied."""
+        """True if a requested change is not applied yet."""
         return bool(await self._db.value("requests_are_there"))
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
-        """Apply the oldest changes of each tenant, the first of each message; the next ones are found again."""
+        """Apply the oldest requested changes of each tenant, at most ``limit``; repeat until none is left."""
         found = [_request(row) for row in await self._db.fetch("requests_find", limit)]
         first = {each.held.id if each.held else each.no: each for each in reversed(found)}
         requests = sorted(first.values())
@@ -77,7 +77,7 @@ class PostgresTableQueue:
         return AppliedChanges(count, [*judged.moved, *redriven.moved])
 
     async def _judged(self, requests: Sequence[_Request], wait_after: RetryWait) -> AppliedChanges:
-        """Apply what the rules say; drop what is no longer possible."""
+        """Apply the requests by the rules; drop those that are no longer possible."""
         now = await self._db.now()
         changes = Changes(now)
         moot: list[int] = []
@@ -103,13 +103,13 @@ class PostgresTableQueue:
         return AppliedChanges(len(moot) + len(stored), moved)
 
     async def _redriven(self, requests: Sequence[_Request]) -> AppliedChanges:
-        """Send dead messages round again, those of a role together."""
+        """Redrive dead messages, those of a role together."""
         done: list[AppliedChanges] = []
         for role in sorted({each.role for each in requests}):
             of_role = [each for each in requests if each.role == role]
             try:
                 done.append(await self._redrive(of_role, role))
-            except StoreUnavailable:  # one of them cannot be redriven at this moment
+            except StoreUnavailable:  # one of them cannot be redriven now
                 for each in of_role:
                     with suppress(StoreUnavailable):  # it stays requested
                         done.append(await self._redrive([each], role))
@@ -145,7 +145,7 @@ def _request(row: Any) -> _Request:  # noqa: ANN401 - a row
 
 
 def _change(request: _Request, wait_after: RetryWait, now: int) -> Change | None:
-    """What the rules make of it; None: it is no longer possible."""
+    """The result of the rules; None: the change is no longer possible."""
     held = request.held
     if held is None or held.entry is None:
         return None

@@ -9,7 +9,7 @@ from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.wake import PostgresWake
 from carteiro.stores.sql.upkeep import SqlUpkeep
 
-_UNHURRIED_S = 24 * 3600.0  # compacting takes as long as there is to write
+_UNHURRIED_S = 24 * 3600.0  # the duration of compacting grows with the data
 
 
 class PostgresUpkeep(SqlUpkeep):
@@ -20,7 +20,7 @@ class PostgresUpkeep(SqlUpkeep):
         self._server = db
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
-        """A server is copied by its own tools: they know its roles, its settings and its replicas."""
+        """Refuse: a server is backed up by its own tools, which know its roles, settings and replicas."""
         text = (
             f"{self._server.name} is a database on a server: back it up with pg_dump --enable-row-security, "
             "with pg_dump as a superuser, or as the server is backed up"
@@ -28,7 +28,7 @@ class PostgresUpkeep(SqlUpkeep):
         raise CannotBackUp(text)
 
     async def compact(self) -> int:
-        """Write the tables anew without the room that is free in them; others wait meanwhile."""
+        """Return all free space to the disk at once, and return the number of bytes; other writers wait."""
         before: int = await self._server.value("compact_size")
         async with self._server.outside_transactions() as session:
             await session.connection.execute(sql("compact"), timeout=_UNHURRIED_S)

@@ -1,8 +1,8 @@
-"""How an idle worker learns that there may be work: a bell in this process, LISTEN for others.
+"""Wake-up of idle workers: a bell in this process, LISTEN for others.
 
-A connection of its own listens; while it is lost the bell rings now and then, so that whoever waits
-looks by itself. Behind a pooler that gives connections to others between transactions nothing can
-be heard: it is tried at the start, and then the bell rings as while it is lost.
+A separate connection listens. While it is lost the bell rings from time to time, so that waiting workers look for work.
+Behind a pooler that shares connections between transactions no notification arrives: a test at the start finds out, and
+then the bell rings as if the connection were lost.
 """
 
 import asyncio
@@ -23,23 +23,23 @@ _CHECK_EVERY_S = 15.0
 
 
 class PostgresWake(Bell):
-    """Rung by every change of ours that may ready a job, and by the notifications of other processes."""
+    """Rings after every change of ours that may make a job ready, and on notifications of other processes."""
 
     def __init__(self, url: str, db: Database) -> None:
         super().__init__()
         self._url = url
         self._db = db
-        self.changes = Bell()  # rung when applications request changes by SQL
+        self.changes = Bell()  # rings when applications request changes by SQL
         self._listening: asyncio.Task[None] | None = None
         self._waiters = 0
 
     async def tell(self) -> None:
-        """There may be work: here, and in other processes."""
+        """Wake workers here and in other processes: there may be work."""
         self.ring()
         await self._db.fetch("tell")
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
         self.listen()
         self._waiters += 1
         try:
@@ -48,7 +48,7 @@ class PostgresWake(Bell):
             self._waiters -= 1
 
     def listen(self) -> None:
-        """Listen from now on: whoever never waits needs no connection for it."""
+        """Start to listen, at the first wait: a process that never waits needs no connection for it."""
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
 
@@ -64,7 +64,7 @@ class PostgresWake(Bell):
                 await self._listen_on_one_connection()
             except (*FAILURES, StoreError):
                 await asyncio.sleep(_TRY_AGAIN_S)
-            self.ring()  # what was told meanwhile was not heard
+            self.ring()  # notifications in between were lost
             self.changes.ring()
 
     async def _listen_on_one_connection(self) -> None:
@@ -78,14 +78,16 @@ class PostgresWake(Bell):
                     self.changes.ring()
                 elif not self._db.is_ours(
                     pid
-                ):  # else it has rung: looking twice takes twice as long
+                ):  # else it has rung already: looking twice takes twice as long
                     self.ring()
 
             await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
-            self.ring()  # what was told before we listened
+            self.ring()  # notifications from before we listened
             await self._db.fetch("tell")
             with suppress(TimeoutError):
-                async with asyncio.timeout(_HEARS_WITHIN_S):  # `wait_for` may swallow our end
+                async with asyncio.timeout(
+                    _HEARS_WITHIN_S
+                ):  # `wait_for` may swallow the cancellation
                     await heard.wait()
             while not connection.is_closed():
                 if heard.is_set():

@@ -1,4 +1,4 @@
-"""Whose turn it is, in Redis (7.0 or newer) or Valkey, beside a ledger elsewhere."""
+"""The queue in Redis (7.0 or newer) or Valkey; the ledger is in another store."""
 
 from carteiro.stores.redis.examine import examine
 from carteiro.stores.redis.options import RedisOptions

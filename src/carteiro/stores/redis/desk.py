@@ -1,4 +1,4 @@
-"""What the queue in Redis is told beside the path, and what it can be asked."""
+"""Operations of the queue in Redis outside the path, and queries on it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -14,7 +14,7 @@ from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
 from carteiro.stores.tenant_columns import standing_of
 
-_PATIENCE = timedelta(seconds=5)  # people wait, not workers
+_PATIENCE = timedelta(seconds=5)  # users wait for these, not workers
 _PAGE = 500
 
 
@@ -25,58 +25,58 @@ class RedisDesk:
         self._server = server
 
     async def look(self) -> QueueMemory:
-        """How full it is; fails whenever a claim would."""
+        """Its memory use; fails whenever a claim would."""
         used, most, not_counted = await self._server.run("look")
         return QueueMemory(used, most, is_full=0 < most < used - not_counted)
 
     async def share(self, shares: Sequence[Share]) -> None:
-        """What tenants may have, acting on what waits at once."""
+        """Set shares of tenants; they apply to waiting jobs at once."""
         for page in pieces(shares, _PAGE):
             flat = [word for each in page for word in _words(each)]
             await self._server.run("share", self._server.now, *flat, patience=_PATIENCE)
 
     async def forget(self, tenant: model.TenantId) -> None:
-        """Take a tenant and all its jobs away."""
+        """Remove a tenant and all its jobs."""
         await self._server.run("forget", tenant, patience=_PATIENCE)
 
     async def busy(self, tenant: model.TenantId) -> list[model.MessageId]:
-        """Its jobs that a live lease is on."""
+        """The tenant's jobs with a live lease."""
         found: list[model.MessageId] = await self._server.run("busy", self._server.now, tenant)
         return found
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or remove the limit that all claims of a kind share."""
         words: tuple[int, ...] = ()
         if limit is not None:
             words = (limit.count, limit.per // MILLISECOND)
         await self._server.run("limit", kind, *words, patience=_PATIENCE)
 
     async def tune(self, fairness: model.Fairness | None) -> None:
-        """The fairness settings of all workers; None: as each was configured."""
+        """Set the fairness settings of all workers; None: as configured in each."""
         words: tuple[int, ...] = ()
         if fairness is not None:
             words = (int(fairness.enable_round_robin), fairness.max_jobs_per_tenant_batch)
         await self._server.run("tune", *words, patience=_PATIENCE)
 
     async def founded(self) -> str:
-        """It knows every tenant and limit now: claims may begin. The token stands for what it is now."""
+        """Allow claims, as all tenants and limits are set now; return a token that identifies the queue."""
         epoch = await self._server.know()
         return f"{epoch} {await self._server.run('found', epoch, str(uuid7()), patience=_PATIENCE)}"
 
     async def is_complete(self) -> bool:
-        """Whether every unfinished message was put since it was lost, or came back as another, last."""
+        """True if every unfinished message was put since the queue was last lost or replaced."""
         epoch = await self._server.know()
         founded, completed = await self._server.run("know", patience=_PATIENCE)
         return bool(epoch == founded == completed)
 
     async def completed(self, token: str) -> None:
-        """Every unfinished message was put since it was founded with this token; of another queue it says nothing."""
+        """Record that every unfinished message was put; ignored if the token is of another queue."""
         await self._server.run("complete", *token.split(), patience=_PATIENCE)
 
     async def standings(
         self, kind: model.KindName, fairness: model.Fairness
     ) -> list[model.Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with jobs or history of this kind, least served first."""
         rows = await self._server.run("standings", self._server.now, kind, patience=_PATIENCE)
         rows.sort(key=lambda row: (row[0], row[2], row[1]))
         return [
@@ -85,7 +85,7 @@ class RedisDesk:
         ]
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
-        """Where the job of a message is; None when it has none."""
+        """State of a message's job; None if it has none."""
         now, *told = await self._server.run("place", self._server.now, message, patience=_PATIENCE)
         if not told:
             return None
@@ -96,28 +96,28 @@ class RedisDesk:
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
     ) -> list[model.MessageId]:
-        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        """The tenant's next claimable jobs, at most ``limit``, after at most as many claimed ones."""
         words = (self._server.now, kind, tenant, limit)
         return due_of(await self._server.run("due", *words, patience=_PATIENCE), limit)
 
     async def depths(self) -> list[model.Depth]:
-        """How much there is, by kind."""
+        """Queue depth, by kind."""
         now, *rows = await self._server.run("depths", self._server.now, patience=_PATIENCE)
         return [depth_of((*row[:3], _maybe(row[3])), now) for row in sorted(rows)]
 
     async def bury(self, expiries: Mapping[model.MessageId, int]) -> None:
-        """Show these dead letters in the index until then."""
+        """Show these dead letters in the index until their expiry."""
         for page in pieces(list(expiries.items()), _PAGE):
             flat = [word for message, at in page for word in (at, message)]
             await self._server.run("bury", *flat)
 
     async def unbury(self, ids: Sequence[model.MessageId]) -> None:
-        """Show these no longer."""
+        """Remove these from the index."""
         for page in pieces(ids, _PAGE):
             await self._server.run("unbury", *page)
 
     async def buried(self) -> list[model.MessageId]:
-        """All that the index shows."""
+        """All messages in the index."""
         found: list[model.MessageId] = await self._server.run("buried", patience=_PATIENCE)
         return found
 

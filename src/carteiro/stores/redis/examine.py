@@ -1,4 +1,4 @@
-"""Whether a Redis or Valkey server is fit to keep the queue."""
+"""Checks whether a Redis or Valkey server can keep the queue."""
 
 import time
 from asyncio import timeout
@@ -20,7 +20,7 @@ _KEPT = "set appendonly yes and appendfsync everysec, as deploy/redis.conf does"
 
 
 async def examine(url: str) -> AsyncIterator[Finding]:
-    """Look at the server; what cannot be looked at because something before it failed is left out."""
+    """Check the server; checks that depend on a failed one are left out."""
     client = client_of(url, connections=1)
     try:
         async with timeout(_PATIENCE_S):

@@ -1,4 +1,4 @@
-"""What the queue needs to know beyond its address."""
+"""Options of the queue, in addition to its address."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,5 +12,5 @@ class RedisOptions:
 
     clock: Callable[[], int] | None = None
     fairness: Fairness = Fairness()
-    patience: timedelta = timedelta(milliseconds=200)  # longer nobody waits for a put
+    patience: timedelta = timedelta(milliseconds=200)  # the longest wait for a put
     connections: int = 10

@@ -14,9 +14,9 @@ from carteiro.stores.redis.server import Server
 
 _STEP = (
     1 << 43
-)  # a rank is the priority times this, and the due time: exact as a score up to priority 1023
-_CLAIM_PATIENCE = timedelta(seconds=5)  # a claim has nothing else to do
-_PAGE = 500  # entries in one script: others must have their turn
+)  # a rank is the priority times this, plus the due time: exact as a score up to priority 1023
+_CLAIM_PATIENCE = timedelta(seconds=5)  # without jobs a worker has nothing else to do
+_PAGE = 500  # entries in one script: other clients must be served, too
 
 
 class RedisQueue:
@@ -29,11 +29,11 @@ class RedisQueue:
 
     @property
     def outages(self) -> int:
-        """How often something could not be done."""
+        """The number of failed operations; after each, jobs may be missing."""
         return self._server.outages
 
     async def put(self, entries: Sequence[QueueEntry]) -> int:
-        """Make jobs claimable from their time on; return how many were new."""
+        """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
         new = 0
         for page in pieces(entries, _PAGE):
             flat = [word for entry in page for word in _words(entry)]
@@ -76,12 +76,12 @@ class RedisQueue:
         return ClaimedEntries(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
 
     async def drop(self, ids: Sequence[MessageId]) -> None:
-        """Jobs leave the queue, whoever has them; their dead letters leave the index."""
+        """Remove jobs from the queue, leased or not, and their dead letters from the index."""
         for page in pieces(ids, _PAGE):
             await self._server.run("drop", self._server.now, *page)
 
     async def delay(self, delays: Sequence[Delay]) -> None:
-        """Park jobs, with no claim on them and none counted; what another claim has meanwhile is left to it."""
+        """Park jobs, without a claim and without counting one; skip jobs that another claim has."""
         flat = [
             word
             for each in delays
@@ -91,23 +91,23 @@ class RedisQueue:
             await self._server.run("delay", self._server.now, *flat)
 
     async def hold(self, leases: Sequence[tuple[Lease, timedelta]]) -> list[Hold]:
-        """Have claims end so long from now that are still their jobs', each once."""
+        """Set the end of valid claims to a time from now, once for each claim."""
         now, *ends = await self._extend("hold", leases)
         if now < 0:
             return [Hold(None)] * len(leases)
         return [Hold(end > 0, (end - now) * MILLISECOND) for end in ends]
 
     async def unhold(self, leases: Sequence[tuple[Lease, timedelta]]) -> None:
-        """No attempt is made after all: they end so long from now, and can be held again."""
+        """Undo `hold`, as no attempt is made: the claims end a time from now, and can be held again."""
         await self._extend("unhold", leases)
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool | None]:
-        """Push the end of claims on that are still their jobs', never back; None where it cannot say whose they are."""
+        """Extend valid claims, never shorten one; None if unknown."""
         now, *ends = await self._extend("extend", [(each, lease) for each in leases])
         return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
 
     async def standing(self, leases: Sequence[Lease]) -> list[bool | None]:
-        """Whether claims are still their jobs'; None where it cannot say."""
+        """True for each valid claim; None if unknown."""
         now, *ends = await self._extend("ask", [(each, ZERO) for each in leases])
         return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
 
@@ -122,22 +122,22 @@ class RedisQueue:
         return told
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta) -> None:
-        """Give jobs back as if they had never been claimed."""
+        """Return jobs as if they had never been claimed."""
         flat = [word for lease in leases for word in (lease.job, lease.claim)]
         if flat:
             await self._server.run("release", self._server.now, wait // MILLISECOND, *flat)
 
     async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
-        """All leases of these claims."""
+        """All leases of these claims; `StoreUnavailable` while the queue is down."""
         told = await self._server.run("leases_of", *claims)
         return [Lease(MessageId(job), ClaimId(claim)) for job, claim in pieces(told, 2)]
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease ran out; return how many."""
+        """Make jobs with an expired lease ready; return the number."""
         return int(await self._server.run("reap", self._server.now, limit))
 
     async def leased(self, ids: Sequence[MessageId]) -> list[bool | None]:
-        """Whether a live lease is on them; None where it cannot say."""
+        """True for each job with a live lease; None if unknown."""
         epoch = await self._server.know()
         return _said(await self._server.run("leased", self._server.now, epoch, *ids), len(ids))
 

@@ -1,8 +1,7 @@
-"""One Redis or Valkey server, as it comes and goes: scripts, patience, and a breaker that heals by itself.
+"""One Redis or Valkey server: scripts, timeouts, and a circuit breaker that closes by itself.
 
-While it is away nobody waits for it: an operation fails at once until the pause is over, then the next one
-tries. Every new connection asks which server it found: one that was restarted, or another one, is not the
-queue that we knew.
+While the server is unreachable no operation waits for it: each fails at once until the pause is over, then the next one
+tries. Every new connection reads the server's run id: a restarted or different server is not the same queue.
 """
 
 import hashlib
@@ -44,16 +43,14 @@ CHECK_WHO = "check user and password"
 _SENTINEL = "redis+sentinel"
 _SENTINEL_PATIENCE_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-_PATIENCE = timedelta(
-    seconds=1
-)  # an event loop may be busy for a while: that is no server that went away
+_PATIENCE = timedelta(seconds=1)  # a busy event loop must not look like an unreachable server
 _AWAY = (NotConnected, TooSlow, BusyLoadingError, ReadOnlyError, OSError, TimeoutError)
-# A server that is there, and cannot write: its disk is full, its replicas are gone, a script of somebody else's runs.
+# The server is reachable but cannot write: its disk is full, its replicas are gone, or another script runs.
 _CANNOT_WRITE = ("MISCONF", "NOREPLICAS", "BUSY")
 
 
 class Script(NamedTuple):
-    """The text of an operation, and the name that the server knows it by."""
+    """The script of an operation, and its name on the server."""
 
     text: str
     sha: str
@@ -61,7 +58,7 @@ class Script(NamedTuple):
 
 @cache
 def script(operation: str) -> Script:
-    """The script of one operation: what all share stands behind its first line, which the server reads."""
+    """The script of one operation: the shared part follows its first line, which the server parses."""
     folder = files("carteiro.stores.redis") / "lua"
     first, _, rest = (folder / f"{operation}.lua").read_text(encoding="utf-8").partition("\n")
     shared = (folder / "shared.lua").read_text(encoding="utf-8")
@@ -70,7 +67,7 @@ def script(operation: str) -> Script:
 
 
 class Server:
-    """Runs operations. It belongs to the event loop that it is used in."""
+    """Runs operations. Belongs to the event loop that uses it."""
 
     def __init__(self, url: str, options: RedisOptions) -> None:
         self._options = options
@@ -85,17 +82,17 @@ class Server:
 
     @property
     def now(self) -> int | str:
-        """What scripts are told of the time: nothing, unless a clock was given."""
+        """The time passed to scripts: none, unless a clock was given."""
         clock = self._options.clock
         return "" if clock is None else clock()
 
     async def run(
         self, operation: str, *arguments: str | int, patience: timedelta | None = None
     ) -> Any:  # noqa: ANN401 - whatever the script answers
-        """Run the script of an operation; `QueueAway` if the server is away, slow or full."""
+        """Run the script of an operation; `QueueAway` if the server is unreachable, slow or full."""
         left = self._away_until - time.monotonic()
         if left > 0:
-            text = f"The queue at {self._shown} is away; it is looked for again in {left:.1f} s"
+            text = f"The queue at {self._shown} is unreachable; next try in {left:.1f} s"
             raise QueueAway(text)
         try:
             async with timeout((patience or self._patience).total_seconds()):
@@ -119,7 +116,7 @@ class Server:
         return answer
 
     async def know(self) -> str:
-        """Which server this is."""
+        """The identity of the server."""
         if not self.run_id:
             await self.run("know")
         return self.run_id
@@ -148,11 +145,11 @@ class Server:
         log.queue_away(self._shown, why, wait=timedelta(seconds=self._pause_s))
         if isinstance(error, AuthenticationError):
             return QueueAway(f"The queue at {self._shown} does not let us in: {CHECK_WHO} ({why})")
-        return QueueAway(f"The queue at {self._shown} is away: {why}")
+        return QueueAway(f"The queue at {self._shown} is unreachable: {why}")
 
     def _is_out_of_room(self) -> QueueAway:
         self.outages += 1
-        text = f"The queue at {self._shown} is full: raise its maxmemory; what is accepted meanwhile is put later"
+        text = f"The queue at {self._shown} is full: raise its maxmemory; messages accepted until then are queued later"
         if not self._is_full:
             self._is_full = True
             log.queue_away(self._shown, text, wait=timedelta(0))
@@ -160,16 +157,16 @@ class Server:
 
 
 def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # noqa: ANN401
-    """A client that never tries again by itself; ``greeting`` is called with each new connection.
+    """A client without retries of its own; ``greeting`` is called with each new connection.
 
-    Whoever asks limits how long it waits: with a time-out of its own the client sends under `asyncio.wait_for`,
-    which until Python 3.12 goes on as if nothing were when it is cancelled at the moment that all is sent.
+    The caller limits the wait. With a timeout of its own the client would send under `asyncio.wait_for`, which until
+    Python 3.12 ignores a cancellation that comes when everything is just sent.
     """
     asked: dict[str, Any] = {
         "decode_responses": True,
-        "encoding_errors": "replace",  # what others put there may be anything
+        "encoding_errors": "replace",  # others may have stored any bytes there
         "protocol": 2,
-        "retry": Retry(NoBackoff(), 0),  # the breaker decides when to try again
+        "retry": Retry(NoBackoff(), 0),  # the circuit breaker decides when to try again
         "redis_connect_func": greeting,
         "socket_connect_timeout": 2,
         "socket_timeout": None,
@@ -189,10 +186,10 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
         made = client.connection_pool
         made.connection_class(
             **made.connection_kwargs
-        )  # knows its parameters, and connects not yet
+        )  # parses its parameters, and does not connect yet
     except (ValueError, TypeError, RedisError) as error:
         said = _wrong_with(error)
-        raise ConfigError(f"{shown(url)} is no address of a Redis server: {said}") from None
+        raise ConfigError(f"{shown(url)} is not an address of a Redis server: {said}") from None
     return client
 
 
@@ -202,7 +199,7 @@ def _wrong_with(error: Exception) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """What the client says went wrong, without what it knows of itself."""
+    """The client's error text, without its internals."""
     return str(error).partition(" : <")[0] or "no answer in time"
 
 
@@ -242,7 +239,7 @@ def _by_sentinels(url: str, asked: dict[str, Any]) -> Redis:
 
 
 def _in_time(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """A sentinel that is silent is passed over, for the next one."""
+    """Skip a silent sentinel, and ask the next one."""
 
     async def asked(*arguments: object, **named: object) -> Any:  # noqa: ANN401 - whatever it answers
         try:
@@ -260,5 +257,5 @@ def _place(text: str) -> tuple[str, int]:
 
 
 def shown(url: str) -> str:
-    """The address without what is secret."""
+    """The address without secrets."""
     return f"{url.partition('://')[0]}://{place_of(url)}"

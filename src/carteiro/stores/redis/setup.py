@@ -16,7 +16,7 @@ async def open_redis(
     url: str,
     options: RedisOptions = RedisOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[QueueHalf]:
-    """Connect, now or when the server is there; closed when the block ends."""
+    """Connect, now or when the server is reachable; closed when the block ends."""
     server = Server(url, options)
     wake = RedisWake(server)
     await wake.open()

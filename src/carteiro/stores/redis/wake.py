@@ -1,4 +1,4 @@
-"""How an idle worker learns that there may be work: a bell that scripts ring, heard over a connection of its own."""
+"""Wake-up of idle workers: scripts publish to a channel, which a separate connection listens to."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ _CHECK_EVERY_S = 15.0
 
 
 class RedisWake(Bell):
-    """Rung by every script that may ready a job; while the server is unreachable, waiters look by themselves."""
+    """Rings after every script that may make a job ready; while the server is unreachable, waiting workers poll."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class RedisWake(Bell):
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Listen; a server that is away is waited for later."""
+        """Start to listen; an unreachable server is tried again later."""
         self._listening = asyncio.create_task(self._listen())
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._hears.wait()
 
     async def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
@@ -48,14 +48,14 @@ class RedisWake(Bell):
                     async for _ in _heard(line):
                         pause_s = _FIRST_PAUSE_S
                         self._hears.set()
-                        self.ring()  # also when it hears again: who knows what it missed
+                        self.ring()  # also after a reconnect: notifications may be lost
             except (RedisError, OSError):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 async def _heard(line: PubSub) -> AsyncIterator[None]:
-    """Once for all that is heard. Where nothing is, the server is asked: a silent line may be one that nobody holds."""
+    """Ring once for all that has arrived. Without messages, ping the server: a silent connection may be dead."""
     is_asked = False
     while True:
         told = await line.get_message(timeout=_CHECK_EVERY_S)

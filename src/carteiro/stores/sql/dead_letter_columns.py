@@ -1,4 +1,4 @@
-"""Between columns and values: dead letters and what is asked of them."""
+"""Conversion between columns and values: dead letters and the filters on them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from carteiro.stores.cursors import key_of
 
 
 def dead_letter_of(row: Sequence[Any]) -> DeadLetter:
-    """A dead letter out of what `dead_letters_load` reads of it."""
+    """A dead letter from the columns of `dead_letters_load`."""
     message, tenant, kind, content, reason, attempts, failure, *times, ttl_ms, redriven = row
     failed, enqueued, moved = times
     return DeadLetter(
@@ -30,7 +30,7 @@ def dead_letter_of(row: Sequence[Any]) -> DeadLetter:
 
 
 def finding(wanted: DeadFilter) -> str:
-    """The statement whose index leads to what is wanted."""
+    """The statement whose index fits the filter best."""
     if wanted.tenant is not None:
         return "dead_letters_find_by_tenant"
     if wanted.code is not None:
@@ -39,7 +39,7 @@ def finding(wanted: DeadFilter) -> str:
 
 
 def parameters_of(wanted: DeadFilter, cursor: Cursor | None) -> dict[str, object]:
-    """What is asked, in the order of the statements' parameters."""
+    """The filter, in the order of the statements' parameters."""
     ends: list[tuple[int | str, ...]] = [(FAR, "")]
     if wanted.moved_before is not None:
         ends.append((in_ms(wanted.moved_before), ""))
@@ -61,5 +61,5 @@ def parameters_of(wanted: DeadFilter, cursor: Cursor | None) -> dict[str, object
 
 
 def _folded(text: str) -> str:
-    """Without the case of ASCII letters: what ``lower`` does in the database."""
+    """The text with ASCII letters in lower case, as ``lower`` does in the database."""
     return text.encode("utf-8", "replace").lower().decode()

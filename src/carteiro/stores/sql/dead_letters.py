@@ -35,7 +35,7 @@ class SqlDeadLetters:
         cursor: model.Cursor | None = None,
         limit: int = 100,
     ) -> model.Page[model.DeadLetter]:
-        """The entries that match, newest first."""
+        """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
         asked = parameters_of(wanted, cursor)
         found = await self._db.fetch(finding(wanted), **asked, limit=limit + 1)
         letters = await self._loaded([row[0] for row in found[:limit]])
@@ -45,7 +45,7 @@ class SqlDeadLetters:
         )
 
     async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
-        """How many match, by what they have in common; the largest group first."""
+        """Count the matching entries by one field; the largest group first."""
         asked = parameters_of(wanted, None)
         rows = await self._db.fetch("dead_letters_group", **asked, by=by)
         return [
@@ -59,16 +59,16 @@ class SqlDeadLetters:
         return found[0] if found else None
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
-        """How many entries there are, and the tenants with most of them."""
+        """The number of entries, and the tenants with the most."""
         rows = await self._db.fetch("dead_letters_sizes")
         return sum(count for _, count in rows), [(tenant, count) for tenant, count in rows[:top]]
 
     async def oldest(self) -> datetime | None:
-        """When the oldest entry was moved here; None without any."""
+        """Time at which the oldest entry was made; None if there is none. Constant cost."""
         return maybe_moment(await self._db.value("dead_letters_first"))
 
     async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
-        """When those of the messages that have an entry were moved here."""
+        """Time at which each entry was made; messages without an entry are left out."""
         return {
             identity: moment(at)
             for identity, at in await self._db.fetch("dead_letters_moved", ids=ids)
@@ -83,7 +83,7 @@ class SqlDeadLetters:
     async def redrive(
         self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
     ) -> list[model.RedriveAnswer]:
-        """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too."""
+        """Send the messages again, also those without an entry; ``by`` is recorded as the requester."""
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
         now = await self._db.now()
@@ -102,20 +102,20 @@ class SqlDeadLetters:
             await self._wake.tell()
         return answers
 
-    # --- keeping ------------------------------------------------------------------------------
+    # --- storage ------------------------------------------------------------------------------
 
     async def drop(self, ids: Sequence[model.MessageId]) -> int:
-        """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
+        """Remove entries from the index; the messages stay and can be redriven. Return the number removed."""
         return await self._db.run("dead_letters_drop", ids=ids)
 
     async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
-        """Entries older than their time to live, the longest outlived first; none that is on its way."""
+        """Entries past their time to live, longest past first; none of a redriven message."""
         now = await self._db.now()
         rows = await self._db.fetch("dead_letters_outlived", now=now, limit=limit)
         return [row[0] for row in rows]
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
-        """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
+        """Entries to remove so that ``most`` stay: each time the oldest of the tenant with most entries."""
         rows = await self._db.fetch("dead_letters_shares")
         shares = {tenant: Share(entries, may_go) for tenant, entries, may_go in rows}
         excess = sum(share.entries for share in shares.values()) - most
@@ -128,7 +128,7 @@ class SqlDeadLetters:
         return await self._loaded([identity for _, identity in sorted(going)])
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
-        """Put entries back whose messages are still dead and have none; return how many."""
+        """Put back entries of dead messages that have none; return the number."""
         if not letters:
             return 0
         now = await self._db.now()

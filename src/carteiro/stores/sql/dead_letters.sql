@@ -1,9 +1,9 @@
 -- name: dead_letters_first
--- When the oldest dead letter was moved here.
+-- The time at which the oldest dead letter was made.
 SELECT min(moved_at) FROM carteiro.dead_letters;
 
 -- name: dead_letters_oldest
--- The oldest dead letters of a tenant that are not on their way. :tenant; :limit
+-- The oldest dead letters of a tenant, without redriven ones. :tenant; :limit
 SELECT message_id, moved_at
 FROM carteiro.dead_letters
 WHERE tenant = :tenant AND redriven_at IS NULL
@@ -11,7 +11,7 @@ ORDER BY moved_at, message_id
 LIMIT :limit;
 
 -- name: dead_letters_outlived
--- Dead letters that outlived their time, the longest first, none that is on its way. :now; :limit
+-- Dead letters past their time to live, the longest past first, without redriven ones. :now; :limit
 SELECT message_id
 FROM carteiro.dead_letters
 WHERE redriven_at IS NULL AND moved_at + ttl_ms <= :now
@@ -19,13 +19,13 @@ ORDER BY moved_at + ttl_ms, message_id
 LIMIT :limit;
 
 -- name: dead_letters_shares
--- How many dead letters each tenant has, and how many of them are not on their way.
+-- The number of dead letters of each tenant, and of those that are not redriven.
 SELECT tenant, count(*), count(*) FILTER (WHERE redriven_at IS NULL)
 FROM carteiro.dead_letters
 GROUP BY tenant;
 
 -- name: dead_letters_sizes
--- How many dead letters each tenant has, the most first.
+-- The number of dead letters of each tenant, the largest first.
 SELECT tenant, count(*)
 FROM carteiro.dead_letters
 GROUP BY tenant

@@ -1,4 +1,4 @@
-"""Creates and changes tenants, inside one transaction: their rows, and at once the turns of what waits."""
+"""Creates and changes tenants, inside one transaction: their rows, and at once the turns of their waiting jobs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ async def define(session: Session, tenants: Sequence[Tenant], now: int) -> None:
 
 
 async def _strides(session: Session, tenants: Mapping[TenantId, Tenant]) -> Mapping[TenantId, int]:
-    """What a job costs each tenant: by its own weight, else its tier's, else 1."""
+    """The cost of a job for each tenant: by its own weight, else its tier's, else 1."""
     tiers = sorted({tenant.tier for tenant in tenants.values() if tenant.tier is not None})
     weights = dict(await session.fetch("tier_weights", tiers=tiers)) if tiers else {}
     return {

@@ -1,4 +1,4 @@
-"""Admission: known ids and keys are replayed, closed tenants and spent limits refuse; keys, counts, recipients."""
+"""Admission: replays known ids and keys, refuses disabled tenants and exceeded limits, stores keys and counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from carteiro.policy.quota import KEY_LIFE_MS, QuotaCounts
 from carteiro.stores.columns import moment
 from carteiro.stores.sql.session import Session
 
-Fresh: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # let in, and for which recipient
+Fresh: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # admitted, and for which recipient
 
 
 class First(NamedTuple):
@@ -23,7 +23,7 @@ class First(NamedTuple):
 
 
 class Door:
-    """Judges one batch, item by item: each sees what those before it left."""
+    """Judges one batch, item by item: each item sees the effects of those before it."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Door:
         self._keys: list[tuple[object, ...]] = []
 
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
-        """The answer to what is not let in; None counts it, and `let_in` must follow."""
+        """The answer to a message that is not admitted; None counts it, and `let_in` must follow."""
         known = self._known.get(message.id)
         if known is not None:
             return known
@@ -57,7 +57,7 @@ class Door:
         return self._asked_before(message) or self._over_limit(message)
 
     def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
-        """Know the message and its key from now on."""
+        """Remember the message and its key."""
         answer = model.Replayed(message.id, self._at, recipient, message.request_id)
         self._known[message.id] = answer
         if message.key is not None:
@@ -84,7 +84,7 @@ class Door:
         return first.answer if first.digest == key.digest else model.KeyConflict(first.answer.id)
 
     def _over_limit(self, message: model.NewMessage) -> model.OverLimit | None:
-        """The limit that stands in the way; if there is none, the message is counted."""
+        """The limit that refuses the message; if there is none, the message is counted."""
         if message.limits is None or not message.limits.has_any:
             return None
         tally = self._tallies[message.tenant]
@@ -137,7 +137,7 @@ async def _tallies(
 
 
 async def lock(session: Session, names: Iterable[str]) -> None:
-    """Keep others away until the transaction ends; in one order, so that nobody waits in a circle."""
+    """Lock these until the transaction ends; always in the same order, so that there is no deadlock."""
     await session.run("accept_lock", numbers=sorted(set(map(_number, names))))
 
 
@@ -147,12 +147,12 @@ def _number(name: str) -> int:
 
 
 def limits_of(tenant: TenantId) -> str:
-    """What whoever counts messages of a tenant must be alone with."""
+    """The lock for counting messages of a tenant."""
     return f"limits {tenant}"
 
 
 def names_of(tenant: TenantId, told: NewRecipient) -> Iterator[str]:
-    """What whoever adds a recipient must be alone with."""
+    """The locks for adding a recipient."""
     if told.recipient_id is None:
         yield f"recipient {tenant} {told.external_id}"
         yield f"document {tenant} {told.cpf_cnpj_hash}"
@@ -161,7 +161,7 @@ def names_of(tenant: TenantId, told: NewRecipient) -> Iterator[str]:
 async def firsts_under(
     session: Session, keys: Sequence[tuple[TenantId, str]], now: int
 ) -> dict[tuple[TenantId, str], First]:
-    """What keys stand for, each of its tenant; those that stand for nothing, or no longer, are left out."""
+    """The answers of keys, by tenant; keys without an answer, or with an expired one, are left out."""
     rows = await session.fetch("accept_keys", keys=keys, after=now - KEY_LIFE_MS)
     return {
         (tenant, key): First(digest, Replayed(identity, moment(at), recipient, request_id))
@@ -172,7 +172,7 @@ async def firsts_under(
 async def charge(
     session: Session, tenant: TenantId, refused: int, limits: ApiLimits, now: int
 ) -> Charged:
-    """Count messages that were refused as those that are accepted; the counts alone are written."""
+    """Count refused messages like accepted ones; only the counts are written."""
     await lock(session, [limits_of(tenant)])
     if not await session.fetch("accept_tenants", ids=[tenant]):
         return Charged(0)
@@ -186,12 +186,12 @@ async def charge(
 
 
 async def meet(session: Session, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
-    """The id of the recipient that the tenant means: as given, else of one it knows, else of a new one.
+    """The id of the recipient: as given, else of a known recipient of the tenant, else of a new one.
 
     The caller holds the locks of `names_of`.
     """
     if told.recipient_id is not None:
-        return told.recipient_id  # a given id is looked up by confirm, never made up here
+        return told.recipient_id  # a given id is looked up by confirm, never created here
     fields: dict[str, object] = {
         "tenant": tenant,
         "email": told.email,

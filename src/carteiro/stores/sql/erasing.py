@@ -1,8 +1,8 @@
-"""Taking people and tenants out of the database, a page of messages at a time.
+"""Erases recipients and tenants, a page of messages at a time.
 
-Killed anywhere, the next call goes on: what is left of a page is found again. Claims wait only while jobs are taken
-out of the queue; rows that people wrote go without the lock of the ring. What is deleted is overwritten: on SQLite at
-once (``secure_delete``), on Postgres when the server's vacuum has given its space to others.
+If killed anywhere, the next call continues: it finds the rest of a page again. Claims wait only while jobs are deleted
+from the queue; all other rows are deleted without the lock of the ring. Deleted data is overwritten: on SQLite at once
+(``secure_delete``), on Postgres when the space is used again after a vacuum.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class SqlErasing:
     async def recipient(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> Erased | None:
-        """Cancel what waits, blank what ended; the recipient goes with its last message. None: there is none."""
+        """Cancel waiting messages, blank finished ones; delete the recipient after the last. None: there is none."""
         now = await self._db.now()
         row = await self._db.write(
             lambda session: session.first("recipient_take", id=recipient, tenant=tenant, now=now)
@@ -47,7 +47,7 @@ class SqlErasing:
         if row is None:
             return None
         found = recipient_of(row)
-        if self._has_queue:  # else whoever keeps the jobs has cancelled what waits before
+        if self._has_queue:  # else the other queue has cancelled the waiting messages before
             waiting = await self._waiting(found, limit)
             await self._store.cancel(waiting, tenant=tenant)
         erased = await self._db.write(lambda session: _erase_recipient(session, found, limit))
@@ -58,7 +58,7 @@ class SqlErasing:
     async def addressed(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
-        """Unfinished messages to a recipient that nobody asked to cancel."""
+        """Unfinished messages to a recipient, except those with a requested cancel."""
         row = await self._db.first("recipient", id=recipient, tenant=tenant)
         return [] if row is None else await self._waiting(recipient_of(row), limit)
 
@@ -73,10 +73,10 @@ class SqlErasing:
     async def tenant(
         self, tenant: TenantId, *, busy: Sequence[MessageId] | None, limit: int
     ) -> tuple[Erased | None, list[MessageId]]:
-        """Take messages away that are not in flight, then what is beside them; the tenant itself goes last.
+        """Delete messages that are not in flight, then the tenant's other rows; the tenant itself last.
 
-        ``busy``: what is in flight, where jobs are kept elsewhere. None: there is no such tenant. Returns also the
-        messages that went.
+        ``busy``: messages in flight, for a separate queue. None: there is no such tenant. Returns also the
+        deleted messages.
         """
         now = await self._db.now()
         messages = await self._db.write(
@@ -97,9 +97,9 @@ class SqlErasing:
 async def forget_messages(
     session: Session, messages: Messages, *, leaves_parts: bool = False
 ) -> None:
-    """Drop messages and all beside them but dead letters and idempotency keys.
+    """Delete messages and their rows, except dead letters and idempotency keys.
 
-    ``leaves_parts``: events that are soon dropped with their whole part stay till then; nobody finds them any more.
+    ``leaves_parts``: events stay if their whole part is soon dropped; no query finds them any more.
     """
     await session.run("forget_messages", **messages._asdict(), leaves_parts=leaves_parts)
 
@@ -109,11 +109,11 @@ def _whose(recipient: Recipient) -> dict[str, str]:
 
 
 async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -> Erased:
-    """It is marked as deleted already: nobody sends to it any more."""
+    """The recipient is marked as deleted already: nothing is sent to it any more."""
     await session.fetch("by_index")
     rows = await session.fetch("erase_ended", limit=limit, **_whose(recipient))
     numbers, ids = [row[0] for row in rows], [row[1] for row in rows]
-    # Entries first: once they are ours, whoever settled late has written its events.
+    # Lock the entries first: then any late settle has written its events.
     await session.run("erase_messages", numbers=numbers)
     await session.run("erase_words", numbers=numbers, ids=ids)
     await session.run("erase_beside", ids=ids)
@@ -128,7 +128,7 @@ async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -
 async def _take_jobs(
     session: Session, tenant: TenantId, busy: Sequence[MessageId] | None, *, now: int, limit: int
 ) -> Messages | None:
-    """Disable the tenant, and take the next messages out of the queue and the ledger; their rows are left."""
+    """Disable the tenant, and remove the next messages from the queue and the ledger; their rows are left."""
     await session.fetch("by_index")
     await session.fetch("lock_ring")
     found = await session.first("tenants_find", ids=[tenant])
@@ -141,7 +141,7 @@ async def _take_jobs(
     if not page:
         return Messages([], [])
     numbers = [row[0] for row in page]
-    # Entries first: once they are ours, whoever settled late has moved its job.
+    # Lock the entries first: then any late settle has moved its job.
     left = {row[0]: row[1:] for row in await session.fetch("erase_entries", numbers=numbers)}
     jobs = [(*row, *left.get(row[0], (0, False))) for row in page]
     await session.run("erase_jobs", tenant=tenant, far=FAR, rows=jobs, now=now)
@@ -151,7 +151,7 @@ async def _take_jobs(
 async def _erase_rows(
     session: Session, tenant: TenantId, messages: Messages, *, limit: int
 ) -> Erased:
-    """Drop the rows of messages without jobs; when no message is left recipients, idempotency keys and mails."""
+    """Delete the rows of messages without jobs; after the last message, recipients, idempotency keys and mails."""
     await session.fetch("by_index")
     await session.run("erase_beside", ids=messages.ids)
     await forget_messages(session, messages)
@@ -165,7 +165,7 @@ async def _erase_rows(
 
 
 async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
-    """Drop a tenant without messages, and the last that is its own; False if somebody adds to it right now."""
+    """Delete a tenant without messages, and its last rows; False if another transaction is adding to it."""
     await session.fetch("by_index")
     await session.fetch("lock_ring")
     if not await session.value("erase_alone", tenant=tenant):

@@ -1,4 +1,4 @@
-"""The ledger without its queue: for a pair with a queue that is kept elsewhere."""
+"""The ledger without a queue, for a pair with a separate queue."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class SqlLedger(ABC):
     # --- claimed jobs
 
     async def open(self, claimed: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
-        """Return the messages of claimed jobs; a `Delay` to try later, None for what is over or unknown."""
+        """The messages of claimed jobs: a `Delay` if it is too early, None if finished or unknown."""
         now = await self._db.now()
         return await self._db.look(lambda session: self._open(session, claimed, now))
 
@@ -97,10 +97,10 @@ class SqlLedger(ABC):
         )
 
     def _remember(self, lease: model.Lease, entry: Entry, row: Sequence[Any]) -> None:  # noqa: B027 - some need not
-        """Keep an entry that comes back to be declared or settled, in a store that need not load it then."""
+        """Remember an entry that will be declared or settled, in a store that then need not load it."""
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
-        """Push the holds of declared attempts on with their claims, never back."""
+        """Extend the holds of declared attempts like their leases; never shorten one."""
         until = await self._db.now() + lease // MILLISECOND
         pairs = _pairs(leases)
         await self._db.write(
@@ -108,7 +108,7 @@ class SqlLedger(ABC):
         )
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
-        """Return those of the claims that have no attempt in flight."""
+        """The leases without an attempt in flight."""
         pairs = _pairs(leases)
         rows = await self._db.look(lambda session: session.fetch("declared", leases=pairs))
         declared = {model.Lease(job, claim) for job, claim in rows}
@@ -131,12 +131,12 @@ class SqlLedger(ABC):
     async def cancel(
         self, ids: Sequence[model.MessageId], told: Told, *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
-        """Cancel waiting messages, mark those in flight; ``told``: a live lease is on it."""
+        """End waiting messages, mark those in flight; ``told``: True if the job has a live lease."""
         answers, _ = await self._entries.write(ledger.cancels(ids, tenant, told))
         return answers
 
     async def expire(self, ids: Sequence[model.MessageId], told: Told) -> list[model.MessageId]:
-        """Bury messages that were not sent by their time; return them. ``told``: a live lease is on it."""
+        """Expire messages past their time to live; return those. ``told``: True if the job has a live lease."""
         answers, _ = await self._entries.write(ledger.expiries(ids, told))
         return [message for message, is_buried in zip(ids, answers, strict=True) if is_buried]
 
@@ -145,11 +145,11 @@ class SqlLedger(ABC):
     async def overdue(
         self, *, after: model.Cursor | None, limit: int
     ) -> tuple[list[model.MessageId], model.Cursor | None]:
-        """Return messages that waited beyond their time, and where the next page starts."""
+        """Messages past their time to live, and where the next page starts."""
         return await overdue(self._db, after, limit)
 
     async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
-        """Return every message that must have a job, page by page."""
+        """Every message that must have a job, in pages."""
         expires_at, edge = key_of(after, _FIRST)
         now, longest = await self._db.now(), LONGEST_HOLD_MS
         asked = {"expires_at": expires_at, "edge": edge, "limit": limit}
@@ -159,7 +159,7 @@ class SqlLedger(ABC):
 
     @abstractmethod
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
-        """Return unfinished messages that came after a place, and the place after them; None: the place only."""
+        """Unfinished messages accepted after a position, and the next position; None: the position only."""
 
     async def _recent(self, after: int, limit: int) -> list[Any]:
         now, longest = await self._db.now(), LONGEST_HOLD_MS
@@ -176,27 +176,27 @@ class SqlLedgerDesk:
         self.erase = erasing.tenant
 
     async def entries(self, ids: Sequence[model.MessageId]) -> list[QueueEntry]:
-        """Return the jobs of those of the messages that must have one."""
+        """The jobs of these messages; messages that need none are left out."""
         now, longest = await self._db.now(), LONGEST_HOLD_MS
         rows = await self._db.fetch("unfinished_these", ids=ids, now=now, longest=longest)
         return [QueueEntry(*row) for row in rows]
 
     async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
-        """Return what these tenants may have of the machine."""
+        """The shares of these tenants."""
         return [_share(*row) for row in await self._db.fetch("shares", ids=ids)]
 
     async def all_shares(self, *, after: model.TenantId | None, limit: int) -> list[Share]:
-        """Return what the next tenants, by id, may have."""
+        """The shares of the next tenants, by id."""
         rows = await self._db.fetch("shares_all", after=after or "", limit=limit)
         return [_share(*row) for row in rows]
 
     async def limits(self) -> Mapping[model.KindName, model.SendLimit]:
-        """Return the limits that all claims of a kind share."""
+        """The limits that all claims of a kind share."""
         rows = await self._db.fetch("limits")
         return {kind: model.SendLimit(count, per_ms * MILLISECOND) for kind, count, per_ms in rows}
 
     async def buried(self, ids: Sequence[model.MessageId]) -> Mapping[model.MessageId, int]:
-        """Return when those of the messages that are dead letters end to be kept."""
+        """Expiry of the entries of these dead letters, in milliseconds since 1970."""
         return dict(await self._db.fetch("buried", ids=ids))
 
 

@@ -5,7 +5,7 @@ FROM carteiro.ring_clock
 WHERE limit_count IS NOT NULL;
 
 -- name: shares_all
--- What the next tenants, by id, may have of the machine. :after; :limit
+-- The shares of the next tenants, by id. :after; :limit
 SELECT id, stride, cap, rate_per_second, paused OR disabled
 FROM carteiro.tenants
 WHERE id > :after::text

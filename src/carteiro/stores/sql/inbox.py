@@ -15,14 +15,14 @@ class SqlInbox:
         self._db = db
 
     async def keep(self, mails: Sequence[InboxMail]) -> None:
-        """Take the mails over: this is the sandbox's hand-over."""
+        """Store the mails: this is the sandbox's hand-over."""
         rows = [(m.message, m.tenant, m.to, m.subject, m.content, m.provider_id) for m in mails]
         await self._db.run("inbox_keep", rows=rows, now=self._db.fixed_now)
 
     async def list(
         self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
     ) -> list[InboxMail]:
-        """The newest mails, of everybody, one message or one tenant."""
+        """The newest mails, of all, one message or one tenant."""
         operation = "inbox_list" if tenant is None else "inbox_list_of_tenant"
         if message is not None:
             operation = "inbox_list_of_message"

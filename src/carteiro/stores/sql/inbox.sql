@@ -1,5 +1,5 @@
 -- name: inbox_list
--- The mails that were taken over, newest first. :limit
+-- The stored mails, newest first. :limit
 SELECT message_id, tenant, to_address, subject, content, provider_message_id, created_at
 FROM carteiro.inbox
 ORDER BY id DESC

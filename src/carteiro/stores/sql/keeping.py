@@ -1,4 +1,4 @@
-"""Where the jobs of a store are kept, in it or elsewhere: those that change hands are made again from the ledger.
+"""Place of a store's jobs, in it or in a separate queue: when it changes, jobs are rebuilt from the ledger.
 
 A Postgres database that was restored into another server keeps its jobs, but no longer knows whose turn it is.
 """
@@ -21,7 +21,9 @@ async def keep_jobs(db: Database, *, here: bool) -> None:
 
 async def _keep(session: Session, now: int, *, here: bool) -> None:
     await session.fetch("lock_ring")
-    changes_hands, is_restored = await _found(session, now, here=here)  # another may be faster
+    changes_hands, is_restored = await _found(
+        session, now, here=here
+    )  # another process may be faster
     if changes_hands:
         await session.run("clear_jobs")
         if here:
@@ -34,7 +36,7 @@ async def _keep(session: Session, now: int, *, here: bool) -> None:
 
 
 async def _found(session: Session, now: int, *, here: bool) -> tuple[bool, bool]:
-    """Return whether the jobs change hands, and whether the ring is another server's."""
+    """Return whether the place of the jobs changes, and whether the ring is another server's."""
     is_elsewhere, is_restored, is_relayed = await session.first(
         "keeping", mark=MARK, lead=RELAY, now=now
     )

@@ -1,4 +1,4 @@
-"""Which key opens what."""
+"""API keys and the tenants that they stand for."""
 
 import builtins
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class SqlKeys:
         hint: str,
         expires_in: timedelta | None = None,
     ) -> Key | TooManyKeys | TenantUnknown:
-        """Let the key with this hash speak for the tenant; a known one stays as it is."""
+        """Add the key with this hash to the tenant."""
         now = await self._db.now()
         ends = None if expires_in is None else now + expires_in // MILLISECOND
 
@@ -53,11 +53,11 @@ class SqlKeys:
         return None if row is None else _key_of(row)
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
-        """The keys of a tenant, newest first, those that ended included."""
+        """The keys of a tenant, newest first, including those that ended."""
         return [_key_of(row) for row in await self._db.fetch("keys_list", tenant=tenant)]
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
-        """End keys of this tenant now; False where there is no such live key."""
+        """End keys of this tenant now; False for a key that is not live or not the tenant's."""
         now = await self._db.now()
         rows = await self._db.write(
             lambda session: session.fetch("keys_revoke", ids=ids, tenant=tenant, now=now)
@@ -66,11 +66,11 @@ class SqlKeys:
         answers = []
         for each in ids:
             answers.append(each in revoked)
-            revoked.discard(each)  # named twice, it was there to be ended once
+            revoked.discard(each)  # a key that is named twice can be ended once
         return answers
 
     async def used(self, ids: Sequence[KeyId]) -> None:
-        """Note that these keys were used just now."""
+        """Record that these keys were just used."""
         now = await self._db.now()
         await self._db.write(
             lambda session: session.run("keys_used", ids=ids, now=now), durable=False
@@ -78,7 +78,7 @@ class SqlKeys:
 
 
 async def _holds(session: Session, tenant: TenantId | None) -> bool:
-    """Whether there is such a tenant; nobody else adds a key to it until the transaction ends."""
+    """True if there is such a tenant; no other transaction can add a key to it until this one ends."""
     if tenant is not None:
         return await session.value("tenant_lock", tenant=tenant) is not None
     await lock(session, ["administrators"])

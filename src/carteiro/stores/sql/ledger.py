@@ -1,4 +1,4 @@
-"""Requests to change messages, and the rule that judges each; a store's ledger loads entries and saves changes."""
+"""Requests to change messages, and the rules that judge them; a store's ledger loads entries and saves changes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -55,13 +55,13 @@ class Entries(Protocol):
     async def load(
         self, session: Session, ids: Sequence[model.MessageId]
     ) -> Mapping[model.MessageId, Any]:
-        """Return the entries of those of the ids that there are, each with the number of its message."""
+        """Return the entries of these ids, each with its message number; unknown ones are left out."""
         ...
 
     async def save(
         self, session: Session, changed: Sequence[tuple[Any, Change]], now: int
     ) -> tuple[int, bool]:
-        """Store changes of entries that nobody changed meanwhile: how many; True if there may be work now."""
+        """Store changes of entries that nobody else changed; return their number, and True if there may be work now."""
         ...
 
     async def write(
@@ -120,7 +120,7 @@ def _begin(start: model.Start, told: Told, held: Held | None, now: int) -> Judge
 
 def _finish(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
     owner = held is not None and held.claim == end.lease.claim
-    if held is None or held.entry is None:  # no message stands for the job: it leaves the queue
+    if held is None or held.entry is None:  # the job has no message: it leaves the queue
         answer = model.Settled(model.State.FAILED) if owner else model.Late(None)
         return Judged(answer, owner=owner)
     if told != HERE:

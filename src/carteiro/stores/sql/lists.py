@@ -1,7 +1,7 @@
-"""Pages of messages: walk the index that leaves least to look at, newest first.
+"""Pages of messages: walks the most selective index, newest first.
 
-A walk ends with the page, or after so many messages that did not match: then the page is short and says where
-to go on. So a page costs the same however many messages there are, and whatever is asked for.
+A walk ends with the page, or after a number of messages that did not match: then the page is short, and its cursor
+continues the walk. So the cost of a page does not depend on the number of messages, nor on the filter.
 
 A tenant's list walks rows of that tenant alone: neither a page, its cursor nor its cost depends on other tenants. A
 cursor holds the time and the id of the last row. Row numbers, which count all tenants' messages, stay in the store.
@@ -17,7 +17,7 @@ from carteiro.stores.columns import in_ms, message_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.session import Session
 
-_WIDER = 4  # each step of a walk is so many times as long as the one before
+_WIDER = 4  # each step of a walk is longer than the one before by this factor
 _UNLUCKY = model.FINISHED - {model.State.SENT} | {model.State.RETRY_SCHEDULED}
 
 _Place: TypeAlias = tuple[int, int]  # created_at and number: the order of every list
@@ -25,19 +25,19 @@ _Place: TypeAlias = tuple[int, int]  # created_at and number: the order of every
 
 @model.value
 class Reach:
-    """How far a page may look: messages that are walked past, and jobs of a queue that are looked at one by one."""
+    """Limits of one page: messages that the walk may skip, and jobs of a queue that it may read one by one."""
 
-    walk: int = 3_000  # some 25 ms if every one of them lies on a page of its own
+    walk: int = 3_000  # about 25 ms if each of them lies on a database page of its own
     queue: int = 3_000
 
 
-# What a message can be found by, the most selective first; each has an index of (field, tenant, time).
+# Fields to find a message by, the most selective first; each has an index of (field, tenant, time).
 _NAMES = ("provider_id", "external_id", "to")
-_LAST_ID = chr(0x7F)  # sorts behind every id
+_LAST_ID = chr(0x7F)  # sorts after every id
 
 
 class _Way(NamedTuple):
-    """A statement that walks, what it starts from, and how far its first step must go to be worth it."""
+    """A statement that walks, its start, and the least useful length of its first step."""
 
     operation: str
     key: Mapping[str, Any]
@@ -53,7 +53,7 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
     reach: Reach = Reach(),  # noqa: B008 - a value, never changed
     has_queue: bool = True,
 ) -> model.Page[model.StoredMessage]:
-    """The messages that match, newest first, without their contents."""
+    """The matching messages, newest first, without their contents."""
     after = await _place_of(session, cursor, wanted.tenant)
     ways = await _ways(session, wanted, reach, has_queue=has_queue)
     step = max([limit + 1, *(way.least for way in ways)])
@@ -76,7 +76,7 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
 async def _place_of(
     session: Session, cursor: model.Cursor | None, tenant: model.TenantId | None
 ) -> _Place:
-    """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
+    """The start of a page: after the cursor's message; if it was deleted, at the next id of its time."""
     if cursor is None:
         return FAR, 0
     at, message = key_of(cursor, (FAR, ""))
@@ -84,7 +84,7 @@ async def _place_of(
 
 
 async def _cursor_at_place(session: Session, place: _Place) -> model.Cursor:
-    """The cursor of a page that ends short, behind a message that did not match."""
+    """The cursor of a short page, after a message that did not match."""
     at, number = place
     return cursor_at(at, await session.value("cursor_id", no=number) or _LAST_ID)
 
@@ -92,7 +92,7 @@ async def _cursor_at_place(session: Session, place: _Place) -> model.Cursor:
 async def _ways(
     session: Session, wanted: model.MessageFilter, reach: Reach, *, has_queue: bool
 ) -> list[_Way]:
-    """What to walk, the first that fits being the shortest: several ways where several kinds are meant."""
+    """The indexes to walk: the shortest that fits, several where several kinds are meant."""
     for name in _NAMES:
         if (text := getattr(wanted, name)) is not None:
             return [await _way_by(session, name, text, wanted.tenant)]
@@ -111,7 +111,7 @@ async def _ways(
 
 
 async def _way_by(session: Session, name: str, text: str, tenant: model.TenantId | None) -> _Way:
-    """The walk along one tenant's messages with this name, or along each tenant's that has such messages."""
+    """The walk along one tenant's messages with this value, or along those of each tenant that has some."""
     tenants: list[model.TenantId] = [] if tenant is None else [tenant]
     if tenant is None:
         tenants = [row[0] for row in await session.fetch(f"{name}_tenants", **{name: text})]
@@ -121,7 +121,7 @@ async def _way_by(session: Session, name: str, text: str, tenant: model.TenantId
 async def _ways_of_unfinished(
     session: Session, wanted: model.MessageFilter, reach: Reach, *, has_queue: bool
 ) -> list[_Way]:
-    """Through the queue while it is short. In a queue elsewhere nobody looks: a tenant's list walks its messages."""
+    """The walk through the queue while it is short. Without a queue here, a tenant's list walks its messages."""
     tenant, least = {"tenant": wanted.tenant}, reach.queue + 1
     if not has_queue:
         if wanted.tenant is not None:
@@ -153,7 +153,7 @@ def _ways_of_tenant(wanted: model.MessageFilter) -> list[_Way]:
 async def _next_places(
     session: Session, ways: list[_Way], wanted: model.MessageFilter, after: _Place, step: int
 ) -> list[_Place]:
-    """The next places on all ways together."""
+    """The next places of all walks together."""
     since = -FAR if wanted.created_after is None else in_ms(wanted.created_after)
     if wanted.created_before is not None:
         after = min(after, (in_ms(wanted.created_before), 0))

@@ -1,5 +1,5 @@
 -- name: override_drop
--- Goes back to the configured setting. :name
+-- Restores the configured setting. :name
 DELETE FROM carteiro.overrides
 WHERE name = :name;
 

@@ -1,4 +1,4 @@
-"""Rates at which providers are called: a record is read, a rule applied, and it is written again."""
+"""Call rates of providers: reads a record, applies a rule, writes the record."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,7 +14,9 @@ from carteiro.policy.rates import Rate, Stay, Trouble, fresh
 from carteiro.stores.sql.session import Database, Session
 
 Answer = TypeVar("Answer")
-Rule: TypeAlias = Callable[[Rate, int], tuple[Answer, Rate]]  # what it becomes, at this microsecond
+Rule: TypeAlias = Callable[
+    [Rate, int], tuple[Answer, Rate]
+]  # the record after the rule, at this microsecond
 
 
 class StoredRates(ABC):
@@ -48,28 +50,28 @@ class StoredRates(ABC):
         return await self._changed(provider, rule)
 
     async def slow_down(self, provider: str, *, going: float) -> None:
-        """The provider throttles."""
+        """Reduce the rate, as the provider throttles; without a rate yet, ``going`` calls a second were made."""
         await self._changed(provider, _silent(partial(rates.throttled, going=going)))
 
     async def report(self, provider: str, *, why: str | None, wait: timedelta = ZERO) -> None:
-        """A process leaves the provider alone, or it answers again."""
+        """Report that this process opened the circuit for ``wait``, and ``why``; None: the provider answers again."""
         if why is None:
             await self._changed(provider, _silent(lambda record, _: rates.healed(record)))
         else:
             await self._changed(provider, _silent(partial(rates.left_alone, wait=wait, why=why)))
 
     async def show(self) -> list[ProviderRate]:
-        """The pace of every provider that has a record, by name."""
+        """The rate of every provider that has a record, by name."""
         records, now_us = await self._all()
         return [rates.shown(record, now_us) for record in records]
 
     @abstractmethod
     async def _changed(self, provider: str, rule: Rule[Answer]) -> Answer:
-        """Apply the rule to the record, as nobody else changes it; what is lost of it in a crash is harmless."""
+        """Apply the rule to the record while nobody else changes it; losing the change in a crash is harmless."""
 
     @abstractmethod
     async def _all(self) -> tuple[list[Rate], int]:
-        """Every record, by provider, and the store's now in microseconds."""
+        """Every record, by provider, and the store's time in microseconds."""
 
 
 def _silent(rule: Callable[[Rate, int], Rate]) -> Rule[None]:
@@ -101,7 +103,7 @@ class SqlRates(StoredRates):
 
 
 async def _locked(session: Session, provider: str) -> Rate:
-    """The record; nobody else draws from it until the transaction ends."""
+    """The record, locked until the transaction ends."""
     row = await session.first("rate_lock", provider=provider)
     if row is None:
         await session.run("rate_add", **_columns_of(fresh(provider)))
@@ -110,7 +112,7 @@ async def _locked(session: Session, provider: str) -> Rate:
 
 
 def _rate_of(row: Sequence[Any]) -> Rate:
-    """The record in a row."""
+    """The record from its row."""
     provider, ceiling, cut_to, peak, cut_at_us, next_us, stays, trouble = row
     return Rate(
         provider=provider,

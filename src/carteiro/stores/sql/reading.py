@@ -1,4 +1,4 @@
-"""Queries for people and for those who watch."""
+"""Queries for people and for monitoring."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,14 +23,14 @@ class SqlReading:
     async def message(
         self, message: model.MessageId, *, tenant: model.TenantId | None = None
     ) -> model.StoredMessage | None:
-        """One message with its content; ``tenant`` restricts it to that tenant's."""
+        """One message with its content; with ``tenant``, only that tenant's."""
         row = await self._db.first("message", id=message, tenant=tenant)
         return None if row is None else message_of(row)
 
     async def first(
         self, key: model.IdempotencyKey, *, tenant: model.TenantId
     ) -> model.Replayed | None:
-        """The acceptance that a key of the tenant still stands for, if it was of this very request."""
+        """The acceptance of the same request with this key, if the key is still kept."""
         asked, now = (tenant, key.key), await self._db.now()
         first = (await firsts_under(self._db, [asked], now)).get(asked)
         return None if first is None or first.digest != key.digest else first.answer
@@ -38,7 +38,7 @@ class SqlReading:
     async def messages(
         self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
     ) -> model.Page[model.StoredMessage]:
-        """The messages that match, newest first, without their contents."""
+        """The matching messages, newest first, without their contents."""
         return await self._db.read(
             lambda session: find_messages(
                 session, wanted, cursor=cursor, limit=limit, has_queue=self._has_queue
@@ -54,7 +54,7 @@ class SqlReading:
         ]
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
-        """Where the job of a message is; None when it has none."""
+        """State of a message's job; None if it has none."""
         now = await self._db.now()
         row = await self._db.first("place", id=message, now=now, longest=LONGEST_HOLD_MS, never=FAR)
         return None if row is None else place_of(row, now)
@@ -62,7 +62,7 @@ class SqlReading:
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
     ) -> list[model.MessageId]:
-        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        """The tenant's next claimable jobs, at most ``limit``, after at most as many claimed ones."""
         now = await self._db.now()
         rows = await self._db.read(
             lambda session: session.fetch("due", tenant=tenant, kind=kind, limit=limit, now=now)
@@ -70,7 +70,7 @@ class SqlReading:
         return due_of(rows, limit)
 
     async def depths(self) -> list[model.Depth]:
-        """How much is in the queue, by kind; costs the same however much that is."""
+        """Queue depth, by kind; constant cost."""
         now = await self._db.now()
         rows = await self._db.read(
             lambda session: session.fetch("depths", now=now, longest=LONGEST_HOLD_MS)
@@ -78,11 +78,11 @@ class SqlReading:
         return [depth_of(row, now) for row in rows]
 
     async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
-        """Those of the ids whose message is not finished."""
+        """The ids of unfinished messages among these."""
         return [row[0] for row in await self._db.fetch("unsettled", ids=ids)]
 
     async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
-        """How many messages rest in each state."""
+        """The number of messages by state. Counts the ledger: for users and tests, too slow for gauges."""
         operation = "states" if tenant is None else "states_of_tenant"
         rows = await self._db.fetch(operation, tenant=tenant)
         return {model.State(state): count for state, count in rows}

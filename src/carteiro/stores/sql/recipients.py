@@ -1,4 +1,4 @@
-"""Who tenants write to."""
+"""Recipients of tenants."""
 
 from carteiro.model import Cursor, Erased, Page, Recipient, RecipientId, TenantId
 from carteiro.stores.columns import in_ms, recipient_of
@@ -28,7 +28,7 @@ class SqlRecipients:
         cursor: Cursor | None = None,
         limit: int = 100,
     ) -> Page[Recipient]:
-        """Recipients that match, newest first; deleted ones included."""
+        """Matching recipients, newest first, including deleted ones."""
         at, place = key_of(cursor, (FAR, ""))
         operation = "recipients_list"
         if email is not None:
@@ -48,14 +48,14 @@ class SqlRecipients:
         return Page(found, _cursor_of(found[-1]) if len(rows) > limit else None)
 
     async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
-        """Mark as deleted; False if there is none, or it is deleted already."""
+        """Mark as deleted; False if unknown or deleted already."""
         now = await self._db.now()
         return await self._db.run("recipient_delete", id=recipient, tenant=tenant, now=now) > 0
 
     async def erase(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
     ) -> Erased | None:
-        """Take everything personal away, in pages of messages; None if there is no such recipient."""
+        """Delete all personal data, in pages of messages; None if there is no such recipient."""
         return await self._erasing.recipient(recipient, tenant=tenant, limit=limit)
 
 

@@ -11,7 +11,7 @@ SET deleted_at = :now
 WHERE id = :id AND tenant = :tenant AND deleted_at IS NULL;
 
 -- name: recipient_drop
--- Takes a recipient away. :id
+-- Deletes a recipient. :id
 DELETE FROM carteiro.recipient_records
 WHERE id = :id;
 
@@ -23,7 +23,7 @@ INSERT INTO carteiro.recipient_records (
 VALUES (:id, :tenant, :email, :external_id, :cpf_cnpj_hash, :razao_social, :nome, :now);
 
 -- name: recipient_update
--- Takes over what was told anew of a recipient. :id; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome
+-- Updates a recipient. :id; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome
 UPDATE carteiro.recipient_records
 SET
     email = :email, external_id = coalesce(:external_id, external_id),
@@ -32,7 +32,7 @@ SET
 WHERE id = :id;
 
 -- name: recipient_take
--- Marks a recipient as deleted if it is not, once whoever sends to it right now has done so. :id; :tenant; :now
+-- Marks a recipient as deleted unless it is; waits for transactions that are accepting messages to it. :id; :tenant; :now
 UPDATE carteiro.recipient_records
 SET deleted_at = coalesce(deleted_at, :now)
 WHERE id = :id AND tenant = :tenant

@@ -1,6 +1,6 @@
 """Redrives dead messages, inside one transaction: the entry, its job and, if it was edited, its content.
 
-Killed anywhere, nothing of it is seen: neither new content without a new round nor a round without a job.
+If killed anywhere, nothing is stored: neither new content without a new round nor a round without a job.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     now: int,
     has_queue: bool,
 ) -> list[RedriveAnswer]:
-    """Redrive dead messages, each once. Their entries are locked: what is judged is what is stored."""
+    """Redrive dead messages, each once. Their entries are locked, so they cannot change between judging and storing."""
     await session.run("redrive_lock", ids=ids)
     found = await entries.load(session, ids)
     numbers = [held.message_no for held in found.values()]
@@ -47,7 +47,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     if changed:
         stored, _ = await entries.save(session, changed, now)
         if stored < len(changed):  # a worker still has the job of a message that has ended
-            raise StoreUnavailable("A worker is just letting go of one of the messages: try again")
+            raise StoreUnavailable("A worker is still releasing one of the messages: try again")
         await _go_round([held for held, _ in changed], session, now, has_queue=has_queue)
         if revision is not None:
             await _revise(session, changed[0][0], revision, now)

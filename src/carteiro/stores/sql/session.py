@@ -1,4 +1,4 @@
-"""What the shared ports ask of a SQL store: statements by name, with named parameters.
+"""The session that the shared ports need from a SQL store: statements by name, with named parameters.
 
 A list as a parameter is a JSON text on SQLite, for ``json_each``, and an array on Postgres. Of a list of rows, Postgres
 takes a column at a time: ``:rows_0`` is the array of the first one.
@@ -16,7 +16,7 @@ class Wake(Protocol):
     """Wakes idle workers."""
 
     async def tell(self) -> None:
-        """Say that there may be work: here, and in other processes."""
+        """Wake workers here and in other processes: there may be work."""
         ...
 
 
@@ -36,7 +36,7 @@ class Session(Protocol):
         ...
 
     async def run(self, statement: str, /, **parameters: object) -> int:
-        """Return how many rows were written."""
+        """Return the number of written rows."""
         ...
 
 
@@ -56,17 +56,17 @@ class Database(Session, Protocol):
         ...
 
     async def look(self, operation: Operation[Result]) -> Result:
-        """Run statements that only read, as fast as can be; each may see what others wrote since the last."""
+        """Run statements that only read, as fast as possible; each sees what others have committed before it."""
         ...
 
     async def read(self, operation: Operation[Result]) -> Result:
-        """Run statements that only read, led by indexes whatever the statistics say."""
+        """Run statements that only read, with plans that use indexes regardless of statistics."""
         ...
 
     async def write(self, operation: Operation[Result], *, durable: bool = True) -> Result:
-        """Run statements in one transaction: all or nothing. Not ``durable``: a crash may undo it after the answer."""
+        """Run statements in one transaction: all or nothing. Unless ``durable``, a crash may undo it later."""
         ...
 
     async def empty_log(self) -> None:
-        """Leave nothing of what was just deleted in a log beside the tables."""
+        """Remove rows that were just deleted from the write-ahead log, too."""
         ...

@@ -1,4 +1,4 @@
-"""The part of the path that is the ledger's: declare, settle, cancel."""
+"""The ledger's part of the path: declare, settle, cancel."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ class SqlStore:
     async def cancel(
         self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
-        """Cancel waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
+        """End waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
         answers, has_work = await self._entries.write(ledger.cancels(ids, tenant))
         if has_work:
             await self._wake.tell()

@@ -1,4 +1,4 @@
-"""Whom tenants must not write to."""
+"""Suppressed addresses of tenants."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,17 +32,17 @@ class SqlSuppressions:
     async def put(
         self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
     ) -> int | StorageLimit | TenantUnknown:
-        """Suppress addresses, or count their soft bounces."""
+        """Suppress addresses, or count their soft bounces; return the number of records written."""
         told = told_of(tenant, new, await self._db.now())
         return await self._db.write(lambda session: put(session, tenant, told, most=most))
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
-        """Write to these again, whatever the reason was."""
+        """Allow these addresses again, for all reasons; return the number of deleted records."""
         keys = [key_of(tenant, each) for each in addresses]
         return await self._db.run("suppressions_remove", tenant=tenant, keys=keys)
 
     async def find(self, addresses: Sequence[str], *, tenant: TenantId) -> Sequence[str]:
-        """Those of the addresses that must not be written to now."""
+        """The suppressed ones of these addresses, in the given spelling."""
         keys = [(tenant, key_of(tenant, each)) for each in addresses]
         now = await self._db.now()
         suppressed = set(map(tuple, await self._db.fetch("suppressions_find", keys=keys, now=now)))
@@ -56,7 +56,7 @@ class SqlSuppressions:
         cursor: Cursor | None = None,
         limit: int = 100,
     ) -> Page[Suppression]:
-        """What is on record, newest first."""
+        """The records, newest first, including soft bounces that are only counted."""
         at, place = place_of(cursor, (FAR, ""))
         now = await self._db.now()
         rows = await self._db.fetch(
@@ -74,9 +74,9 @@ class SqlSuppressions:
 async def put(
     session: Session, tenant: TenantId, told: Iterable[Told], *, most: int | None = None
 ) -> int | StorageLimit | TenantUnknown:
-    """Store what is told of addresses, in the caller's transaction.
+    """Store reports on addresses, in the caller's transaction.
 
-    The tenant is held meanwhile: two that count the same bounces must not forget each other's.
+    The tenant is locked, so that two transactions that count bounces do not overwrite each other.
     """
     listed = list(told)
     if await session.value("tenant_lock", tenant=tenant) is None:
@@ -97,7 +97,7 @@ async def put(
 
 
 def told_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> list[Told]:
-    """Return reports on addresses as records are merged with them; nothing happened later than now."""
+    """Return reports on addresses, ready to be merged with records; none is dated in the future."""
     return [
         Told(
             key_of(tenant, each.address),
@@ -128,7 +128,7 @@ def _row_of(record: Record) -> tuple[Any, ...]:
 
 
 def _suppression_of(record: Record) -> Suppression:
-    """Return a record as people read it."""
+    """Return a record in its public form."""
     return Suppression(
         address=record.address,
         reason=record.reason,
@@ -140,7 +140,7 @@ def _suppression_of(record: Record) -> Suppression:
 
 
 def _page_of(records: Sequence[Record], limit: int) -> Page[Suppression]:
-    """Return a page of a list that was asked for one row more than it may have."""
+    """Return a page from a list that was read with one row more than the page may have."""
     page, more = records[:limit], None
     if len(records) > limit:
         more = cursor_at(page[-1].created_at, f"{page[-1].key}{page[-1].reason.value}")

@@ -1,11 +1,11 @@
 -- name: suppressions_blank
--- Leaves of an address that is suppressed its hash alone. :tenant; :key
+-- Blanks a suppressed address: only its hash stays. :tenant; :key
 UPDATE carteiro.suppressions
 SET address = NULL
 WHERE tenant = :tenant AND key = :key;
 
 -- name: suppressions_list
--- The records of a tenant after a place, newest first. :tenant; :now; :at; :place; :limit
+-- The records of a tenant after a position, newest first. :tenant; :now; :at; :place; :limit
 SELECT key, reason, address, created_at, expires_at, is_active, bounces
 FROM carteiro.suppressions
 WHERE

@@ -23,33 +23,33 @@ class SqlTemplates:
         *,
         limits: model.TemplateLimits = model.USUAL_TEMPLATE_LIMITS,
     ) -> model.Template | model.StorageLimit | model.TenantUnknown:
-        """Store a new version, numbered from 1 on; a deleted type goes on counting."""
+        """Store a new version, numbered from 1; a deleted type continues its numbers."""
         now = await self._db.now()
         return await self._db.write(lambda session: _define(session, template, limits, now))
 
     async def find(
         self, tenant: model.TenantId, type: str, *, version: int | None = None
     ) -> model.Template | None:
-        """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
+        """The newest version, None if the type is unknown or deleted; or the given version, deleted or not."""
         row = await self._db.first("templates_find", tenant=tenant, type=type, version=version)
         return None if row is None else _template_of(row)
 
     async def list(self, tenant: model.TenantId) -> builtins.list[model.TemplateSummary]:
-        """The newest version of each type in use, by type, without what it says."""
+        """The newest version of each type in use, by type, without html and text."""
         rows = await self._db.fetch("templates_list", tenant=tenant, most=model.MOST_TEMPLATES)
         return [_summary_of(row) for row in rows]
 
     async def versions(
         self, tenant: model.TenantId, type: str
     ) -> builtins.list[model.TemplateSummary]:
-        """The versions of a type that are kept, newest first, without what they say."""
+        """The stored versions of a type, newest first, without html and text."""
         rows = await self._db.fetch(
             "templates_versions", tenant=tenant, type=type, most=model.MOST_TEMPLATE_VERSIONS
         )
         return [_summary_of(row) for row in rows]
 
     async def delete(self, tenant: model.TenantId, type: str) -> bool:
-        """Take a type out of use; what was accepted with it is sent all the same."""
+        """Delete a type; messages accepted with it are still sent."""
         now = await self._db.now()
         return await self._db.run("templates_delete", tenant=tenant, type=type, now=now) > 0
 

@@ -1,5 +1,5 @@
 -- name: templates_delete
--- Takes a template out of use: its newest version says since when. :tenant; :type; :now
+-- Deletes a template: its newest version has the time. :tenant; :type; :now
 UPDATE carteiro.templates
 SET deleted_at = :now
 WHERE
@@ -7,7 +7,7 @@ WHERE
     AND version = (SELECT max(n.version) FROM carteiro.templates AS n WHERE n.tenant = :tenant AND n.type = :type);
 
 -- name: templates_find
--- One version of a template; without one named the newest, unless it is deleted. :tenant; :type; :version or null
+-- One version of a template; without :version the newest, unless it is deleted. :tenant; :type; :version or null
 SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
 FROM carteiro.templates
 WHERE
@@ -19,6 +19,6 @@ WHERE
     AND (:version::bigint IS NOT NULL OR deleted_at IS NULL);
 
 -- name: templates_forget_versions
--- Drops the versions of a template up to one. The caller holds the tenant. :tenant; :type; :last = the newest that goes
+-- Deletes the versions of a template up to one. The caller holds the tenant. :tenant; :type; :last = the newest to delete
 DELETE FROM carteiro.templates
 WHERE tenant = :tenant AND type = :type AND version <= :last;

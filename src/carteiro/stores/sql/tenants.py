@@ -1,6 +1,6 @@
 """Tenants and their shares.
 
-What changes the turns of tenants does so under the lock of the ring: claims wait for it, and it is short.
+Every change to the turns of tenants holds the lock of the ring. Claims wait for it, so it is short.
 """
 
 import builtins
@@ -53,14 +53,14 @@ class SqlTenants:
     async def charge(
         self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
     ) -> model.Charged:
-        """Count messages that were refused, as far as they fit."""
+        """Count refused messages, up to the limits; nothing is counted for an unknown tenant."""
         if not limits.has_any:
             return model.Charged(0)
         now = await self._db.now()
         return await self._db.write(lambda session: charge(session, tenant, refused, limits, now))
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
-        """Create the tenants that are missing; known ones stay as they are."""
+        """Create the missing tenants; known ones do not change."""
         now = await self._db.now()
         await self._db.run("tenants_ensure", ids=ids, stride=stride(1.0), now=now)
 
@@ -70,12 +70,12 @@ class SqlTenants:
         return [found.get(identity) for identity in ids]
 
     async def claimants(self, domains: Sequence[str]) -> builtins.list[model.TenantId | None]:
-        """The tenant that has claimed each domain, None for one that nobody has."""
+        """The tenant that claimed each domain (in normal form), None for an unclaimed one."""
         found = dict(await self._db.fetch("domains_find", domains=domains))
         return [found.get(domain) for domain in domains]
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
-        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        """Set the weight of a tier; it applies at once to its tenants without their own weight."""
         model.Tenant(model.TenantId(""), weight=weight).check()
         now = await self._db.now()
 
@@ -89,7 +89,7 @@ class SqlTenants:
         await self._wake.tell()
 
     async def tune(self, fairness: model.Fairness | None) -> None:
-        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        """Change the fairness settings of all workers now; None restores the configured ones."""
         if fairness is None:
             await self._db.run("override_drop", name="fairness")
         else:
@@ -98,12 +98,12 @@ class SqlTenants:
         await self._wake.tell()
 
     async def fairness(self) -> tuple[model.Fairness, bool]:
-        """The fairness settings in force here, and whether `tune` gave them."""
+        """The fairness settings in force here; True if they come from `tune`."""
         tuned = await _tuned(self._db)
         return tuned or self._fairness, tuned is not None
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or remove the limit that all claims of a kind share."""
         if limit is not None:
             limit.check()
         count = None if limit is None else limit.count
@@ -117,14 +117,14 @@ class SqlTenants:
         await self._wake.tell()
 
     async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
-        """How each tenant with work or history of this kind fares, least served first."""
+        """The standing of each tenant with jobs or history of this kind, least served first."""
         fairness = await fairness_now(self._db, self._fairness)
         now = await self._db.now()
         rows = await self._db.fetch("standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
         return [standing_of(kind, row, fairness) for row in rows]
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
-        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        """Delete a tenant and all its data, in pages of messages; None if there is none."""
         erased, _ = await self._erasing.tenant(tenant, busy=None, limit=limit)
         return erased
 
@@ -154,9 +154,9 @@ async def _refuse_unknown(session: Session, tiers: Sequence[str]) -> None:
 async def _claim(
     session: Session, tenants: Sequence[model.TenantId], claims: Mapping[str, model.TenantId]
 ) -> None:
-    """Make the domains those of the tenants, and no others; what is another's is refused.
+    """Set the domains of the tenants; a domain of another tenant is refused.
 
-    The caller holds the lock of the ring, so that of two who claim one the second finds it claimed.
+    The caller holds the lock of the ring: of two transactions that claim one domain, the second finds it claimed.
     """
     await session.run("domains_release", tenants=tenants)
     if claims:
@@ -165,7 +165,7 @@ async def _claim(
 
 
 def claims_of(tenants: Sequence[model.Tenant]) -> dict[str, model.TenantId]:
-    """Return the tenant that each domain is for; raise `DomainClaimed` if two want the same one."""
+    """Return the tenant of each domain; raise `DomainClaimed` if two tenants want the same one."""
     claims: dict[str, model.TenantId] = {}
     for tenant in {each.id: each for each in tenants}.values():
         for domain in sorted(domains_of(tenant)):
@@ -177,7 +177,7 @@ def claims_of(tenants: Sequence[model.Tenant]) -> dict[str, model.TenantId]:
 def refuse_claimed(
     claims: Mapping[str, model.TenantId], found: Iterable[tuple[str, model.TenantId]]
 ) -> None:
-    """Raise `DomainClaimed` if one of the domains was ``found`` to be another's."""
+    """Raise `DomainClaimed` if one of the domains was ``found`` to be another tenant's."""
     for domain, tenant in found:
         if claims[domain] != tenant:
             raise DomainClaimed(domain, tenant)

@@ -1,7 +1,7 @@
-"""Feedback of providers: the event, what it proves and the addresses that it suppresses, in one transaction.
+"""Feedback of providers: the event, the proven state and the suppressed addresses, in one transaction.
 
-A message is noted only if nobody changed it meanwhile; else it is loaded and judged again. So the same feedback,
-received twice at the same moment, is noted once.
+Feedback is stored only if nobody else changed the message; else the message is loaded and judged again. So the same
+feedback, received twice at the same moment, is stored once.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.session import Database, Session, Wake
 from carteiro.stores.sql.suppressions import put, told_of
 
-_MOST_TRIES = 20  # somebody changes it as fast as we judge: let the caller try again
+_MOST_TRIES = 20  # others keep changing it: let the caller try again
 
 
 class SqlTracking:
@@ -29,7 +29,7 @@ class SqlTracking:
         self._wake = wake
 
     async def note(self, told: Sequence[Feedback]) -> list[NoteAnswer]:
-        """Put feedback on the timelines of its messages, and draw the consequences."""
+        """Record feedback on the timelines of its messages, and apply its consequences."""
         return [await self._note(each) for each in told]
 
     async def _note(self, told: Feedback) -> NoteAnswer:
@@ -72,9 +72,9 @@ async def _noted(
 
 
 async def _known(session: Session, message: MessageId) -> tuple[set[str], set[str]] | None:
-    """Return its providers and the ids of earlier feedback; None if the message is not known, or was erased.
+    """Return its providers and the ids of earlier feedback; None if the message is unknown, or was erased.
 
-    Read after the entry: what is noted meanwhile is either seen here, or changes the entry and is found out.
+    Read after the entry: concurrent feedback is either seen here, or it changes the entry and is detected.
     """
     row = await session.first("track_known", id=message)
     if row is None or row[0] is None:

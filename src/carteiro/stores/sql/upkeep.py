@@ -18,7 +18,7 @@ _LOCKS = 10_000  # a page
 
 
 class SqlUpkeep:
-    """Expiry, pruning and leads; a store adds what it does with its files."""
+    """Expiry, pruning and leads; a store adds backup and compaction."""
 
     def __init__(self, db: Database, entries: Entries, wake: Wake) -> None:
         self._db = db
@@ -26,7 +26,7 @@ class SqlUpkeep:
         self._wake = wake
 
     async def expire(self, *, limit: int) -> int:
-        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
+        """Expire at most ``limit`` messages past their time to live; return the number."""
         after, expired = None, 0
         while expired < limit:
             page, after = await overdue(self._db, after, limit)
@@ -48,7 +48,7 @@ class SqlUpkeep:
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """Look at the next ``limit`` messages and drop what is older than its retention."""
+        """Check the next ``limit`` messages and delete data older than its retention (None keeps it)."""
         now = await self._db.now()
         keys = await self._db.run("prune_keys", before=now - KEY_LIFE_MS, limit=limit)
         locks = await self._db.run("prune_locks", limit=_LOCKS)
@@ -63,23 +63,23 @@ class SqlUpkeep:
         dropped, forgotten, end = await self._db.write(
             lambda session: _drop_page(session, after or "", limit, until)
         )
-        if end is None:  # what was kept by these alone
+        if end is None:  # rows that only these messages used
             await self._tend_events(until[1], now)
         return Pruned(dropped, forgotten, end, keys, has_more=has_more)
 
     async def _tend_events(self, until: int | None, now: int) -> None:
-        """Make parts ahead and drop those that are over, each in a transaction of its own."""
+        """Create future parts and drop old ones, each in a transaction of its own."""
         while await self._db.value("tend_events", until=until, now=now):
             pass
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
-        """Take or renew the lead of a task for ``term``; False while another has it."""
+        """Take or renew the lead of a task for ``term``; False while another holder has it."""
         now = await self._db.now()
         until = now + term // MILLISECOND
         return await self._db.run("lead", name=name, holder=holder, now=now, until=until) > 0
 
     async def last_seen(self) -> datetime | None:
-        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        """Time at which a worker or a cron run last took or renewed a lead; None: never."""
         return maybe_moment(await self._db.value("last_seen"))
 
 
@@ -90,7 +90,7 @@ def _before(now: int, retention: timedelta | None) -> int | None:
 async def _drop_page(
     session: Session, after: str, limit: int, until: tuple[int | None, int | None]
 ) -> tuple[int, int, MessageId | None]:
-    """Drop what is past its retention: how many bodies, how many histories, and where the next page starts."""
+    """Delete what is past its retention; return the numbers of bodies and histories, and the start of the next page."""
     await session.fetch("by_index")
     bodies_until, histories_until = until
     page: Sequence[Any] = await session.fetch(
@@ -111,9 +111,9 @@ async def _drop_page(
 
 
 async def _held(session: Session, numbers: Sequence[int], until: int | None) -> Messages:
-    """Those that can be dropped: held before it is asked whether a dead letter keeps them.
+    """The messages that can be deleted: locked first, then those that a dead letter keeps are left out.
 
-    Whoever redrives or puts a dead letter back holds the entry, too: it comes before or after us.
+    Redriving and restoring a dead letter lock the entry, too, so they come before or after this.
     """
     if not numbers:
         return Messages([], [])

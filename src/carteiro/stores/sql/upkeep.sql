@@ -1,9 +1,9 @@
 -- name: last_seen
--- When somebody last took or renewed the lead of a task of upkeep.
+-- The time at which a process last took or renewed a lead of upkeep.
 SELECT max(seen_at) FROM carteiro.leads;
 
 -- name: lead
--- Takes or renews the lead of a task, unless another has it. :name; :holder; :now; :until
+-- Takes or renews the lead of a task, unless another process has it. :name; :holder; :now; :until
 INSERT INTO carteiro.leads AS l (name, holder, until, seen_at)
 VALUES (:name, :holder, :until, :now)
 ON CONFLICT (name) DO UPDATE

@@ -1,6 +1,6 @@
 """Accepts messages inside one transaction: admission first, then the rows.
 
-Killed anywhere, nothing of it is seen: neither a message without its key nor a count without its message.
+If killed anywhere, nothing is stored: neither a message without its key nor a count without its message.
 """
 
 import sqlite3
@@ -20,8 +20,8 @@ from carteiro.stores.sqlite.rows import as_json, run, with_documents
 def accept(
     db: sqlite3.Connection, new: Sequence[NewMessage], now: int, *, has_queue: bool = True
 ) -> list[AcceptAnswer]:
-    """Commit messages and jobs; what is known already is replayed. Without a queue, others put the jobs."""
-    if not new:  # somebody asks whether it would accept
+    """Commit messages and jobs; known ones are replayed. Without a queue here, others put the jobs."""
+    if not new:  # a check whether it would accept
         refuse_left(db)
         return []
     session = SqliteSession(db)
@@ -45,7 +45,7 @@ def _insert(db: sqlite3.Connection, fresh: Sequence[Fresh], now: int, *, has_que
     ready: list[int] = []
     parked: list[int] = []
     touched: dict[tuple[str | None, str | None], list[int]] = {}
-    # Given here, not by SQLite: what belongs to a message need not look its number up by its id.
+    # Assigned here, not by SQLite: rows of a message then need no lookup of its number.
     [first] = run(db, "accept_next_no").fetchone()
     for no, (new, recipient) in enumerate(fresh, first):
         due = now if new.due is None else max(now, in_ms(new.due))
@@ -94,6 +94,8 @@ def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) ->
         due,
         due + ttl_ms,
     ]
-    if new.template_type is not None or new.tags:  # most have neither: a shorter row reads faster
+    if (
+        new.template_type is not None or new.tags
+    ):  # most have neither, and a shorter row reads faster
         row += [new.template_type, new.tags or None]
     return row

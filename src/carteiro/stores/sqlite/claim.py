@@ -1,8 +1,8 @@
-"""Whose turn it is: tenants take turns by virtual time, inside one transaction.
+"""Claims: tenants take turns by virtual time, inside one transaction.
 
-The walk works on copies of the seats and writes them back once; jobs are looked up a page of seats
-at a time. Nothing here counts or ranks the backlog: the cost is that of the turns taken.
-Killed before the commit, nothing was claimed; after it, the leases run out by themselves.
+The walk works on copies of the seats and writes them back once; jobs are looked up for a page of seats at a time.
+Nothing here counts or sorts the backlog: the cost depends only on the turns taken.
+If killed before the commit, nothing was claimed; after it, the leases expire.
 """
 
 import heapq
@@ -26,11 +26,11 @@ from carteiro.stores.sqlite.rows import as_json, run
 _Order: TypeAlias = tuple[int, int, str, str]
 _DELIVERIES = {each.value: each for each in model.Delivery}
 _OPEN = model.State.SENT_ATTEMPT.value
-_CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
+_CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
 class _Head(NamedTuple):
-    """A ready job as the walk sees it; the order is that of the tenant's own queue."""
+    """A ready job in the walk; sorts as in the tenant's own queue."""
 
     priority: int
     due_at: int
@@ -41,7 +41,7 @@ class _Head(NamedTuple):
 
 @dataclass(slots=True)
 class _Tenant:
-    """What limits a tenant, whatever the kind."""
+    """The limits of a tenant, across kinds."""
 
     id: model.TenantId
     stride: int
@@ -71,7 +71,7 @@ class _Kind:
 
 @dataclass(slots=True)
 class _Seat:
-    """A tenant's place in the ring of a kind, with the jobs looked up so far."""
+    """A tenant's seat in the ring of a kind, with the jobs looked up so far."""
 
     kind: _Kind
     tenant: _Tenant
@@ -81,13 +81,13 @@ class _Seat:
     heads: deque[_Head] = field(default_factory=deque)
     has_all_heads: bool = False
     may_be_due: bool = False
-    has_lost: bool = False  # leases that ran out among what is due
+    has_lost: bool = False  # expired leases among the due jobs
     was_readied: bool = False
     served: int = 0
     in_turn: int | None = None  # jobs of its last turn in this call
-    alarm: int | None = None  # set: it leaves the ring until then
+    alarm: int | None = None  # if set, it leaves the ring until then
     is_capped: bool = False  # it leaves because its tenant has no slot left
-    is_idle: bool = False  # it leaves because it has nothing to do
+    is_idle: bool = False  # it leaves because it has no work
 
     @property
     def order(self) -> _Order:
@@ -99,7 +99,7 @@ class _Seat:
 
 
 class _Loader:
-    """The pages of one kind's ring; ``reached`` is the last seat it gave."""
+    """The pages of one kind's ring; ``reached`` is the last seat returned."""
 
     def __init__(self, pages: Iterator[list[_Seat]]) -> None:
         self._pages = pages
@@ -116,7 +116,7 @@ class _Loader:
 
 
 class Claim:
-    """One claim call. `take` walks the ring and leases; `idle_for` says when to come again."""
+    """One claim call. `take` walks the ring and leases; `idle_for` is the time until the next call is useful."""
 
     def __init__(
         self, db: sqlite3.Connection, *, kinds: Sequence[model.KindName], limit: int, now: int
@@ -135,7 +135,7 @@ class Claim:
     def take(
         self, *, fairness: model.Fairness, claim_id: model.ClaimId, lease: timedelta
     ) -> model.Claimed:
-        """Lease what is due, fair between tenants."""
+        """Lease due jobs, fair between tenants."""
         self._read_clocks()
         self._wake()
         if self._limit > 0:
@@ -189,10 +189,10 @@ class Claim:
                 return
 
     def _fair_turns(self, batch: int) -> Iterator[tuple[_Seat, int]]:
-        """Seats by least virtual time; one that stays in the ring comes again with its new one."""
+        """Seats by least virtual time; a seat that stays in the ring returns with its new one."""
         ring: list[
             tuple[_Order, _Seat]
-        ] = []  # no two seats have the same order: it ends in their names
+        ] = []  # no two seats are equal: the order ends with their names
         loaders = [_Loader(self._pages(kind, batch)) for kind in self._kinds.values()]
         while True:
             for loader in loaders:
@@ -208,10 +208,10 @@ class Claim:
                     heapq.heappush(ring, (seat.order, seat))
 
     def _plain_turns(self) -> Iterator[tuple[_Seat, int]]:
-        """First in, first out across tenants: one job at a time from whoever has the first."""
+        """First in, first out across tenants: one job at a time, always the oldest."""
         line: list[
             tuple[_Head, int, _Seat]
-        ] = []  # the number only parts equal heads; ids never are
+        ] = []  # the number only decides between equal heads; ids are never equal
         for kind in filter(self._has_token, self._kinds.values()):
             for seat in [seat for page in self._pages(kind, 1) for seat in page]:
                 if self._look_ahead(seat, 1):
@@ -260,7 +260,7 @@ class Claim:
         return _Seat(kind, tenant, vt, last_turn, processed)
 
     def _look_up(self, seats: Sequence[_Seat], *, per_seat: int) -> None:
-        """The first ready jobs of each seat; those with due jobs are readied at their turn."""
+        """The first ready jobs of each seat; due jobs are made ready at the seat's turn."""
         names = as_json([(seat.kind.name, seat.tenant.id) for seat in seats])
         due = run(self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS)
         for key, _, is_lost in due:
@@ -275,7 +275,7 @@ class Claim:
         return [_Head._make(row) for row in run(self._db, "claim_heads", limit=limit, **place)]
 
     def _look_ahead(self, seat: _Seat, wanted: int) -> bool:
-        """Have ``wanted`` ready jobs at hand if the seat has them; ready its due ones first."""
+        """Load ``wanted`` ready jobs if the seat has them; make its due ones ready first."""
         if seat.may_be_due and (not seat.was_readied or len(seat.heads) < wanted):
             self._ready(seat)
             self._refill(seat, wanted)
@@ -299,14 +299,14 @@ class Claim:
         seat.has_all_heads = False
 
     def _refill(self, seat: _Seat, wanted: int) -> None:
-        """Look the seat's jobs up again; those taken in this call still lie there."""
+        """Look the seat's jobs up again; those taken in this call are still in the table."""
         limit = seat.served + max(wanted, READIED_PER_TURN) + 1
         found = self._heads(seat, limit)
         seat.heads = deque(head for head in found if head.id not in self._taken_ids)
         seat.has_all_heads = len(found) < limit
 
     def _allowance(self, seat: _Seat, most: int) -> int:
-        """How many jobs the seat may have now; without any it leaves the ring until it may."""
+        """The number of jobs that the seat may take now; if none, it leaves the ring until it may."""
         tenant = seat.tenant
         if tenant.is_held:
             self._leave(seat, FAR)
@@ -325,7 +325,7 @@ class Claim:
         return allowance
 
     def _heads_for_turn(self, seat: _Seat, allowance: int) -> list[_Head]:
-        """The jobs of one turn; one that keeps killing its workers is claimed alone."""
+        """The jobs of one turn; a suspect, a job whose workers keep dying, is claimed alone."""
         self._look_ahead(seat, allowance)
         heads: list[_Head] = []
         while seat.heads and len(heads) < allowance:
@@ -368,7 +368,7 @@ class Claim:
         self._moved[seat.kind.name, seat.tenant.id] = seat
 
     def _leave_idle(self, seat: _Seat) -> None:
-        """Its alarm is the end of its first park, known once the jobs of this call are leased."""
+        """Set its alarm to the end of its first park, known once the jobs of this call are leased."""
         seat.is_idle = True
         self._leave(seat, FAR)
 
@@ -425,7 +425,7 @@ class Claim:
         run(self._db, "claim_save_seats", rows=as_json(rows), now=self._now)
 
     def _set_alarms(self, until: int) -> None:
-        """When to look again: an idle seat at the end of its first park, a capped one when a slot is free."""
+        """The time to look again: an idle seat at the end of its first park, a capped one when a slot is free."""
         idle = [seat for seat in self._moved.values() if seat.is_idle]
         names = as_json([(seat.kind.name, seat.tenant.id) for seat in idle])
         for key, first_parked in run(
@@ -482,7 +482,7 @@ def presets_of(
 def with_suppressed(
     db: sqlite3.Connection, jobs: list[model.LeasedJob], tenants: set[str], now: int
 ) -> list[model.LeasedJob]:
-    """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
+    """The jobs with their suppressed addresses; ``tenants`` are those that have suppressions."""
     asked = asked_of(jobs, tenants) if tenants else {}
     if not asked:
         return jobs

@@ -1,4 +1,4 @@
-"""Copying the file while others write, and making it as small as it can be; each on a connection of its own."""
+"""Copies the file while others write, and compacts it; each on a connection of its own."""
 
 import sqlite3
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from carteiro.errors import CannotBackUp
 from carteiro.runtime.durable_file import sync_folder
 from carteiro.stores.sqlite.opening import connect, create_private, in_our_words
 
-_PAGES_A_STEP = 2000  # after each, others get the interpreter and the progress is told
+_PAGES_A_STEP = 2000  # after each, other threads run and the progress is reported
 
 
 def copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms: int) -> None:
-    """Copy the file as it is now; the copy gets its name when it is whole and on the disk."""
+    """Copy the file as of now; the copy gets its name when it is complete and on the disk."""
     _refuse_taken(target)
     unfinished = target.with_name(f".{target.name}.{uuid4().hex}.part")
     create_private(unfinished)
@@ -36,8 +36,7 @@ def _copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_m
         closing(connect(path, busy_timeout_ms=busy_ms)) as source,
         closing(sqlite3.connect(target)) as copied,
     ):
-        # One reading transaction from the first page to the last: whatever others write meanwhile is not seen, and
-        # does not make the copy start again.
+        # One read transaction for the whole copy: concurrent writes are not seen, and do not restart the copy.
         source.execute("BEGIN")
         source.execute("PRAGMA user_version").fetchone()
         source.backup(copied, pages=_PAGES_A_STEP, progress=tell)
@@ -45,7 +44,7 @@ def _copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_m
 
 
 def vacuum(path: Path, *, busy_ms: int) -> int:
-    """Write the file anew without its free pages; return how many bytes it had too many."""
+    """Rewrite the file without its free pages; return the number of bytes freed."""
     with in_our_words(path), closing(connect(path, busy_timeout_ms=busy_ms)) as connection:
         before = _size(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -55,12 +54,12 @@ def vacuum(path: Path, *, busy_ms: int) -> int:
 
 
 def _size(path: Path) -> int:
-    """Of the file, with what is still in the log beside it."""
+    """Bytes of the file and of its write-ahead log."""
     log = path.with_name(f"{path.name}-wal")
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _refuse_taken(target: Path) -> None:
     if target.exists():
-        text = f"{target} is there already: name a file that is not, or move it away"
+        text = f"{target} exists already: name another file, or move it away"
         raise CannotBackUp(text)

@@ -59,7 +59,7 @@ class SqliteDatabase:
         return self._clock()
 
     async def look(self, operation: Operation[Result]) -> Result:
-        """Run statements that only read, by the writer: no other thread is woken."""
+        """Run statements that only read, on the writer's connection: no other thread is woken."""
         return await self.write(operation, durable=False)
 
     async def read(self, operation: Operation[Result]) -> Result:
@@ -73,7 +73,7 @@ class SqliteDatabase:
         )
 
     async def empty_log(self) -> None:
-        """Leave nothing of what was just deleted in the write-ahead log."""
+        """Remove deleted rows from the write-ahead log."""
         await self._reader.ask(empty_log)
 
     async def fetch(self, statement: str, /, **parameters: object) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Looks whether a file is sound: there, whole, durable, up to date, with room, and with a clock to be trusted."""
+"""Checks a file: readable, undamaged, durable, up to date, free space, clock."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -41,10 +41,10 @@ def found_fairness(path: Path) -> Fairness | None:
 def examine(
     path: Path, *, min_free_bytes: int, clock: Callable[[], int] = wall_clock_ms
 ) -> Iterator[Finding]:
-    """Look at the file; what cannot be looked at because something before it failed is left out."""
+    """Check the file; checks that depend on a failed one are left out."""
     if not path.exists():
         advice = "carteiro up or carteiro migrate makes it; --store names another"
-        yield Finding("store", Level.FAIL, f"{path} is not there", advice)
+        yield Finding("store", Level.FAIL, f"{path} does not exist", advice)
         return
     try:
         with closing(connect(path, busy_timeout_ms=_PATIENCE_MS)) as db, in_our_words(path):

@@ -1,16 +1,16 @@
-"""The ledger without its queue: for a pair with a queue that is kept elsewhere."""
+"""The ledger without a queue, for a pair with a separate queue."""
 
 from carteiro.ports.queue import QueueEntry
 from carteiro.stores.sql.half import SqlLedger
 
-_OVERLAP = 1000  # numbers of erased messages are given again: looked at once more
+_OVERLAP = 1000  # numbers of erased messages are used again: read them once more
 
 
 class SqliteLedger(SqlLedger):
     """See `carteiro.ports.ledger.Ledger` for what it promises."""
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
-        """Return unfinished messages that came after a place, and the place after them; None: the place only."""
+        """Unfinished messages accepted after a position, and the next position; None: the position only."""
         last = await self._db.value("accept_next_no") - 1
         if after is None:
             return [], last

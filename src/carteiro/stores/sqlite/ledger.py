@@ -1,6 +1,6 @@
 """The ledger half inside one transaction: load entries, apply the rules, save, write events, move jobs.
 
-Every function here runs in the writer's transaction: killed anywhere, nothing of it is seen.
+Every function here runs in the writer's transaction: if killed anywhere, nothing is stored.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ from carteiro.stores.sqlite.writer import Writer
 
 
 class Held(NamedTuple):
-    """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
+    """An entry with its job; ``entry`` None: the queue knows it, the ledger does not."""
 
     id: model.MessageId
     message_no: int | None
@@ -42,13 +42,13 @@ class SqliteEntries:
     async def load(
         self, session: Session, ids: Sequence[model.MessageId]
     ) -> dict[model.MessageId, Held]:
-        """Return the entries of those of the ids that there are."""
+        """Return the entries of these ids; unknown ones are left out."""
         return load(_connection(session), ids)
 
     async def save(
         self, session: Session, changed: Sequence[tuple[Held, Change]], now: int
     ) -> tuple[int, bool]:
-        """Store changes of entries: how many; True if there may be work now."""
+        """Store changes of entries; return their number, and True if there may be work now."""
         changes = Changes(_connection(session), now, has_queue=self._options.has_queue)
         for held, change in changed:
             changes.apply(held, change)
@@ -57,7 +57,7 @@ class SqliteEntries:
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
-        """Load, judge and save in one transaction: the answers; True if there may be work now."""
+        """Load, judge and save in one transaction; return the answers, and True if there may be work now."""
         clock, has_queue = self._options.clock, self._options.has_queue
         ttl_ms = self._options.dead_letter_ttl_ms
 
@@ -78,8 +78,8 @@ class Changes:
     def __init__(self, db: sqlite3.Connection, now: int, *, has_queue: bool) -> None:
         self.db = db
         self.now = now
-        self._has_queue = has_queue  # else jobs are kept elsewhere, and others move them
-        # By the number of their message, each with its change: None if there were several.
+        self._has_queue = has_queue  # else a separate queue has the jobs, and others move them
+        # By message number; the change is None if there were several.
         self._entries: dict[int | None, tuple[Entry, Change | None]] = {}
         self._events: list[list[object]] = []
         self._held: list[tuple[str, int | None]] = []
@@ -92,7 +92,7 @@ class Changes:
         self._freed: set[str] = set()
 
     def apply(self, held: Held, change: Change) -> None:
-        """Note what a rule changed."""
+        """Add the change of a rule."""
         entry = held.entry
         if entry is None:  # rules only change what the ledger has
             return
@@ -110,17 +110,17 @@ class Changes:
             self._unburied.append(entry.id)
 
     def write_events(self, message: model.MessageId, events: Iterable[Stamped]) -> None:
-        """Note events of a message."""
+        """Add events of a message."""
         for event in events:
             self._events.append([message, event.type, event.metadata, event.at])
 
     def hold(self, held: Held, until: int | None) -> None:
-        """The hold of a declared attempt replaces the lease."""
+        """Replace the lease by the hold of a declared attempt."""
         self._held.append((held.id, until))
         self.touch(held.kind, held.tenant, FAR if until is None else until)
 
     def drop(self, held: Held) -> None:
-        """The job leaves the queue."""
+        """Remove the job from the queue."""
         if held.has_job:
             dropped = self._dropped_parked if held.is_parked else self._dropped_ready
             dropped.append(held.id)
@@ -128,7 +128,7 @@ class Changes:
             self._free(held)
 
     def touch(self, kind: str | None, tenant: str | None, at: int, *, jobs: int = 0) -> None:
-        """Look at the seat again at that time; count its jobs."""
+        """Set the seat's alarm; count its jobs."""
         if not self._has_queue:
             return
         seat = self._touched.setdefault((kind, tenant), [FAR, 0])
@@ -136,7 +136,7 @@ class Changes:
         seat[1] += jobs
 
     def _save_entries(self) -> None:
-        """The usual changes have statements of their own, for the columns that they change."""
+        """Write the usual changes with statements of their own, for only the columns that they change."""
         begun, sent, retried, other = [], [], [], []
         for no, (e, change) in self._entries.items():
             if self._held:  # only declare holds, and it changes nothing else
@@ -170,7 +170,7 @@ class Changes:
             self._freed.add(held.tenant)
 
     def save(self, *, dead_letter_ttl_ms: int = 0) -> bool:
-        """Write everything, a statement a table; True if a job may be claimed sooner than before."""
+        """Write everything, one statement per table; True if a job may be claimed sooner than before."""
         db, now = self.db, self.now
         self._save_entries()
         if self._events:
@@ -198,7 +198,7 @@ class Changes:
 
 
 def make_ready(db: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """Parked jobs become claimable now."""
+    """Make parked jobs claimable now."""
     if ids:
         listed = as_json(ids)
         run(db, "ready_parked", ids=listed)
@@ -215,7 +215,7 @@ def touch_seats(
 
 
 def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> bool:
-    """A slot of these tenants became free; True if one of them waited for it."""
+    """Record a free slot of these tenants; True if one of them waited for it."""
     freed = sorted(tenants)
     return bool(freed) and run(db, "free_slots", tenants=as_json(freed), now=now).rowcount > 0
 
@@ -256,7 +256,7 @@ def _write(
 
 
 def _after(held: Held, change: Change) -> Held:
-    """Return what a second request of the same batch for the same message finds."""
+    """Return the state that a second request of the same batch for the same message finds."""
     if change.drop_job:
         return held._replace(claim=None, parked_until=None, is_parked=False, has_job=False)
     if change.park_until is not None:

@@ -1,7 +1,6 @@
-"""A file that is left for another store: closed by triggers in it, read table by table.
+"""The source of a move: a file that triggers close, read table by table.
 
-Triggers, because they hold in every process that has the file open, whatever its release, and cost
-nothing while there are none.
+Triggers hold in every process that has the file open, of any release, and cost nothing without a move.
 """
 
 import sqlite3
@@ -24,7 +23,7 @@ from carteiro.stores.sqlite.rows import as_json, run
 _MARK = "moved"
 _CLOSING, _CLOSED, _FINISHED = "closing", "closed", "finished"
 _BEFORE_TEXT, _BEFORE_NUMBER = "", -(2**63)
-# The key of each table, and what lies before all of its values.
+# The key of each table, and a value before all others.
 _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "tenants": {"id": _BEFORE_TEXT},
     "tiers": {"name": _BEFORE_TEXT},
@@ -53,9 +52,7 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "jobs": {"message_no": _BEFORE_NUMBER},
 }
 _MOST_ROWS = 5000
-_MOST_LETTERS = (
-    8_000_000  # a content may be megabytes: so many are in memory at once, and one row more
-)
+_MOST_LETTERS = 8_000_000  # a content may be megabytes: at most this many are in memory at once, and one row more
 
 
 class SqliteSource:
@@ -68,7 +65,7 @@ class SqliteSource:
         self._clock = clock
 
     def departure(self) -> Departure | None:
-        """The move that it is closed for, if it is."""
+        """The move that the store is closed for, if any."""
         with in_our_words(self._path):
             mark = _mark(self._db)
         if mark is None:
@@ -76,7 +73,7 @@ class SqliteSource:
         return Departure(mark["move"], mark["to"], mark["phase"] == _FINISHED)
 
     def begin(self, move: str, *, to: str) -> None:
-        """Accept and claim nothing more from here on; what is in flight may still be settled."""
+        """Accept and claim nothing more; jobs in flight may still settle."""
         with self._transaction() as db:
             if run(db, "override_get", name=QUEUE_MARK).fetchone() is not None:
                 text = (
@@ -89,7 +86,7 @@ class SqliteSource:
             self._become(db, _CLOSING, {"move": move, "to": to})
 
     def close(self) -> InFlight | None:
-        """Refuse every change from here on; unless something is in flight, which is answered instead."""
+        """Refuse every change; if something is in flight, change nothing and return it."""
         with self._transaction() as db:
             mark = self._own_mark(db)
             if mark["phase"] != _CLOSING:
@@ -102,12 +99,12 @@ class SqliteSource:
             return None
 
     def counts(self) -> Mapping[str, int]:
-        """How many rows there are to be carried over, by table."""
+        """The number of rows to copy, by table."""
         with in_our_words(self._path):
             return dict(run(self._db, "move_counts").fetchall())
 
     def page(self, table: str, after: Place | None) -> Rows:
-        """The next rows of a table, by its key; none: it is at its end."""
+        """The next rows of a table, by its key; empty at the end."""
         keys = _KEYS[table]
         place = list(keys.values()) if after is None else after
         rows: list[Any] = []
@@ -127,12 +124,12 @@ class SqliteSource:
         return Rows(columns, rows, place)
 
     def finish(self) -> None:
-        """Stay closed, and say that all went."""
+        """Stay closed, and record that everything was moved."""
         with self._transaction() as db:
             self._become(db, _FINISHED, self._own_mark(db))
 
     def reopen(self) -> None:
-        """Be open again, as if nothing had been."""
+        """Open again, with no trace of the move."""
         with self._transaction() as db:
             _unfence(db)
             run(db, "override_drop", name=_MARK)
@@ -151,7 +148,7 @@ class SqliteSource:
     def _own_mark(self, db: sqlite3.Connection) -> dict[str, str]:
         mark = _mark(db)
         if mark is None:
-            raise CannotMove(f"{self.name} was opened again meanwhile: begin anew")
+            raise CannotMove(f"{self.name} was opened again during the move: start a new move")
         return mark
 
     def _become(self, db: sqlite3.Connection, phase: str, mark: Mapping[str, str]) -> None:
@@ -173,7 +170,7 @@ class SqliteSource:
 def open_source(
     path: Path, *, busy_timeout_ms: int = 5000, clock: Callable[[], int] = wall_clock_ms
 ) -> Iterator[SqliteSource]:
-    """Open a file to leave it, with the schema of this release."""
+    """Open a file as the source of a move, with the schema of this release."""
     place = path.absolute()
     with closing(connect(place, busy_timeout_ms=busy_timeout_ms)) as db:
         migrate(db, place)
@@ -181,14 +178,14 @@ def open_source(
 
 
 def left_for(db: sqlite3.Connection) -> str | None:
-    """Where the messages of a closed file go; None: it is open. Whatever its schema."""
+    """The target that the messages of a closed file move to; None: it is open. Works with any schema."""
     is_closed = run(db, "move_open").fetchone() is not None
     mark = _mark(db) if is_closed else None
     return None if mark is None else mark["to"]
 
 
 def refuse_left(db: sqlite3.Connection) -> None:
-    """Raise `StoreMoved` if the file is closed; whoever changes something is told without asking."""
+    """Raise `StoreMoved` if the file is closed; writers get this error from the triggers."""
     target = left_for(db)
     if target is not None:
         raise StoreMoved(f"It is closed: its messages go to {target} (carteiro move)")

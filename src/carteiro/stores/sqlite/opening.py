@@ -1,4 +1,4 @@
-"""Opens the file: connections, the schema and its migrations, errors in our words."""
+"""Opens the file: connections, the schema and its migrations, SQLite's errors as our own."""
 
 import os
 import sqlite3
@@ -21,7 +21,7 @@ from carteiro.stores.statements import statements_of
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
 _A_MOMENT_S = 0.005
-INCREMENTAL = 2  # of auto_vacuum: free pages are given back when asked for
+INCREMENTAL = 2  # of auto_vacuum: free pages are returned on request
 PACKAGE = "carteiro.stores.sqlite"
 
 
@@ -47,10 +47,10 @@ def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             _let_shrink(connection)
             _use_wal(connection, patience_s=busy_timeout_ms / 1000)
-            connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
+            connection.execute("PRAGMA secure_delete = ON")  # deleted data is overwritten
             connection.execute("PRAGMA cache_size = -32768")
             connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: copied back less often
+            connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: fewer checkpoints
         except sqlite3.Error:
             connection.close()
             raise
@@ -58,28 +58,28 @@ def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite
 
 
 def create_private(path: Path) -> None:
-    """Make a missing file that its owner alone can read: mail is inside. SQLite's own files beside it follow suit.
+    """Create a missing file that only its owner can read: it contains mail. SQLite's other files get the same mode.
 
-    Where that cannot be done SQLite will say why.
+    If this fails, SQLite reports why.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _let_shrink(connection: sqlite3.Connection) -> None:
-    """Make a new file one that can shrink, before its first table; an older one becomes one when it is compacted."""
+    """Make a new file able to shrink, before its first table; an older file becomes able to when it is compacted."""
     [kind] = connection.execute("PRAGMA auto_vacuum").fetchone()
-    if kind != INCREMENTAL:  # saying it again would write to the file
+    if kind != INCREMENTAL:  # setting it again would write to the file
         connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Copy the write-ahead log back and cut it off, if nobody needs it just now: it still holds what was erased."""
+    """Checkpoint and truncate the write-ahead log, if nobody uses it now: it still holds deleted data."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection, *, patience_s: float) -> None:
-    """Switch to the write-ahead log; while another process does it, SQLite says busy without waiting."""
+    """Switch to the write-ahead log; while another process does so, SQLite reports busy without waiting."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -112,7 +112,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> list[Migration]:
 
 
 def _apply(connection: sqlite3.Connection, path: Path) -> None:
-    migrations = _pending(connection, path)  # again, now that nobody else can write
+    migrations = _pending(connection, path)  # check again, now that no other process can write
     if version(connection) == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
         text = f"{path} is a database of another program: name another file"
         raise StoreError(text)
@@ -155,7 +155,7 @@ def sql(operation: str) -> str:
 
 @contextmanager
 def in_our_words(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into our errors, with what to do next."""
+    """Turn errors of SQLite into our own, which say what to do next."""
     try:
         yield
     except (sqlite3.Error, UnicodeEncodeError) as error:
@@ -165,11 +165,11 @@ def in_our_words(path: Path) -> Iterator[None]:
 def translated(  # noqa: PLR0911 - a table, one error a code
     error: sqlite3.Error | UnicodeEncodeError, path: Path
 ) -> CarteiroError:
-    """The error of ours that says the same."""
+    """Our own error for an error of SQLite."""
     if isinstance(error, UnicodeEncodeError):
         return TextUnfit(error)
     full_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if full_code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:  # there are none but those of a move
+    if full_code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:  # only a move has triggers
         return StoreMoved(str(error))
     code = full_code & 0xFF
     if code == sqlite3.SQLITE_FULL:
@@ -180,7 +180,7 @@ def translated(  # noqa: PLR0911 - a table, one error a code
         return StoreUnavailable(f"{path} or its folder cannot be written: check its permissions")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StoreUnavailable(
-            f"{path} cannot be opened: does its folder exist, may we write to it?"
+            f"{path} cannot be opened: check that its folder exists and can be written"
         )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreUnavailable(f"{path} is locked by another process: try again")

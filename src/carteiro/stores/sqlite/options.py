@@ -1,4 +1,4 @@
-"""What the store needs to know beyond its file."""
+"""Options of the store, in addition to its file."""
 
 import shutil
 import time
@@ -11,7 +11,7 @@ from carteiro.policy.lifecycle import MILLISECOND
 
 
 def wall_clock_ms() -> int:
-    """The host's clock: SQLite has no other."""
+    """The host's clock: SQLite has none of its own."""
     return time.time_ns() // 1_000_000
 
 
@@ -26,11 +26,11 @@ class SqliteOptions:
     clock: Callable[[], int] = wall_clock_ms
     fairness: Fairness = Fairness()
     dead_letter_ttl: timedelta = timedelta(days=7)
-    min_free_bytes: int = 0  # accept stops below it, so that settles still fit
+    min_free_bytes: int = 0  # below it accept refuses, so that settles still have space
     busy_timeout_ms: int = 5000
     free_bytes: Callable[[Path], int] = _free_bytes
-    durable: bool = True  # else nothing is synced to the disk: the file ends with its process
-    has_queue: bool = True  # else jobs are kept elsewhere
+    durable: bool = True  # else nothing is synced to the disk: the file is deleted with its process
+    has_queue: bool = True  # else a separate queue has the jobs
 
     @property
     def dead_letter_ttl_ms(self) -> int:

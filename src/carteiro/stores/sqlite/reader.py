@@ -1,4 +1,4 @@
-"""Reads on a connection of its own, beside the writer."""
+"""Reads on a connection of its own, parallel to the writer."""
 
 import asyncio
 import sqlite3
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class Reader:
-    """One reading connection in a thread of its own: a slow query stops neither the loop nor the writer."""
+    """One connection for reads in a thread of its own: a slow query blocks neither the loop nor the writer."""
 
     def __init__(self, path: Path, *, busy_timeout_ms: int, durable: bool = True) -> None:
         self._path = path
@@ -27,7 +27,7 @@ class Reader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
 
     def close(self) -> None:
-        """Finish what is asked, then close."""
+        """Finish queued queries, then close."""
         self._thread.shutdown(wait=True)
         if self._connection is not None:
             self._connection.close()

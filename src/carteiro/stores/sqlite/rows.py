@@ -1,8 +1,7 @@
-"""Statements and their parameters: lists travel as JSON.
+"""Statements and their parameters: lists are passed as JSON.
 
-Lists travel into a statement as one JSON text and are unfolded there by ``json_each``: one call for
-many rows, during which SQLite runs without the interpreter's lock. A call per row would give the
-lock up and take it back each time, and wait for the event loop each time.
+A list is one JSON text, which ``json_each`` expands in the statement: one call for many rows, during which SQLite runs
+without the interpreter's lock. A call per row would release and take the lock each time, and wait for the event loop.
 """
 
 import re
@@ -15,7 +14,7 @@ import orjson
 from carteiro.errors import TextUnfit
 from carteiro.stores.sqlite.opening import split, sql
 
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # and none that stands in a text as these six letters
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # but not a text with these six literal characters
 
 
 @cache
@@ -26,7 +25,7 @@ def _parts(operation: str) -> tuple[list[str], str]:
 
 
 def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3.Cursor:
-    """Run a statement by name; where there are several under it, return what the last one says."""
+    """Run a statement by name; if the name has several, return the result of the last."""
     before, last = _parts(operation)
     for each in before:
         db.execute(each, parameters)
@@ -34,7 +33,7 @@ def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3
 
 
 def as_json(rows: Sequence[object]) -> str:
-    """A list as one JSON text; SQLite would read a text in it up to its first U+0000 alone, and take it for another."""
+    """A list as one JSON text; refuses U+0000, because SQLite would cut a text there."""
     told = with_documents(rows)
     if "\\u0000" in told and _NUL.search(told):
         raise TextUnfit
@@ -42,7 +41,7 @@ def as_json(rows: Sequence[object]) -> str:
 
 
 def with_documents(rows: Sequence[object]) -> str:
-    """As `as_json`, of rows with documents in them that stay JSON: what texts those hold is nobody's business here."""
+    """As `as_json`, for rows with JSON documents in them, whose texts are not checked."""
     try:
         return orjson.dumps(rows).decode()
     except orjson.JSONEncodeError as error:

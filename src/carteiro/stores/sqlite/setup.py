@@ -37,7 +37,7 @@ async def open_sqlite(
     path: str | Path,
     options: SqliteOptions = SqliteOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[Backend]:
-    """Open or create the file; closed when the block ends, after what was asked is written."""
+    """Open or create the file; closed when the block ends, after all queued writes."""
     async with _opened(_absolute(path), options) as half:
         yield half.backend
 
@@ -47,7 +47,7 @@ async def open_sqlite_ledger(
     path: str | Path,
     options: SqliteOptions = SqliteOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[LedgerHalf]:
-    """As `open_sqlite`, the ledger alone: jobs are kept elsewhere."""
+    """As `open_sqlite`, but only the ledger: a separate queue has the jobs."""
     async with _opened(_absolute(path), replace(options, has_queue=False)) as half:
         yield half
 

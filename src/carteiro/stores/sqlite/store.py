@@ -78,7 +78,7 @@ class SqliteStore(SqlStore):
         return await self._writer.do(take, durable=False)
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        """Extend live claims and their holds; False if the claim no longer has the job."""
         clock, lease_ms = self._options.clock, lease // MILLISECOND
         pairs = as_json([(each.job, each.claim) for each in leases])
 
@@ -93,14 +93,14 @@ class SqliteStore(SqlStore):
         return [(each.job, each.claim) in standing for each in leases]
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
-        """Give back what was claimed and not declared, as if it had never been claimed."""
+        """Return claimed jobs without an attempt, as if they had never been claimed."""
         clock, wait_ms = self._options.clock, wait // MILLISECOND
-        # If the machine stops before it is on the disk, the leases run out, as those that nobody gave back.
+        # If the machine stops before this is on the disk, the leases expire like any others.
         await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms), durable=False)
         self._wake.ring()
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
-        """Release all that these claims leased and did not declare."""
+        """Release all jobs of these claims that have no attempt, as if they had never been claimed."""
         clock, ids = self._options.clock, as_json(claims)
 
         def undo(db: sqlite3.Connection) -> bool:
@@ -113,7 +113,7 @@ class SqliteStore(SqlStore):
             self._wake.ring()
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many."""
+        """Make jobs with an expired lease or hold ready, longest expired first; return the number."""
         clock = self._options.clock
         reaped = await self._writer.do(lambda db: _reap(db, limit, clock()), durable=False)
         if reaped:
@@ -121,7 +121,7 @@ class SqliteStore(SqlStore):
         return reaped
 
     def _refuse_without_room(self) -> None:
-        """What is accepted must be able to settle: a full disk takes no new messages."""
+        """Refuse new messages when the disk is nearly full: accepted ones need space to settle."""
         now = time.monotonic()
         options = self._options
         if not options.min_free_bytes or now - self._disk_seen_at < _LOOK_AT_DISK_EVERY_S:
@@ -129,7 +129,7 @@ class SqliteStore(SqlStore):
         free = options.free_bytes(self._path)
         if free < options.min_free_bytes:
             text = (
-                f"Only {free:,} bytes are free beside {self._path.name}, and "
+                f"Only {free:,} bytes are free on the disk of {self._path.name}, and "
                 f"{options.min_free_bytes:,} are kept for what is accepted already: free some space"
             )
             raise StoreFull(text)
@@ -153,7 +153,7 @@ def _refund_kinds(
     released: Sequence[tuple[str, str, model.MessageId]],
     claims: Mapping[model.MessageId, model.ClaimId],
 ) -> None:
-    """What was drawn from a send limit for nothing is there again."""
+    """Return unused draws to a send limit."""
     drawn = Counter((kind, claims[identity]) for kind, _, identity in released)
     limited = run(db, "refund_limits", kinds=as_json(sorted({kind for kind, _, _ in released})))
     draws = {kind: draws_of(text) for kind, text in limited}
@@ -166,7 +166,7 @@ def _refund_kinds(
 
 
 def _refund_tenants(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) -> None:
-    """Tokens that were drawn for nothing go back to the tenant."""
+    """Return unused tokens to the tenant."""
     tenants = Counter(tenant for _, tenant, _ in released)
     intervals = []
     for tenant, rate in run(db, "refund_rates", ids=as_json(list(tenants))):

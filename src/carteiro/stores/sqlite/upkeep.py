@@ -46,17 +46,17 @@ class SqliteUpkeep(SqlUpkeep):
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """As every SQL store; give free pages back, too."""
+        """As in every SQL store; also return free pages to the disk."""
         pruned = await super().prune(bodies=bodies, histories=histories, after=after, limit=limit)
         has_more = await self._writer.do(_shrink)
         return replace(pruned, has_more=pruned.has_more or has_more)
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
-        """Copy the file as it is at one moment to a new one, in a thread; others write on meanwhile."""
+        """Copy the store as of one moment to a new file; ``progress`` gets the fraction done."""
         loop, is_over = asyncio.get_running_loop(), False
 
         def tell(share: float) -> None:
-            if is_over:  # whoever asked has gone: the copy ends here
+            if is_over:  # the caller was cancelled: stop the copy
                 raise InterruptedError
             loop.call_soon_threadsafe(progress, share)
 
@@ -66,14 +66,14 @@ class SqliteUpkeep(SqlUpkeep):
             is_over = True
 
     async def compact(self) -> int:
-        """Write the file anew without its free pages, in a thread; others wait meanwhile."""
+        """Return all free space to the disk at once, and return the number of bytes; other writers wait."""
         return await asyncio.to_thread(copying.vacuum, self._path, busy_ms=self._busy_ms)
 
 
 def _shrink(db: sqlite3.Connection) -> bool:
-    """Give some free pages back, but for a tenth of the file, which fills again soon; True if there are more.
+    """Return some free pages to the disk, but keep a tenth of the file for new rows; True if there are more.
 
-    A file made by an older release keeps its free pages for itself until it is compacted.
+    A file made by an older release keeps its free pages until it is compacted.
     """
     if _pragma(db, "auto_vacuum") != INCREMENTAL:
         return False
@@ -81,7 +81,9 @@ def _shrink(db: sqlite3.Connection) -> bool:
     if spare <= 0:
         return False
     for _ in range(min(spare, _MOST_PAGES_BACK)):
-        db.execute("PRAGMA incremental_vacuum(1)")  # gives back one, whatever number is asked for
+        db.execute(
+            "PRAGMA incremental_vacuum(1)"
+        )  # returns one page per step, whatever number is requested
     return spare > _MOST_PAGES_BACK
 
 

@@ -1,4 +1,4 @@
-"""How an idle worker learns that there may be work: a bell in this process, a look at the file for others."""
+"""Wake-up of idle workers: a bell in this process, polling the file for others."""
 
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -11,46 +11,46 @@ from carteiro.stores.sqlite.writer import Writer
 
 
 class SqliteWake(Bell):
-    """Rung by every change of ours that may ready a job, and by the writer when another process changed the file."""
+    """Rings after every change of ours that may make a job ready, and when another process changed the file."""
 
     def __init__(self) -> None:
         super().__init__()
         self._writer: Writer | None = None
-        self._alarms: dict[str, int] = {}  # of each kind the next, when last looked at
+        self._alarms: dict[str, int] = {}  # next alarm of each kind, as last read
 
     def attach(self, writer: Writer) -> None:
-        """The writer looks for changes of other processes while somebody waits."""
+        """Let the writer poll for changes of other processes while somebody waits."""
         self._writer = writer
 
     def has_work(self, db: sqlite3.Connection) -> bool:
-        """Tell whether there is work, or will be sooner than we knew, now that another process changed the file."""
+        """Return whether another process's change brought work, or an earlier alarm."""
         try:
             rows = run(db, "wake_look").fetchall()
         except sqlite3.Error:
-            return True  # let the claim find out
+            return True  # a claim will report the error
         return any(is_in_ring for _, is_in_ring, _ in rows) or bool(self._sooner(rows))
 
     def found_nothing(self, db: sqlite3.Connection, kinds: Collection[str]) -> None:
-        """Remember what a claim of these kinds saw that got no job: what comes sooner than that is news.
+        """Remember the next alarm that an empty claim of these kinds saw: only an earlier one is news.
 
-        What is news to other kinds is rung now: their turn to look will find it no news any more.
+        News for other kinds rings now: at their own next look it would not be new any more.
         """
         if self._sooner(run(db, "wake_look").fetchall()) - set(kinds):
             self.ring()
 
     def _sooner(self, rows: Sequence[tuple[str, int, int | None]]) -> set[str]:
-        """The kinds whose next alarm is sooner than it was when last looked at."""
+        """The kinds whose next alarm is earlier than when last read."""
         alarms = {kind: FAR if alarm is None else alarm for kind, _, alarm in rows}
         sooner = {kind for kind, alarm in alarms.items() if alarm < self._alarms.get(kind, FAR)}
         self._alarms = alarms
         return sooner
 
     async def tell(self) -> None:
-        """There may be work: here; other processes look at the file."""
+        """Wake workers here: there may be work. Other processes poll the file."""
         self.ring()
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
         self._watch(+1)
         try:
             return await super().wait(timeout, since=since)

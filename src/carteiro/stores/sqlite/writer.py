@@ -1,16 +1,14 @@
-"""The one writer: whatever is asked while a commit is under way goes into the next transaction, then all are answered.
+"""The single writer: operations that arrive during a commit share the next transaction; then all are answered.
 
-Its life: `start` opens the file; each `do` queues an operation; the event loop takes all that is
-queued, runs each under a savepoint and has a thread commit, so that nobody waits for the disk but
-those who asked; `stop` drains and closes. While somebody waits for work it looks now and then
-whether another process changed the file.
+Its life: `start` opens the file; each `do` queues an operation; the event loop takes all queued ones, runs each under a
+savepoint and lets a thread commit, so that only the callers wait for the disk; `stop` drains and closes. While
+somebody waits for work, it polls for changes of other processes.
 
-The operations run on the loop's own thread: in a thread beside it they would fight the loop for the
-interpreter's lock and for the caches, and both would take half as long again. What blocks (the disk,
-another process's lock) is left to the thread.
+The operations run on the loop's own thread: another thread would compete with the loop for the interpreter's lock and
+the caches, and both would take half as long again. Only blocking work (the disk, another process's lock) has a thread.
 
-Killed before the commit: nothing was written and nobody was answered. Killed after it: written, and
-whoever asks again gets the same answer, because operations are idempotent.
+If killed before the commit, nothing was written and no answer was given. If killed after it, a second request gets the
+same answer, because operations are idempotent.
 """
 
 import asyncio
@@ -30,7 +28,7 @@ Operation = Callable[[sqlite3.Connection], Result]
 
 _MOST_OPERATIONS = 500  # in one transaction
 _POLL_BUSY_S, _POLL_IDLE_S = 0.001, 0.020
-_BUSY_FOR_S = 2.0  # poll fast while another process changed something within it
+_BUSY_FOR_S = 2.0  # poll fast if another process changed something in this time
 
 
 class _Asked(NamedTuple):
@@ -62,8 +60,8 @@ class Writer:
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop
         self._connection: sqlite3.Connection
-        self._is_full = True  # PRAGMA synchronous as it stands
-        self._watchers = 0  # how many wait for changes of other processes
+        self._is_full = True  # current PRAGMA synchronous
+        self._watchers = 0  # number of callers that wait for changes of other processes
         self._look: asyncio.TimerHandle | None = None
         self._seen_version = 0
         self._last_change = 0.0
@@ -78,7 +76,7 @@ class Writer:
             raise
 
     async def stop(self) -> None:
-        """Finish what is queued, then close."""
+        """Finish queued operations, then close."""
         self._is_stopped = True
         while self._writing is not None:
             await asyncio.wait([self._writing])
@@ -88,9 +86,9 @@ class Writer:
         self._thread.shutdown(wait=True)
 
     async def do(self, operation: Operation[Result], *, durable: bool = True) -> Result:
-        """Run it in the next transaction; the answer comes after the commit.
+        """Run the operation in the next transaction; return after the commit.
 
-        A caller that goes away cancels nothing: the operation is written all the same.
+        Cancelling the caller does not cancel the operation: it is written all the same.
         """
         if self._is_stopped:
             text = f"{self._path} is closed"
@@ -102,7 +100,7 @@ class Writer:
         return await answer
 
     def watch(self, more: int) -> None:
-        """So many more (or fewer) callers wait for changes of other processes."""
+        """Add to the number of callers that wait for changes of other processes."""
         self._watchers += more
         if self._watchers and self._look is None:
             self._look = self._loop.call_later(_POLL_IDLE_S, self._look_for_changes)
@@ -111,9 +109,7 @@ class Writer:
 
     async def _write_all(self) -> None:
         try:
-            await asyncio.sleep(
-                0
-            )  # whoever is about to ask in this turn of the loop still comes along
+            await asyncio.sleep(0)  # callers in the same turn of the loop still join
             while self._asked:
                 most = min(len(self._asked), _MOST_OPERATIONS)
                 await self._write([self._asked.popleft() for _ in range(most)])
@@ -133,7 +129,7 @@ class Writer:
     async def _begin(self, *, durable: bool) -> None:
         if (
             self._is_durable and durable != self._is_full
-        ):  # a lost claim is harmless: no need to wait for the disk
+        ):  # losing a claim is harmless: no need to wait for the disk
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_full = durable
         try:
@@ -144,7 +140,7 @@ class Writer:
             await self._in_thread(self._begin_patiently)
 
     def _begin_patiently(self) -> None:
-        """Another process writes: wait for it, in the thread."""
+        """Wait for another process's write, in the thread."""
         self._connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout_ms}")
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -158,7 +154,7 @@ class Writer:
         try:
             result = asked.operation(self._connection)
         except Exception as error:
-            if not self._connection.in_transaction:  # SQLite gave the whole transaction up
+            if not self._connection.in_transaction:  # SQLite rolled back the whole transaction
                 raise
             self._connection.execute("ROLLBACK TO operation")
             self._connection.execute("RELEASE operation")
@@ -170,10 +166,10 @@ class Writer:
         self._connection.execute("COMMIT")
 
     async def _undo(self, error: Exception) -> Exception:
-        """Roll back; the error to tell, which is a worse one if not even that could be done."""
+        """Roll back; return the error to raise, a worse one if the rollback failed."""
         try:
             await self._in_thread(self._roll_back)
-        except Exception as worse:  # noqa: BLE001 - told to every caller of the batch
+        except Exception as worse:  # noqa: BLE001 - raised for every caller of the batch
             return worse
         return error
 
@@ -182,7 +178,7 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # A connection that cannot even roll back is thrown away: what it had not committed is undone by the file.
+            # A connection that cannot roll back is replaced: the file undoes uncommitted changes.
             self._connection.close()
             self._open()
 
@@ -203,7 +199,7 @@ class Writer:
             self._path, busy_timeout_ms=self._busy_timeout_ms, durable=self._is_durable
         )
         migrate(self._connection, self._path)
-        self._connection.execute("PRAGMA busy_timeout = 0")  # on the loop nobody waits for a lock
+        self._connection.execute("PRAGMA busy_timeout = 0")  # the loop never waits for a lock
         self._is_full = True
         self._seen_version = self._data_version()
 
@@ -212,9 +208,7 @@ class Writer:
         self._look = None
         if not self._watchers:
             return
-        if (
-            self._writing is None
-        ):  # else the connection is busy, and there is something to do anyway
+        if self._writing is None:  # else the connection is busy with other work
             version = self._data_version()
             if version != self._seen_version:
                 self._seen_version = version
@@ -229,7 +223,7 @@ class Writer:
         try:
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error:
-            return self._seen_version  # a broken file shows itself on the next write
+            return self._seen_version  # the next write reports a broken file
 
     async def _in_thread(self, call: Callable[[], None]) -> None:
         await self._loop.run_in_executor(self._thread, call)

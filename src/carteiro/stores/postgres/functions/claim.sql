@@ -1,6 +1,6 @@
 -- --- the arithmetic of send rates, as in policy/pacing.py ---------------------------------------
 
--- From when a record counts: further ahead than a full draw can have put it, the clock stepped back.
+-- The start of a record; if it is further ahead than a full draw can put it, the clock was set back.
 CREATE OR REPLACE FUNCTION carteiro.pace_due(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT CASE WHEN next_us > now_us + burst_us + interval_us THEN now_us ELSE greatest(next_us, now_us) END $$;
@@ -17,7 +17,7 @@ $$;
 
 -- --- the arithmetic of send limits, as in policy/pacing.py: draws are [[time, jobs, claim], …], oldest first ------------
 
--- How many jobs may start.
+-- The number of jobs that may start.
 CREATE OR REPLACE FUNCTION carteiro.sends_left(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$
@@ -26,7 +26,7 @@ AS $$
     WHERE (d.draw ->> 0)::bigint + p_per_ms > p_now
 $$;
 
--- When the next job may start.
+-- The time at which the next job may start.
 CREATE OR REPLACE FUNCTION carteiro.next_send_at(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$
@@ -40,7 +40,7 @@ AS $$
     WHERE l.later < p_count
 $$;
 
--- The draws that count after a claim drew so many jobs: those close together count as one where there may be more than
+-- The draws that count after a claim drew p_jobs jobs: close ones are merged where there may be more than
 -- p_most.
 CREATE OR REPLACE FUNCTION carteiro.drawn(
     p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text, p_most bigint
@@ -71,7 +71,7 @@ BEGIN
 END
 $$;
 
--- The draws after a claim gave so many jobs back.
+-- The draws after a claim gave jobs back.
 CREATE OR REPLACE FUNCTION carteiro.undrawn(p_draws text, p_claim text, p_jobs bigint) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$
@@ -84,7 +84,7 @@ AS $$
     WHERE l.jobs > 0
 $$;
 
--- The draws after the clock stepped back: those that lie ahead were now.
+-- The draws after the clock was set back: those in the future move to now.
 CREATE OR REPLACE FUNCTION carteiro.stepped_back(p_draws text, p_now bigint) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$
@@ -98,7 +98,7 @@ $$;
 -- Leases at most p_limit ready jobs of these kinds, tenants taking turns by virtual time (docs/explanation/fairness.md).
 -- Always at least one row: o_now and o_idle_ms (when to come again; NULL: nothing is known to come) are the same in all,
 -- o_no is NULL where nothing was leased. The walk is that of the other stores; it counts and ranks nothing but what it takes.
--- What the messages say is read afterwards: nobody waits for the ring while that is looked up and sent.
+-- The messages' content is read afterwards: nobody waits for the ring during that.
 CREATE OR REPLACE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
     p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint
@@ -400,7 +400,7 @@ BEGIN
             END IF;
         END LOOP;
 
-        -- Whose turn it is.
+        -- The next turn.
         v_best := NULL;
         v_is_look := false;
         IF v_in_turns THEN
@@ -435,7 +435,7 @@ BEGIN
                 CONTINUE;
             END IF;
         ELSE
-            -- First in, first out: whoever has the first job, one at a time.
+            -- First in, first out: always the oldest job, one at a time.
             FOR v_k IN 1..k_count LOOP
                 WHILE k_front[v_k] IS NOT NULL LOOP
                     v_line := v_line || k_front[v_k];
@@ -460,7 +460,7 @@ BEGIN
             v_k := s_k[v_best];
         END IF;
 
-        -- How many jobs it may have; without any it leaves the ring until it may.
+        -- The number of jobs that it may take; if none, it leaves the ring until it may.
         v_seat := v_best;
         v_t := s_t[v_seat];
         v_wanted := least(v_batch, p_limit - v_got);
@@ -617,7 +617,7 @@ BEGIN
             INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
             SELECT j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.rank, v_until, p_claim, j.claims + 1
             FROM unnest(j_no, j_id, j_rank, j_claims, j_seat) AS j (no, id, rank, claims, seat)
-            -- Whoever has it has it. Only claim adds leases, and only one at a time: nobody comes in between.
+            -- Skip jobs that another claim has. Only claim adds leases, one claim at a time.
             WHERE NOT EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = j.no OFFSET 0)
             RETURNING message_no
         )
@@ -737,7 +737,7 @@ BEGIN
 END
 $$;
 
--- What claimed messages are and say: those that there are.
+-- The fields and content of claimed messages; unknown ones are left out.
 CREATE OR REPLACE FUNCTION carteiro.claimed(p_no bigint[]) RETURNS TABLE (
     o_no bigint, o_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
     o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
@@ -829,7 +829,7 @@ BEGIN
 END
 $$;
 
--- Releases all that claims leased. They are looked for under the ring's lock: a claim that waits for it commits first.
+-- Releases all jobs of claims. Finds them under the ring's lock: a claim that waits for the lock commits first.
 CREATE OR REPLACE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
@@ -845,7 +845,7 @@ BEGIN
 END
 $$;
 
--- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
+-- Extends claims and the holds of their declared attempts, never shortens one; returns the ids with a valid claim.
 CREATE OR REPLACE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off

@@ -1,12 +1,12 @@
--- Operations that must be one step on the server: a process that is stopped, killed or cut off in the midst of one holds no
--- lock that others wait for. Whoever changes entries and leases of the same messages locks the entries first, by number.
--- Their plans must not depend on statistics, which are always wrong for a queue: hence the settings of each.
+-- Operations that must be one step on the server: a process that is stopped, killed or disconnected during one holds no
+-- lock that others wait for. A transaction that changes entries and leases of messages locks the entries first, by number.
+-- Plans must not depend on statistics, which are always wrong for a queue: hence the settings of each function.
 --
--- The files of this folder are not migrations: they are applied anew when one of their texts changes, in the order that
--- migrating.py lists, between `take_down` and `put_up`.
+-- The files of this folder are not migrations: all are applied again when one of their texts changes, in the order of
+-- migrating.py, between `take_down` and `put_up`.
 
--- Drops the functions, views and policies of the schema; returns the rights that were granted on them. Those that objects
--- elsewhere depend on, a report perhaps, stay to be replaced: hence CREATE OR REPLACE everywhere.
+-- Drops the functions, views and policies of the schema; returns the rights that were granted on them. Those that other
+-- objects depend on (a report, for example) stay and are replaced: hence CREATE OR REPLACE everywhere.
 CREATE OR REPLACE FUNCTION carteiro.take_down() RETURNS text[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -65,7 +65,7 @@ BEGIN
 END
 $$;
 
--- Grants these rights again, but for those on what is no longer there, and shows what is for others.
+-- Grants these rights again, except on objects that no longer exist, and publishes the views for others.
 CREATE OR REPLACE FUNCTION carteiro.put_up(p_rights text[]) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -97,17 +97,17 @@ CREATE OR REPLACE FUNCTION carteiro.due_of(rank bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT rank & ((1::bigint << 48) - 1) $$;
 
--- The moment of so many milliseconds since 1970, for the views.
+-- The moment of a number of milliseconds since 1970, for the views.
 CREATE OR REPLACE FUNCTION carteiro.moment(ms bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT to_timestamp(ms / 1000.0) $$;
 
--- JSON text that can be taken apart here: what text cannot hold is shown as U+FFFD.
+-- JSON text that Postgres can parse: characters that it cannot store are shown as U+FFFD.
 CREATE OR REPLACE FUNCTION carteiro.readable(json_text text) RETURNS json
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
 
--- What people read: a message with what became of it.
+-- For readers: a message with its state.
 CREATE OR REPLACE VIEW carteiro.ledger AS
 SELECT
     m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
@@ -116,7 +116,7 @@ SELECT
     e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms, e.finished_at
 FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no;
 
--- Both kinds of waiting for a time, for readers.
+-- For readers: both kinds of jobs that wait for a time.
 CREATE OR REPLACE VIEW carteiro.parked AS
 SELECT message_no, id, kind, tenant, rank, parked_until, false AS is_claimed, NULL::text AS claim_id, claims
 FROM carteiro.delayed

@@ -1,15 +1,15 @@
--- Events lie in parts, each of a range of messages, so that those of messages that are all gone are dropped as one table:
--- no dead rows, nothing to vacuum.
+-- Events are partitioned by ranges of messages. When all messages of a part are gone, it is dropped as one table: no dead
+-- rows, nothing to vacuum.
 
--- Whether events are left for their part to be dropped with: of parts that were filled soon, so that nothing is kept much
--- longer than it should be.
+-- True if events may stay until their whole part is dropped: for parts that filled quickly, so that nothing is kept much
+-- longer than its retention.
 CREATE OR REPLACE FUNCTION carteiro.is_dropped_whole(part carteiro.event_parts) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT coalesce(part.filled_at - part.opened_at <= 172800000, false) $$; -- two days
 
--- Makes parts for the messages up to a number. Numbers that were given out already have their events in the rest: a part
--- begins well behind them. Only what is in the rest is locked, and looked through: `lock_not_available` or
--- `check_violation` if somebody is at it just now.
+-- Creates parts for the messages up to a number. Numbers that are already in use have their events in the rest: a part
+-- begins well after them. Only the rest is locked and scanned: `lock_not_available` or `check_violation` if another
+-- transaction uses it.
 CREATE OR REPLACE FUNCTION carteiro.part_events(p_up_to bigint, p_width bigint) RETURNS void
 LANGUAGE plpgsql
 SET lock_timeout = '100ms'
@@ -31,8 +31,8 @@ BEGIN
 END
 $$;
 
--- Deletes some events of messages that are gone, from a part that many others keep; when there are none left, the part is one
--- that is pruned row by row.
+-- Deletes some events of deleted messages from a part that many other messages keep; after the last, the part is pruned
+-- row by row.
 CREATE OR REPLACE FUNCTION carteiro.forget_orphans(p_part bigint) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -53,9 +53,9 @@ BEGIN
 END
 $$;
 
--- Makes parts ahead, a day's messages each, and drops at most one whose messages are all gone; true if there may be more to do. A few that
--- keep a part much longer than the others (p_until: what finished until then is gone) are carried over to the rest. Nobody
--- waits long for it: what is in use is left for the next time.
+-- Creates future parts, a day's messages each, and drops at most one whose messages are all gone; true if there may be more
+-- to do. If a few messages keep a part much longer than the others (p_until: those that finished before it are gone), their
+-- events move to the rest. Nobody waits long for this: a part in use is left for the next call.
 CREATE OR REPLACE FUNCTION carteiro.tend_events(p_until bigint, p_now bigint) RETURNS boolean
 LANGUAGE plpgsql
 SET lock_timeout = '100ms' SET enable_seqscan = off SET jit = off
@@ -63,7 +63,7 @@ AS $$
 DECLARE
     c_day CONSTANT bigint := 86400000;
     c_few CONSTANT integer := 1000;
-    c_rest CONSTANT bigint := 268435456; -- bytes that can be looked through while others wait
+    c_rest CONSTANT bigint := 268435456; -- bytes that can be scanned while others wait
     v_last bigint := (SELECT s.last_value FROM carteiro.message_no AS s);
     v_width bigint;
     v_part carteiro.event_parts;

@@ -1,6 +1,6 @@
--- Adds messages with their jobs. Items (1, 2, …) that were not added come back with why: 'known' (what was answered then
--- beside it), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the
--- ring, so an open transaction neither hides nor blocks a tenant.
+-- Adds messages with their jobs. Returns the items (1, 2, …) that were not added, with the reason: 'known' (with the first
+-- answer), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the ring,
+-- so an open transaction neither hides nor blocks a tenant.
 CREATE OR REPLACE FUNCTION carteiro.accept(
     p_id text[], p_tenant text[], p_kind text[], p_declares boolean[], p_delivery text[], p_priority integer[],
     p_ttl_ms bigint[], p_request_id text[], p_external_id text[], p_recipient_id text[], p_to text[], p_subject text[],
@@ -18,7 +18,7 @@ DECLARE
     v_no bigint[];
     v_new bigint[];
     v_all boolean;
-    -- The caller's clock may be a little ahead: what is ready is not looked at later for that.
+    -- The caller's clock may be a little ahead: ready jobs are not delayed by that.
     v_here bigint := CASE WHEN p_now - carteiro.now_ms() BETWEEN 0 AND 1000 THEN carteiro.now_ms() ELSE p_now END;
 BEGIN
     SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
@@ -60,7 +60,7 @@ BEGIN
     SELECT v_no[v.item], v.type, v.metadata, v.at
     FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
     WHERE v_all OR v_no[v.item] = ANY (v_new);
-    IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else jobs are kept elsewhere
+    IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else a separate queue has the jobs
         INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
         SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
         FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
@@ -104,10 +104,10 @@ BEGIN
 END
 $$;
 
--- Stores what the rules made of entries, each only if it is still the version that was judged, and its job is leased to
--- the claim that it was leased to then (NULL: to none). Jobs follow: p_job 0 leaves it, 1 drops it, 2 has it wait until
--- p_until with no claim on it. Events and dead letters name the item (1, 2, …) that they belong to. With p_lock_ring jobs may
--- be taken from where they wait, and no claim comes in between. Returns the items that were stored; `has_work`: a job may be claimed sooner than before.
+-- Stores judged entries, each only if it still has the version that was judged, and its job is still leased to the same
+-- claim (NULL: to none). p_job 0 leaves the job, 1 drops it, 2 parks it until p_until without a claim. Events and dead
+-- letters name their item (1, 2, …). With p_lock_ring waiting jobs may be removed, and no claim runs in between. Returns the
+-- stored items; `has_work`: a job may be claimed sooner than before.
 CREATE OR REPLACE FUNCTION carteiro.save(
     p_no bigint[], p_version integer[], p_claim text[], p_kind text[], p_tenant text[],
     p_state text[], p_due_at bigint[], p_expires_at bigint[], p_attempts integer[], p_charged integer[],
@@ -136,13 +136,13 @@ BEGIN
     has_work := false;
     IF p_lock_ring THEN
         PERFORM carteiro.lock_ring();
-        v_ready := ARRAY( -- before their due times change: a ready job lies where that says
+        v_ready := ARRAY( -- before their due times change: a ready job is found by its due time
             SELECT r.ctid
             FROM (
                 SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
                 FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
                 WHERE m.no = ANY (p_no)
-                OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
+                OFFSET 0 -- known first: else all ready jobs of the tenant are scanned
             ) AS k
             JOIN carteiro.ready AS r
                 ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
@@ -167,7 +167,7 @@ BEGIN
         WHERE
             e.message_no = a.no AND e.version = a.version
             AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            AND NOT ( -- what an application requested comes before the next attempt: see `begin_attempts`
+            AND NOT ( -- a requested change comes before the next attempt: see `begin_attempts`
                 a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts
                 AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
             )
@@ -186,7 +186,7 @@ BEGIN
         WHERE v_all OR v.item = ANY (stored);
     END IF;
 
-    -- Jobs that are over, or wait again.
+    -- Jobs that are finished, or wait again.
     v_moved := ARRAY(
         SELECT p_no[i] FROM generate_subscripts(p_no, 1) AS i
         WHERE p_job[i] IN (1, 2) AND (v_all OR i = ANY (stored))
@@ -207,7 +207,7 @@ BEGIN
             FROM (SELECT message_no FROM from_delayed UNION ALL SELECT message_no FROM from_ready) AS g;
             v_gone := v_gone || v_waiting;
         END IF;
-        -- A lease that ran out just now is ready again: that job stays where it is, and is found stale when it is claimed.
+        -- The job of a lease that has just expired is ready again: it stays, and is found stale when it is claimed.
         v_all := v_all AND cardinality(v_gone) = cardinality(v_moved);
         IF 2 = ANY (p_job) THEN
             INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
@@ -255,8 +255,8 @@ BEGIN
 END
 $$;
 
--- As `save`, for the two things that happen to nearly every message: fewer columns are less time. Each item is stored only
--- if it is still the version that was judged and its job still the claim's; returns the items that were.
+-- As `save`, for the two changes that nearly every message has: fewer columns take less time. Each item is stored only
+-- if it still has the judged version and its job the same claim; returns the stored items.
 CREATE OR REPLACE FUNCTION carteiro.begin_attempts(
     p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[], p_until bigint[],
     p_provider text[], p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[]
@@ -269,7 +269,7 @@ DECLARE
     v_stored integer[];
     v_all boolean;
 BEGIN
-    -- Before the leases are looked at: whoever extends one meanwhile would have it end sooner unnoticed.
+    -- Before the leases are read: else a concurrent extension could be shortened unnoticed.
     PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
     WITH held AS (
         UPDATE carteiro.leased AS l SET parked_until = a.until
@@ -278,7 +278,7 @@ BEGIN
         WHERE
             l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
             AND before.message_no = a.no
-            -- What an application requested by SQL comes before the next attempt.
+            -- A change requested by SQL comes before the next attempt.
             AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
         RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
     ),
@@ -310,7 +310,7 @@ BEGIN
 END
 $$;
 
--- p_has_jobs: the jobs are here, and go; else they are kept elsewhere.
+-- p_has_jobs: the jobs are here, and are deleted; else a separate queue has them.
 CREATE OR REPLACE FUNCTION carteiro.settle_sent(
     p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[],
     p_duration_ms bigint[], p_provider text[], p_provider_id text[], p_event_item integer[], p_event_type text[],
@@ -350,7 +350,7 @@ BEGIN
     IF NOT p_has_jobs THEN
         RETURN;
     END IF;
-    -- A lease that ran out just now is ready again: that job is found stale when it is claimed.
+    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
     WITH gone AS (
         DELETE FROM carteiro.leased AS l
         WHERE l.message_no = ANY (
@@ -370,8 +370,8 @@ BEGIN
 END
 $$;
 
--- Whether a dead letter is what is looked for; null matches all. The text is looked for in code, reason and address,
--- whatever the case of its ASCII letters.
+-- True if a dead letter matches the filter; null matches all. The text is searched in code, reason and address, ignoring
+-- the case of ASCII letters.
 CREATE OR REPLACE FUNCTION carteiro.is_wanted(
     d carteiro.dead_letters, p_tenant text, p_kind text, p_reason text, p_code text, p_category text,
     p_is_redriven boolean, p_text text

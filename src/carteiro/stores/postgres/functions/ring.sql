@@ -1,4 +1,4 @@
--- Keeps claims away until the transaction ends.
+-- Blocks claims until the transaction ends.
 CREATE OR REPLACE FUNCTION carteiro.lock_ring() RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -8,7 +8,7 @@ BEGIN
 END
 $$;
 
--- What claim has not read yet.
+-- The notes that claim has not read yet.
 CREATE OR REPLACE FUNCTION carteiro.unseen_notes() RETURNS SETOF carteiro.notes
 LANGUAGE sql STABLE
 AS $$
@@ -20,9 +20,9 @@ AS $$
     WHERE n.xid = open.xid
 $$;
 
--- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
--- read are the same snapshot. No alarm is set before those that the next claim of its kind looks at. Returns, by kind, the
--- soonest of the leases that were cut short.
+-- Reads the notes into the ring. The caller holds the ring's lock. One statement: notes are read and marked as
+-- read in the same snapshot. No alarm is set earlier than the next claim of its kind looks. Returns, by kind, the
+-- earliest end of the leases that were shortened.
 CREATE OR REPLACE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -96,8 +96,8 @@ BEGIN
 END
 $$;
 
--- Whether the database was restored into another server, where transactions are counted anew: which notes claim has read
--- can no longer be told.
+-- True if the database was restored into another server, where transaction numbers start again: then it is unknown which
+-- notes claim has read.
 CREATE OR REPLACE FUNCTION carteiro.is_restored() RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
@@ -105,7 +105,7 @@ AS $$
     FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1
 $$;
 
--- Makes the ring anew from the jobs that there are. The caller holds the ring's lock.
+-- Rebuilds the ring from the jobs. The caller holds the ring's lock.
 CREATE OR REPLACE FUNCTION carteiro.rebuild_ring(p_now bigint) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -137,8 +137,8 @@ BEGIN
 END
 $$;
 
--- Readies jobs that were leased, as long as their lease is over or lies further ahead than any can. The caller holds the
--- ring's lock. `least_rank` is the least among them.
+-- Makes leased jobs ready if their lease has expired, or ends later than any lease can. The caller holds the ring's lock.
+-- `least_rank` is the least rank among them.
 CREATE OR REPLACE FUNCTION carteiro.ready_lost(
     p_numbers bigint[], p_longest bigint, p_now bigint, OUT readied integer, OUT least_rank bigint
 )
@@ -162,8 +162,8 @@ BEGIN
 END
 $$;
 
--- Readies the first jobs of a seat whose time has come: delayed ones, past those that somebody else's transaction is just
--- taking away, and leased ones that were lost. The caller holds the ring's lock.
+-- Makes the first due jobs of a seat ready: delayed ones, except those that another transaction is removing, and leased
+-- ones whose worker was lost. The caller holds the ring's lock.
 CREATE OR REPLACE FUNCTION carteiro.ready_due(
     p_kind text, p_tenant text, p_due_from bigint, p_lost_from bigint, p_longest bigint, p_now bigint, p_limit integer,
     OUT readied integer, OUT least_rank bigint
@@ -229,8 +229,8 @@ BEGIN
 END
 $$;
 
--- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. Returns how many.
--- No alarm is set further back than claim looks: a second before the last time that it saw.
+-- Makes at most p_limit jobs ready whose lease or hold has expired, or ends later than any can. Returns the number.
+-- No alarm is set earlier than claim looks: a second before the last time that it saw.
 CREATE OR REPLACE FUNCTION carteiro.reap(p_limit integer, p_longest bigint, p_now bigint) RETURNS integer
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -293,7 +293,7 @@ BEGIN
 END
 $$;
 
--- The seats as the next claim will find them: what notes tell of is counted in.
+-- The seats as the next claim will find them, with the notes applied.
 CREATE OR REPLACE VIEW carteiro.seats_and_notes AS
 SELECT
     kind, tenant, sum(jobs)::bigint AS jobs, coalesce(min(lowest), 0) AS lowest, min(due_from) AS due_from

@@ -1,12 +1,12 @@
--- The table queue: a way in for whoever speaks SQL (docs/how-to/enqueue-from-sql.md).
+-- The table queue: enqueue e-mails by SQL (docs/how-to/enqueue-from-sql.md).
 --
--- `email_queue` is a view over the ledger: a table would have to be written by every step of a worker. What is inserted
--- is accepted there and then, inside the caller's transaction. What is updated is recorded in `queue_changes`, shown at
--- once, and applied by a process of Carteiro's by the rules of policy/lifecycle.py. So a role of the database, whatever it
--- does, locks no row and no table that workers write (docs/explanation/decisions/0035-changes-by-sql-are-requests.md).
+-- `email_queue` is a view over the ledger: a table would have to be written by every step of a worker. An INSERT
+-- accepts the e-mail at once, inside the caller's transaction. An UPDATE is recorded in `queue_changes`, shown at once, and
+-- applied by a process of Carteiro by the rules of policy/lifecycle.py. So a role of the database can never lock a row or
+-- a table that workers write (docs/explanation/decisions/0035-changes-by-sql-are-requests.md).
 
--- An id as all messages have it, a UUIDv7: it begins with the milliseconds since 1970. Of a random one the first six bytes
--- and the version are replaced.
+-- A message id, a UUIDv7, which begins with the milliseconds since 1970: a random UUID whose first six bytes and version
+-- are replaced.
 CREATE OR REPLACE FUNCTION carteiro.new_id() RETURNS uuid
 LANGUAGE sql VOLATILE
 AS $$
@@ -21,7 +21,7 @@ $$;
 
 -- --- who sees a row -----------------------------------------------------------------------------
 
--- Also for the owner, and so for all that runs with its rights: the view, the triggers, the functions.
+-- Also for the owner, and so for everything that runs with its rights: the view, the triggers, the functions.
 CREATE POLICY of_tenant ON carteiro.queue_rows
 USING ((SELECT carteiro.sees_all()) OR tenant = (SELECT carteiro.acting_tenant()));
 
@@ -40,8 +40,8 @@ $$;
 CREATE POLICY read ON carteiro.row_locks FOR SELECT USING (true);
 CREATE POLICY lock ON carteiro.row_locks FOR UPDATE USING (carteiro.refuse_row_locks());
 
--- Its rows come in two parts, so that each has a plan of its own; they ask once more whose the rows are, because the policy
--- does not bind a superuser, and ask it of each table (see views.sql). `c` is the newest requested change that still matters.
+-- Two parts, so that each has a plan of its own. They check the tenant again, because the policy does not bind a
+-- superuser, and check it in each table (see views.sql). `c` is the newest requested change that still matters.
 -- `retries` counts the retries that were scheduled: a failure that ended it scheduled none.
 CREATE OR REPLACE VIEW carteiro.table_queue WITH (security_barrier) AS
 SELECT
@@ -109,13 +109,13 @@ LEFT JOIN LATERAL (
 ) AS c ON true
 LEFT JOIN carteiro.row_locks AS l ON l.no = 0;
 
--- What people call it. It is moved into `public` (see the end), while functions know the other by its name.
+-- The public name. This view is moved into `public` (see the end); functions use the other one.
 CREATE OR REPLACE VIEW carteiro.email_queue AS SELECT * FROM carteiro.table_queue;
 
 -- --- putting in --------------------------------------------------------------------------------
 
--- Accepts an e-mail of the tenant that asks, inside the caller's transaction. SQL cannot render: its content names the
--- template and the words, and the worker puts them together.
+-- Accepts an e-mail of the calling tenant, inside the caller's transaction. SQL cannot render: the content names the
+-- template and the variables, and the worker renders it.
 CREATE OR REPLACE FUNCTION carteiro.put_row(
     p_id uuid, p_user_id uuid, p_template_type text, p_recipient_email text, p_payload jsonb, p_max_retries integer,
     p_due_at bigint
@@ -137,7 +137,7 @@ BEGIN
     IF v_tenant IS NULL THEN
         RAISE EXCEPTION 'role % stands for no tenant', carteiro.asking_role()
             USING ERRCODE = 'insufficient_privilege',
-            HINT = 'Each role that uses the table queue is made a client role of its own: membership is not enough.';
+            HINT = 'Make each role that uses the table queue a client role itself: membership in one is not enough.';
     END IF;
     IF coalesce(p_template_type, '') !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$' THEN
         RAISE EXCEPTION 'template_type must be the name of a template: 1 to 100 letters, digits, "_", "-" or "."'
@@ -147,7 +147,7 @@ BEGIN
         RAISE EXCEPTION 'recipient_email must be an e-mail address' USING ERRCODE = 'check_violation';
     END IF;
     IF jsonb_typeof(v_payload) <> 'object' THEN
-        RAISE EXCEPTION 'payload must be a JSON object: the words of the template, by name'
+        RAISE EXCEPTION 'payload must be a JSON object: the variables of the template, by name'
             USING ERRCODE = 'check_violation';
     END IF;
     PERFORM carteiro.check_max_retries(p_max_retries);
@@ -176,7 +176,7 @@ BEGIN
             RAISE EXCEPTION 'tenant "%" is disabled', v_tenant USING ERRCODE = 'insufficient_privilege';
         WHEN 'unknown' THEN
             RAISE EXCEPTION 'there is no tenant "%"', v_tenant
-                USING ERRCODE = 'foreign_key_violation', HINT = 'carteiro tenant add makes one.';
+                USING ERRCODE = 'foreign_key_violation', HINT = 'Create it with carteiro tenant add.';
         ELSE
             INSERT INTO carteiro.queue_rows (id, message_no, tenant, user_id, max_retries)
             SELECT p_id, m.no, v_tenant, p_user_id, p_max_retries FROM carteiro.messages AS m WHERE m.id = p_id::text;
@@ -223,7 +223,7 @@ BEGIN
     IF v_refused <> '' THEN
         RAISE EXCEPTION 'email_queue: % cannot be inserted, a new row is pending and was not tried yet', v_refused
             USING ERRCODE = 'check_violation',
-            HINT = 'Insert user_id, template_type, recipient_email, payload, and if you like id, max_retries, next_retry_at.';
+            HINT = 'Insert user_id, template_type, recipient_email, payload, and optionally id, max_retries, next_retry_at.';
     END IF;
     NEW.id := coalesce(NEW.id, carteiro.new_id());
     NEW.payload := coalesce(NEW.payload, '{}');
@@ -244,8 +244,8 @@ FOR EACH ROW EXECUTE FUNCTION carteiro.insert_into_email_queue();
 
 -- --- changing ----------------------------------------------------------------------------------
 
--- Records a requested change of a row, which is to look like p_shown until it is applied. Nothing that is there already is
--- touched: whoever applies it would wait for this transaction. So a row has no more than a few at a time.
+-- Records a requested change of a row, which is shown as p_shown until it is applied. No existing row is changed: the
+-- process that applies it would wait for this transaction. So a row has only a few requests at a time.
 CREATE OR REPLACE FUNCTION carteiro.request_change(
     p_shown carteiro.table_queue, p_what text, p_number bigint DEFAULT NULL, p_reason text DEFAULT NULL
 ) RETURNS void
@@ -265,7 +265,7 @@ BEGIN
     IF v_open >= c_most THEN
         RAISE EXCEPTION 'e-mail % has % changes that are not applied yet', p_shown.id, v_open
             USING ERRCODE = 'program_limit_exceeded',
-            HINT = 'Commit, wait until a worker or carteiro process has applied them, and ask again.';
+            HINT = 'Commit, wait until a worker or carteiro process has applied them, and try again.';
     END IF;
     INSERT INTO carteiro.queue_changes (
         message_no, tenant, what, number, reason, role, status, retries, max_retries, next_retry_at, error_message,
@@ -280,7 +280,7 @@ BEGIN
 END
 $$;
 
--- Whether a worker has claimed the e-mail, and whether it is being sent.
+-- Two booleans: a worker has claimed the e-mail; it is being sent.
 CREATE OR REPLACE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean, OUT is_sending boolean)
 LANGUAGE sql STABLE
 AS $$
@@ -337,7 +337,7 @@ BEGIN
                 END IF;
                 v_redrives := true;
             ELSE
-                RAISE EXCEPTION 'status can be set to cancelled or pending alone: what is sent or failed, workers say'
+                RAISE EXCEPTION 'status can only be set to cancelled or pending: workers set sent and failed'
                     USING ERRCODE = 'check_violation', HINT = 'mark_email_failed counts a failure.';
         END CASE;
     END IF;
@@ -351,7 +351,7 @@ BEGIN
             HINT = 'Add WHERE status = ''pending''. To send a failed one again, also set status = ''pending''.';
     ELSIF v_moves AND NEW.next_retry_at IS NULL THEN
         RAISE EXCEPTION 'next_retry_at must be a time' USING ERRCODE = 'check_violation',
-            HINT = 'now() has the e-mail tried at once, status = ''cancelled'' has it not tried again.';
+            HINT = 'Use now() to try at once, or status = ''cancelled'' to stop the retries.';
     END IF;
     SELECT w.is_claimed, w.is_sending INTO v_worker FROM carteiro.has_worker(OLD.id) AS w;
     IF v_moves AND NOT v_redrives AND v_worker.is_claimed THEN
@@ -388,15 +388,15 @@ $$;
 CREATE OR REPLACE TRIGGER requested INSTEAD OF UPDATE ON carteiro.table_queue
 FOR EACH ROW EXECUTE FUNCTION carteiro.update_email_queue();
 
--- Client roles have no right to DELETE, because it is one to LOCK TABLE; they are told so by Postgres.
+-- Client roles have no right to DELETE, because it includes LOCK TABLE; Postgres reports the error.
 CREATE OR REPLACE FUNCTION carteiro.delete_from_email_queue() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
     RAISE EXCEPTION 'email_queue: rows cannot be deleted, they are the record of what was sent'
         USING ERRCODE = 'check_violation',
-        HINT = 'Set status = ''cancelled'' to stop a pending e-mail. carteiro erase forgets a recipient, and retention'
-        ' deletes what is old.';
+        HINT = 'Set status = ''cancelled'' to stop a pending e-mail. carteiro erase deletes a recipient, and retention'
+        ' deletes old e-mails.';
 END
 $$;
 CREATE OR REPLACE TRIGGER refused INSTEAD OF DELETE ON carteiro.table_queue
@@ -432,7 +432,7 @@ BEGIN
     THEN
         RETURN false;
     END IF;
-    v_shown.next_retry_at := NULL; -- by the retry policy, which whoever applies it knows
+    v_shown.next_retry_at := NULL; -- set by the retry policy, when the change is applied
     v_shown.error_message := mark_email_failed.reason;
     IF v_shown.retries < v_shown.max_retries THEN
         v_shown.retries := v_shown.retries + 1;
@@ -444,7 +444,7 @@ BEGIN
 END
 $$;
 
--- Tells the workers to come for the first n due rows, and returns these.
+-- Wakes the workers for the first n due rows, and returns these rows.
 CREATE OR REPLACE FUNCTION carteiro.process_pending_emails_for_retry(n integer) RETURNS SETOF carteiro.table_queue
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -494,9 +494,9 @@ BEGIN ATOMIC
     ORDER BY v.next_retry_at;
 END;
 
--- Lets a role of the database use the table queue and read its views, as this tenant and no other; nothing else of Carteiro
--- is open to it. Rights to write are given by column: with one on the whole view it could LOCK TABLE the view, and with it
--- the tables of the ledger.
+-- Lets a role of the database use the table queue and read its views, as this tenant only; it can use nothing else of
+-- Carteiro. Rights to write are granted by column: a right on the whole view would allow LOCK TABLE on the view, and so
+-- on the tables of the ledger.
 CREATE OR REPLACE FUNCTION carteiro.client_role(p_role name, p_tenant text) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -507,11 +507,11 @@ DECLARE
 BEGIN
     IF NOT EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = p_tenant) THEN
         RAISE EXCEPTION 'there is no tenant "%"', p_tenant
-            USING ERRCODE = 'foreign_key_violation', HINT = 'carteiro tenant add makes one.';
+            USING ERRCODE = 'foreign_key_violation', HINT = 'Create it with carteiro tenant add.';
     END IF;
     IF to_regclass('carteiro.email_queue') IS NOT NULL THEN
         RAISE EXCEPTION 'email_queue is not in the schema public: the name was taken, or Carteiro may not create there'
-            USING ERRCODE = 'duplicate_table', HINT = 'SELECT carteiro.show_table_queue() moves it, once it can.';
+            USING ERRCODE = 'duplicate_table', HINT = 'SELECT carteiro.show_table_queue() moves it, once that is possible.';
     END IF;
     EXECUTE format(
         'GRANT USAGE ON SCHEMA public TO %1$I;'
@@ -520,7 +520,7 @@ BEGIN
         p_role
     );
     FOREACH v_view IN ARRAY carteiro.public_views() LOOP
-        CONTINUE WHEN to_regclass(format('carteiro.%I', v_view)) IS NOT NULL; -- in public it is another's
+        CONTINUE WHEN to_regclass(format('carteiro.%I', v_view)) IS NOT NULL; -- the name in public belongs to somebody else
         EXECUTE format('REVOKE ALL ON public.%1$I FROM %2$I; GRANT SELECT ON public.%1$I TO %2$I', v_view, p_role);
     END LOOP;
     v_columns := (
@@ -548,7 +548,7 @@ BEGIN
 END
 $$;
 
--- The views that stand in `public`, where they can.
+-- The views that are moved to `public`, where possible.
 CREATE OR REPLACE FUNCTION carteiro.public_views() RETURNS name[]
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT '{email_queue, email_outbox, email_logs, email_events, recipients, dlq}'::name[] $$;
@@ -556,7 +556,7 @@ AS $$ SELECT '{email_queue, email_outbox, email_logs, email_events, recipients, 
 REVOKE ALL ON FUNCTION
 carteiro.enqueue_email, carteiro.mark_email_failed, carteiro.process_pending_emails_for_retry FROM PUBLIC;
 
--- Moves these views and functions to another schema. A name that is taken there, or that we may not use, is left.
+-- Moves these views and functions to another schema. A name that is taken or not allowed there is skipped.
 CREATE OR REPLACE FUNCTION carteiro.move_table_queue(p_from name, p_to name) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -585,19 +585,19 @@ BEGIN
 END
 $$;
 
--- Out into `public`, where everybody looks for them. Carteiro works also where that cannot be, and another call does it once
--- the way is free.
+-- Moves them into `public`, where users look for them. Carteiro also works where this is impossible; a later call moves
+-- them once it is possible.
 CREATE OR REPLACE FUNCTION carteiro.show_table_queue() RETURNS void
 LANGUAGE sql
 AS $$ SELECT carteiro.move_table_queue('carteiro', 'public') $$;
 
--- Back into `carteiro`, before they are made anew.
+-- Moves them back into `carteiro`, before they are created again.
 CREATE OR REPLACE FUNCTION carteiro.hide_table_queue() RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
     IF to_regclass('carteiro.email_queue') IS NULL AND NOT has_schema_privilege(to_regnamespace('public'), 'CREATE') THEN
-        RAISE EXCEPTION 'the views in the schema public cannot be made anew: GRANT CREATE ON SCHEMA public TO %',
+        RAISE EXCEPTION 'the views in the schema public cannot be created again: GRANT CREATE ON SCHEMA public TO %',
             quote_ident(current_user) USING ERRCODE = 'insufficient_privilege';
     END IF;
     PERFORM carteiro.move_table_queue('public', 'carteiro');

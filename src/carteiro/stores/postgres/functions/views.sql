@@ -1,11 +1,11 @@
--- Views for people and their tools: the classic names, times as timestamps.
+-- Views for users and their tools: the classic names, times as timestamps.
 
 -- The role that is logged in, or that it has set: also inside functions that run with the rights of another.
 CREATE OR REPLACE FUNCTION carteiro.asking_role() RETURNS name
 LANGUAGE sql STABLE
 AS $$ SELECT CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END $$;
 
--- The tenant that Carteiro's own role says it acts for; nobody else is listened to.
+-- The tenant that Carteiro's own role has chosen to act for; other roles cannot choose.
 CREATE OR REPLACE FUNCTION carteiro.chosen_tenant() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -40,10 +40,10 @@ $$;
 
 -- Each shows a role its own tenant's rows. Two parts, so that each has a plan of its own: all tenants, or one.
 --
--- EXPLAIN ANALYZE tells a role how many rows each step of its query met, and a condition with a leakproof operator is
--- checked as early as the planner likes. So every table is asked for the tenant itself, not only through what it is joined
--- to; what has no tenant is read row by row, for rows that are known to be the tenant's (OFFSET 0: conditions stay
--- outside). And who asks is found out before any row is met.
+-- EXPLAIN ANALYZE shows a role the number of rows of each step of its query, and the planner may check a condition with
+-- a leakproof operator early. So every table is filtered by the tenant itself, not only through a join; a
+-- table without a tenant is read row by row, for rows that are known to be the tenant's (OFFSET 0: conditions stay
+-- outside). The calling role is resolved before any row is read.
 
 CREATE OR REPLACE VIEW carteiro.asking AS SELECT carteiro.sees_all() AS sees_all, carteiro.acting_tenant() AS tenant OFFSET 0;
 
@@ -59,7 +59,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT
         m.no, m.id, m.tenant,
-        m.recipient_id || '', -- the index by it is over all tenants
+        m.recipient_id || '', -- its index covers all tenants
         m.to_address, m.subject, m.priority, m.request_id, m.created_at,
         e.state, e.attempts, e.failure, e.provider_message_id, e.duration_ms, e.finished_at
     FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
@@ -134,7 +134,7 @@ FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
     SELECT * FROM carteiro.dead_letters AS l WHERE a.sees_all
     UNION ALL
-    -- its indexes by code and reason are over all tenants
+    -- its indexes by code and reason cover all tenants
     (SELECT * FROM carteiro.dead_letters AS l WHERE NOT a.sees_all AND l.tenant = a.tenant OFFSET 0)
 ) AS d
 LEFT JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- Ledger and queue in one database. Times are milliseconds since 1970 (next_token_us: microseconds). Names sort as bytes
 -- (COLLATE "C"), so that pages and turns are the same whatever the database's language.
 --
--- Rows that many indexes find never change: `messages` says what was accepted, `entries` what became of it. An update of
+-- Rows with many indexes never change: `messages` has the accepted message, `entries` its state. An update of
 -- an entry touches no index unless the message ends.
 
 CREATE TABLE carteiro.tenants (
@@ -25,7 +25,7 @@ CREATE TABLE carteiro.tenants (
 );
 CREATE INDEX tenants_of_tier ON carteiro.tenants (tier) WHERE tier IS NOT NULL;
 
--- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+-- Owners of domains: the domains of tenants.from_domains, in normal form. A domain belongs to only one tenant.
 CREATE TABLE carteiro.sender_domains (
     domain text COLLATE "C" PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL
@@ -37,7 +37,7 @@ CREATE TABLE carteiro.tiers (
     weight double precision NOT NULL
 );
 
--- Known by their hash alone. tenant NULL: an administrator's.
+-- Stored only as hashes. tenant NULL: an administrator's.
 CREATE TABLE carteiro.access_keys (
     id text COLLATE "C" PRIMARY KEY,
     tenant text COLLATE "C",
@@ -72,7 +72,7 @@ CREATE INDEX recipients_by_email ON carteiro.recipient_records (tenant, email, c
 
 CREATE SEQUENCE carteiro.message_no CACHE 1;
 
--- Rows find each other by number, people by id. What was accepted; an edit alone changes `to_address` and `subject`.
+-- Accepted messages. Joins use the number, users the id. Only an edit changes `to_address` and `subject`.
 CREATE TABLE carteiro.messages (
     no bigint PRIMARY KEY,                -- of carteiro.message_no
     id text COLLATE "C" NOT NULL UNIQUE,
@@ -94,14 +94,14 @@ CREATE TABLE carteiro.messages (
 CREATE INDEX messages_by_age ON carteiro.messages (created_at, no);
 CREATE INDEX emails_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind = 'email:send';
 CREATE INDEX tasks_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind <> 'email:send';
--- The tenant is part of each key: a tenant's list walks its own rows alone.
+-- The tenant is part of each key: a tenant's list reads only its own rows.
 CREATE INDEX messages_to ON carteiro.messages (to_address, tenant, created_at, no) WHERE to_address IS NOT NULL;
 CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, tenant, created_at, no)
     WHERE external_id IS NOT NULL;
 CREATE INDEX messages_of_recipient ON carteiro.messages (recipient_id, created_at, no)
     WHERE recipient_id IS NOT NULL;
 
--- What became of a message. `version` counts the changes: whoever writes says which one it has seen.
+-- The state of a message. `version` counts the changes: a writer names the one that it has seen.
 -- tenant, kind and created_at repeat the message's, so that ends are found by them.
 CREATE TABLE carteiro.entries (
     message_no bigint PRIMARY KEY,
@@ -128,10 +128,10 @@ CREATE TABLE carteiro.entries (
     created_at bigint NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX entries_by_expiry ON carteiro.entries (expires_at, message_no) WHERE finished_at IS NULL;
--- Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
+-- Sent: e-mails that have the provider's id. Unlucky: messages that ended otherwise or failed at least once.
 CREATE INDEX entries_sent ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NOT NULL AND is_email;
--- Not what is erased: its id is an empty text.
+-- Without erased messages: their id is an empty text.
 CREATE INDEX entries_by_provider_id ON carteiro.entries (provider_message_id, tenant, created_at, message_no)
     WHERE provider_message_id <> '';
 CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no)
@@ -142,12 +142,12 @@ CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no
 CREATE TABLE carteiro.queue_changes (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     message_no bigint NOT NULL,
-    tenant text COLLATE "C" NOT NULL,     -- whose turn it is when it is applied
+    tenant text COLLATE "C" NOT NULL,     -- requests are applied by tenant in turn
     what text NOT NULL,                   -- cancel, redrive, fail, reschedule, limit
     number bigint,                        -- of reschedule: when; of limit: how many
     reason text,                          -- of fail
     role name NOT NULL,                   -- who requested it
-    -- What email_queue shows until it is applied; is_revival: also of a failed e-mail.
+    -- Values that email_queue shows until it is applied; is_revival: also of a failed e-mail.
     status text NOT NULL,
     retries integer NOT NULL,
     max_retries integer NOT NULL,
@@ -159,19 +159,19 @@ CREATE INDEX queue_changes_of_message ON carteiro.queue_changes (message_no, no)
 CREATE INDEX queue_changes_of_tenant ON carteiro.queue_changes (tenant, no);
 
 -- Locks of accepts (keys, limits, recipients), a row each: advisory locks could be taken by any role that connects. A row
--- says nothing: upkeep deletes those that nobody holds.
+-- holds no data: upkeep deletes unlocked ones.
 CREATE UNLOGGED TABLE carteiro.door_locks (
     name bigint PRIMARY KEY
 );
 
--- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
+-- Immutable, and separate from rows that are updated: a settle must not rewrite a megabyte.
 CREATE TABLE carteiro.contents (
     message_no bigint PRIMARY KEY,
     content text NOT NULL
 );
 
--- Events lie in parts, each of a range of messages: see functions/event_parts.sql. Events outside all parts lie in
--- `events_rest`: an insert never fails.
+-- Events are partitioned by ranges of messages: see functions/event_parts.sql. Events outside all parts are in
+-- `events_rest`, so that an insert never fails.
 CREATE SEQUENCE carteiro.event_id;
 CREATE TABLE carteiro.events (
     id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
@@ -189,11 +189,11 @@ CREATE TABLE carteiro.event_parts (
     from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
     to_no bigint NOT NULL,                -- the first number that is not in it
     opened_at bigint,                     -- when its first message was accepted
-    filled_at bigint                      -- when its last one was
+    filled_at bigint                      -- when its last message was accepted
 );
 INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
 
--- The same tags, to find messages by: newest first is this key read backwards.
+-- The same tags, to find messages by: this key read backwards is newest first.
 CREATE TABLE carteiro.message_tags (
     tenant text COLLATE "C" NOT NULL,
     tag text COLLATE "C" NOT NULL,
@@ -203,7 +203,7 @@ CREATE TABLE carteiro.message_tags (
 );
 CREATE INDEX tags_of_message ON carteiro.message_tags (message_no);
 
--- What answers a request that comes again: whole, for its message may be pruned before it.
+-- Answers to repeated requests: stored whole, because the message may be pruned earlier.
 CREATE TABLE carteiro.idempotency_keys (
     tenant text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
@@ -217,7 +217,7 @@ CREATE TABLE carteiro.idempotency_keys (
 CREATE INDEX idempotency_keys_by_age ON carteiro.idempotency_keys (created_at);
 CREATE INDEX idempotency_keys_of_message ON carteiro.idempotency_keys (message_id);
 
--- What a tenant handed in over HTTP, in the latest window of each length: a new window takes the old one's row.
+-- Counts of a tenant's messages over HTTP, in the latest window of each length: a new window replaces the old one's row.
 CREATE TABLE carteiro.api_counts (
     tenant text COLLATE "C" NOT NULL,
     window_ms bigint NOT NULL,
@@ -249,7 +249,7 @@ CREATE INDEX dead_letters_for_reason ON carteiro.dead_letters (reason, moved_at,
 CREATE INDEX dead_letters_by_end ON carteiro.dead_letters ((moved_at + ttl_ms), message_id)
     WHERE redriven_at IS NULL;
 
--- What a version says never changes. A type is out of use when its newest version is deleted.
+-- The content of a version never changes. A type is deleted when its newest version is deleted.
 CREATE TABLE carteiro.templates (
     tenant text COLLATE "C" NOT NULL,
     type text COLLATE "C" NOT NULL,
@@ -266,15 +266,15 @@ CREATE TABLE carteiro.templates (
     PRIMARY KEY (tenant, type, version)
 );
 
--- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+-- Suppressed addresses of tenants. An address is found by its hash; each reason is a row of its own.
 CREATE TABLE carteiro.suppressions (
     tenant text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,        -- SHA-256 of tenant and address
     reason text COLLATE "C" NOT NULL,
     address text,                         -- NULL: erased
     created_at bigint NOT NULL,
-    expires_at bigint,                    -- NULL: never; then the row is over
-    is_active boolean NOT NULL,           -- false: soft bounces that are merely counted
+    expires_at bigint,                    -- end of the suppression; NULL: never
+    is_active boolean NOT NULL,           -- false: soft bounces that are only counted
     bounces text NOT NULL,                -- JSON: the moments of the last soft bounces
     PRIMARY KEY (tenant, key, reason)
 );
@@ -283,8 +283,8 @@ CREATE INDEX suppressions_by_end ON carteiro.suppressions (expires_at) WHERE exp
 
 -- The queue: one thin row per unfinished message, in one of three tables: `ready` to be claimed, `delayed` until a time,
 -- `leased` to a worker until the lease or the hold ends. `rank` is priority and due time in one number (see
--- `carteiro.rank`), so that ready jobs lie in the order in which they are claimed. Anybody may add to `ready` and `delayed`;
--- claim takes from them.
+-- `carteiro.rank`), so that ready jobs are stored in the order of their claims. Any transaction may add to `ready` and `delayed`;
+-- only claim takes from them.
 CREATE TABLE carteiro.ready (
     tenant text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -320,16 +320,16 @@ CREATE TABLE carteiro.leased (
     claim_id text NOT NULL,
     claims integer NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
--- Nobody knows how many there are, so queries must not leave a choice: those of a seat compare all three columns as one.
+-- Their number is unknown to the planner, so queries must leave no choice: those of a seat compare all three columns as one.
 CREATE INDEX leased_by_end ON carteiro.leased (kind, parked_until);
 CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until);
 
--- The ring of tenants with ready work, per kind: written by claim alone, under the lock of `carteiro.ring`.
+-- The ring of tenants with ready work, per kind: only claim writes it, under the lock of `carteiro.ring`.
 -- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, and no delayed one a
--- time before `due_from`, but for those that a note tells of: rows that are gone are not walked over again, however long
--- vacuum is held up by somebody's open transaction. For the same reason the rows that every claim writes are numbered:
--- `n` grows with each change, and whoever looks for a seat takes the newest (ORDER BY n DESC LIMIT 1) without going
--- through all that it once was. There is one of each kind and tenant: only who holds the lock of the ring adds seats.
+-- time before `due_from`, except those that a note names: so dead rows are not scanned again, however long
+-- an open transaction delays vacuum. For the same reason the rows that every claim writes are numbered: `n` grows with
+-- each change, and a query for a seat takes the newest (ORDER BY n DESC LIMIT 1) without reading its older versions.
+-- There is one seat for each kind and tenant: only the holder of the ring's lock adds seats.
 CREATE TABLE carteiro.seats (
     kind text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
@@ -351,7 +351,7 @@ CREATE INDEX seats_alarms ON carteiro.seats (kind, wake_at) WHERE wake_at IS NOT
 
 CREATE TABLE carteiro.ring_clock (
     kind text COLLATE "C" NOT NULL,
-    n bigint NOT NULL DEFAULT 1,          -- as that of a seat
+    n bigint NOT NULL DEFAULT 1,          -- as in seats
     v bigint NOT NULL DEFAULT 0,          -- the start of the last served turn
     turn bigint NOT NULL DEFAULT 0,
     seen_at bigint NOT NULL DEFAULT 0,    -- the last time at which jobs were taken: no alarm is more than a second before it
@@ -359,14 +359,14 @@ CREATE TABLE carteiro.ring_clock (
     limit_per_ms bigint,
     draws text NOT NULL DEFAULT '[]',     -- from the send limit: [[time, jobs, claim], …]
     least_vt bigint NOT NULL DEFAULT 0,   -- no seat in the ring is before it: where a walk begins
-    lost_from bigint NOT NULL DEFAULT 0,  -- no lease ends before it, but for those that a note tells of
+    lost_from bigint NOT NULL DEFAULT 0,  -- no lease ends before it, except those that a note names
     PRIMARY KEY (kind, n)
 ) WITH (fillfactor = 50);
 
--- What others leave for claim to know: a transaction that stays open must neither hide nor block a tenant, so nobody but
--- claim writes the ring. Never updated. Claim reads those that it has not seen: `seen` is the snapshot of its last look.
---   jobs: so many more or fewer; wake_at: look at the seat then; rank: the least that was added to `ready`;
---   lease_end: a lease ends sooner than it did;
+-- Notes for claim: an open transaction must neither hide nor block a tenant, so only claim writes the ring, and others
+-- leave notes. Never updated. Claim reads those that it has not seen: `seen` is the snapshot of its last read.
+--   jobs: change of their number; wake_at: look at the seat then; rank: the least that was added to `ready`;
+--   lease_end: a lease ends earlier than before;
 --   kind '' : a slot of the tenant became free.
 CREATE TABLE carteiro.notes (
     xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -381,9 +381,9 @@ CREATE INDEX notes_by_transaction ON carteiro.notes (xid);
 
 -- One row, which is the lock of the ring: `carteiro.lock_ring()`.
 CREATE TABLE carteiro.ring (
-    n bigint PRIMARY KEY DEFAULT 1,       -- as that of a seat
+    n bigint PRIMARY KEY DEFAULT 1,       -- as in seats
     seen pg_snapshot NOT NULL,
-    folded bigint NOT NULL DEFAULT 0      -- notes read since the read ones were last swept out
+    folded bigint NOT NULL DEFAULT 0      -- notes read since read notes were last deleted
 ) WITH (fillfactor = 50);
 INSERT INTO carteiro.ring (seen) VALUES (pg_current_snapshot());
 
@@ -393,8 +393,8 @@ CREATE TABLE carteiro.overrides (
     setting text NOT NULL
 );
 
--- The channel on which processes wake each other. Anybody who may connect may notify a channel whose name they know, and each
--- notification is work for every process: so the name is a secret, and in no function's text.
+-- The channel on which processes wake each other. Every role that can connect can notify a channel by name, and each
+-- notification is work for every process: so the name is secret, and in no function's text.
 CREATE TABLE carteiro.wake_channel (
     channel text NOT NULL
 );
@@ -407,8 +407,8 @@ CREATE TABLE carteiro.leads (
     seen_at bigint NOT NULL
 );
 
--- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
--- until when each process counts. One row is written again and again: room beside it keeps its index as it is.
+-- The call rate of each provider, shared by all processes: see policy/rates.py. Rates are calls a second; stays is JSON:
+-- until when each process counts. One row is updated often: free space in its page avoids index updates.
 CREATE TABLE carteiro.rates (
     provider text COLLATE "C" PRIMARY KEY,
     ceiling double precision,
@@ -417,7 +417,7 @@ CREATE TABLE carteiro.rates (
     cut_at_us bigint NOT NULL,
     next_us bigint NOT NULL,
     stays text NOT NULL,
-    trouble text -- JSON: why it was left alone last, when, and until when
+    trouble text -- JSON: why the circuit last opened, when, and until when
 ) WITH (fillfactor = 50);
 
 CREATE TABLE carteiro.inbox (
@@ -433,14 +433,14 @@ CREATE TABLE carteiro.inbox (
 CREATE INDEX inbox_of_message ON carteiro.inbox (message_id, id);
 CREATE INDEX inbox_of_tenant ON carteiro.inbox (tenant, id);
 
--- Which tenant a role of the database stands for. It stays when the tenant is erased: the role must not become another's.
+-- The tenant of a database role. Kept when the tenant is erased: the role must not become another tenant's.
 CREATE TABLE carteiro.client_roles (
     role name PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL
 );
 
--- What the ledger does not know of a row: whose it is to people, and how often it is tried again. The worker reads the second
--- in the content, which begins with it.
+-- Columns of a row that the ledger does not have: its user, and the maximum of retries. The worker reads the latter at the
+-- start of the content.
 CREATE TABLE carteiro.queue_rows (
     id uuid PRIMARY KEY,
     message_no bigint NOT NULL UNIQUE REFERENCES carteiro.messages (no) ON DELETE CASCADE,
@@ -452,9 +452,9 @@ CREATE INDEX queue_rows_of_tenant ON carteiro.queue_rows (tenant, message_no);
 ALTER TABLE carteiro.queue_rows ENABLE ROW LEVEL SECURITY;
 ALTER TABLE carteiro.queue_rows FORCE ROW LEVEL SECURITY;
 
--- Rows cannot be locked: those that workers write are behind them. The outer joins keep FOR UPDATE off, with an error that
--- helps nobody. So the view also joins an empty table, which the planner drops unless rows are to be locked: then it meets
--- the policy for locks first, whose condition it computes itself.
+-- Rows cannot be locked: workers write the rows behind them. The outer joins alone refuse FOR UPDATE with an unhelpful
+-- error. So the view also joins an empty table, which the planner drops unless rows are locked: then the policy for locks
+-- is checked first, whose condition raises a better error.
 CREATE TABLE carteiro.row_locks (no integer PRIMARY KEY);
 ALTER TABLE carteiro.row_locks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE carteiro.row_locks FORCE ROW LEVEL SECURITY;

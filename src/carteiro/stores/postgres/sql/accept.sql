@@ -9,11 +9,11 @@ FROM carteiro.accept(
 );
 
 -- name: accept_counts
--- What tenants handed in, in the latest window of each length. :tenants = [tenant, …]
+-- Message counts of tenants, in the latest window of each length. :tenants = [tenant, …]
 SELECT tenant, window_ms, starts_at, count FROM carteiro.api_counts WHERE tenant = ANY (:tenants::text[]);
 
 -- name: accept_keys
--- What idempotency keys stand for, those made after a moment alone. :keys = [[tenant, key], …]; :after
+-- Answers of idempotency keys that were made after a moment. :keys = [[tenant, key], …]; :after
 SELECT k.tenant, k.key, k.digest, k.message_id, k.recipient_id, k.request_id, k.created_at
 FROM unnest(:keys_0::text[], :keys_1::text[]) AS a (tenant, key)
 JOIN LATERAL (
@@ -22,17 +22,17 @@ JOIN LATERAL (
 WHERE k.created_at > :after;
 
 -- name: accept_known
--- Those of the ids that are accepted already. :ids
+-- The known ones of these ids. :ids
 SELECT id, created_at, recipient_id, request_id FROM carteiro.messages WHERE id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: accept_lock
--- Keeps others away from the same keys, counts and recipients until the transaction ends. :numbers = [number, …], sorted
+-- Locks keys, counts and recipients until the transaction ends. :numbers = [number, …], sorted
 INSERT INTO carteiro.door_locks (name)
 SELECT name FROM unnest(:numbers::bigint[]) AS name
 ON CONFLICT (name) DO UPDATE SET name = excluded.name WHERE false; -- locks the row, and changes nothing
 
 -- name: accept_nothing
--- Fails wherever an accept would: on a server that cannot be written, for a role that may not, while a move is under way.
+-- Fails wherever an accept would: on a read-only server, for a role without the right, during a move.
 DELETE FROM carteiro.messages WHERE false
 
 -- name: accept_rows
@@ -44,14 +44,14 @@ CROSS JOIN LATERAL (SELECT n.id, n.no, n.tenant FROM carteiro.messages AS n WHER
 ON CONFLICT DO NOTHING;
 
 -- name: accept_save_counts
--- Keeps what tenants handed in; a window that is over gives its row to the next.
+-- Stores message counts of tenants; a new window replaces the row of the past one.
 -- :rows = [[tenant, window_ms, starts_at, count], …]
 INSERT INTO carteiro.api_counts (tenant, window_ms, starts_at, count)
 SELECT * FROM unnest(:rows_0::text[], :rows_1::bigint[], :rows_2::bigint[], :rows_3::bigint[])
 ON CONFLICT (tenant, window_ms) DO UPDATE SET starts_at = excluded.starts_at, count = excluded.count;
 
 -- name: accept_save_keys
--- Lets idempotency keys stand for new messages; what an expired one stood for is forgotten.
+-- Stores idempotency keys of new messages; replaces expired ones.
 -- :rows = [[tenant, key, digest, message id, recipient id, request id], …]; :now
 INSERT INTO carteiro.idempotency_keys (tenant, key, digest, message_id, recipient_id, request_id, created_at)
 SELECT a.tenant, a.key, a.digest, a.message_id, a.recipient_id, a.request_id, :now
@@ -62,11 +62,11 @@ SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = e
     request_id = excluded.request_id, created_at = excluded.created_at;
 
 -- name: accept_tenants
--- The tenants that there are, and whether they are disabled. :ids = [tenant, …]
+-- The known ones of these tenants, and whether they are disabled. :ids = [tenant, …]
 SELECT id, disabled FROM carteiro.tenants WHERE id = ANY (:ids::text[]);
 
 -- name: recipient_known
--- The recipient that a tenant means: by external id, else by document (one that has no other external id).
+-- Finds a recipient of a tenant: by external id, else by document (one that has no other external id).
 -- :tenant; :external_id; :cpf_cnpj_hash
 (
     SELECT id FROM carteiro.recipient_records

@@ -9,7 +9,7 @@ FROM carteiro.recipient_records
 WHERE id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: claimed
--- What claimed messages are and say: see the function of that name; then whether their tenant has suppressions.
+-- Fields and content of claimed messages: see the function of that name; then whether their tenant has suppressions.
 -- $1 numbers; $2 tenants, each once
 SELECT
     c.*,
@@ -18,11 +18,11 @@ SELECT
         FROM unnest($2::text[]) AS t (id)
         CROSS JOIN LATERAL (
             SELECT FROM carteiro.suppressions AS s WHERE s.tenant = t.id
-            ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is walked for tenants that have none
+            ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
         ) AS s
     ))
 FROM carteiro.claimed($1) AS c;
 
 -- name: undo_claims
--- Releases all that claims leased: see the function of that name. $1 claims; $2 now
+-- Releases all jobs of claims: see the function of that name. $1 claims; $2 now
 SELECT carteiro.undo_claims($1, $2);

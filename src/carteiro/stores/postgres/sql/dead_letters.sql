@@ -1,5 +1,5 @@
 -- name: dead_letters_drop
--- Takes dead letters out of the index, none that is on its way. :ids = [id, …]
+-- Removes dead letters from the index, except redriven ones. :ids = [id, …]
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
     WHERE message_id = ANY (:ids::text[]) AND redriven_at IS NULL
@@ -10,7 +10,7 @@ DELETE FROM carteiro.dead_letters
 WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
 
 -- name: dead_letters_find
--- Dead letters of all tenants, newest first, from the place where the page before ended; null matches all.
+-- Dead letters of all tenants, newest first, after the previous page; null matches all.
 -- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
@@ -21,7 +21,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_code
--- Dead letters of all tenants with one code, newest first, from the place where the page before ended; null matches
+-- Dead letters of all tenants with one code, newest first, after the previous page; null matches
 -- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
@@ -32,7 +32,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
--- Dead letters of all tenants for one reason, newest first, from the place where the page before ended; null matches
+-- Dead letters of all tenants for one reason, newest first, after the previous page; null matches
 -- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
@@ -43,7 +43,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_tenant
--- Dead letters of one tenant, newest first, from the place where the page before ended; null matches all.
+-- Dead letters of one tenant, newest first, after the previous page; null matches all.
 -- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
@@ -54,7 +54,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- How many dead letters have something in common, the largest group first; null matches all.
+-- Counts of dead letters by one field, the largest group first; null matches all.
 -- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
 SELECT key, count(*), min(moved_at), max(moved_at)
 FROM (
@@ -71,7 +71,7 @@ GROUP BY key
 ORDER BY count(*) DESC, key;
 
 -- name: dead_letters_load
--- Dead letters with the contents that the ledger has, in the order asked. :ids = [id, …]
+-- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
@@ -81,14 +81,14 @@ LEFT JOIN LATERAL (SELECT n.content FROM carteiro.contents AS n WHERE n.message_
 ORDER BY i.place;
 
 -- name: dead_letters_moved
--- When these dead letters were moved here. :ids = [id, …]
+-- The times at which these dead letters were made. :ids = [id, …]
 SELECT message_id, moved_at
 FROM carteiro.dead_letters
 WHERE message_id = ANY (:ids::text[]);
 
 -- name: dead_letters_restore
--- Puts dead letters back whose messages are still dead, and have none. The entries are held meanwhile: what is redriven
--- or pruned now either was before, or finds its dead letter. :rows = [[message id, tenant, reason, code, category,
+-- Puts back dead letters of messages that are still dead and have none. The entries are locked: a concurrent redrive or
+-- prune comes either before this, or finds the dead letter. :rows = [[message id, tenant, reason, code, category,
 -- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 WITH told AS (
     SELECT DISTINCT ON (r.id) r.*
@@ -115,13 +115,13 @@ FROM dead
 ON CONFLICT (message_id) DO NOTHING;
 
 -- name: redrive_contents
--- Those of the messages whose contents are still there. :numbers = [number, …]
+-- Those of the messages that still have their content. :numbers = [number, …]
 SELECT message_no
 FROM carteiro.contents
 WHERE message_no = ANY (ARRAY(SELECT unnest(:numbers::bigint[])));
 
 -- name: redrive_lock
--- Holds the entries of messages: nobody changes or prunes them until the transaction ends. :ids = [id, …]
+-- Locks the entries of messages until the transaction ends. :ids = [id, …]
 SELECT FROM carteiro.entries
 WHERE
     message_no = ANY (ARRAY(
@@ -131,7 +131,7 @@ ORDER BY message_no
 FOR UPDATE;
 
 -- name: redrive_mark
--- Marks dead letters as on their way. :ids = [id, …]; :now
+-- Marks dead letters as redriven. :ids = [id, …]; :now
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
     WHERE message_id = ANY (:ids::text[])
@@ -158,7 +158,7 @@ FROM put
 GROUP BY kind, tenant;
 
 -- name: revise
--- Gives a message new content, also where the old one is gone, and says for whom it is now.
+-- Sets the content and recipient of a message, also if the old content is gone.
 -- :number; :content; :to; :subject; :recipient_id
 WITH written AS (
     INSERT INTO carteiro.contents (message_no, content)

@@ -1,11 +1,11 @@
 -- name: erase_alone
--- Holds a tenant, so that nothing can be added to it, unless somebody adds to it right now. :tenant
+-- Locks a tenant, so that nothing can be added to it, unless another transaction is adding to it. :tenant
 SELECT true FROM carteiro.tenants
 WHERE id = :tenant::text
 FOR UPDATE SKIP LOCKED;
 
 -- name: erase_beside
--- Drops the dead letters and the idempotency keys of messages. :ids = [message id, …]
+-- Deletes the dead letters and the idempotency keys of messages. :ids = [message id, …]
 WITH letters AS (DELETE FROM carteiro.dead_letters WHERE message_id = ANY (:ids::text[]))
 DELETE FROM carteiro.idempotency_keys
 WHERE message_id = ANY (:ids::text[]);
@@ -33,7 +33,7 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_entries
--- Drops what became of messages: their numbers, due times and whether they have a job. :numbers = [number, …]
+-- Deletes the entries of messages; returns their numbers, due times and whether they have a job. :numbers = [number, …]
 DELETE FROM carteiro.entries
 WHERE message_no = ANY (:numbers::bigint[])
 RETURNING message_no, due_at, finished_at IS NULL;
@@ -70,7 +70,7 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_find_messages
--- As `erase_find`, where jobs are kept elsewhere: past what is being attempted, and what is busy there. :tenant; :now;
+-- As `erase_find`, for a separate queue: without messages in an attempt, and without those that are busy there. :tenant; :now;
 -- :longest; :limit; :busy = [id, …]
 (
     SELECT m.no, m.id, m.kind, m.priority
@@ -102,8 +102,8 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_jobs
--- Drops jobs of a tenant, wherever they lie, and notes how many fewer it has. The caller holds the lock of the ring.
--- :tenant; :far = nobody need look; :rows = [[number, id, kind, priority, due_at, 1 if it has a job], …]
+-- Deletes jobs of a tenant from every table, and leaves a note of their number. The caller holds the lock of the ring.
+-- :tenant; :far = an alarm that never rings; :rows = [[number, id, kind, priority, due_at, 1 if it has a job], …]
 WITH delayed AS (DELETE FROM carteiro.delayed WHERE message_no = ANY (:rows_0::bigint[])),
 leased AS (DELETE FROM carteiro.leased WHERE message_no = ANY (:rows_0::bigint[])),
 ready AS (
@@ -126,7 +126,7 @@ FROM unnest(:rows_2::text[], :rows_5::integer[]) AS j (kind, jobs)
 GROUP BY j.kind;
 
 -- name: erase_left
--- Whether any message to a recipient is left. :recipient; :tenant; :email
+-- True if any message to a recipient is left. :recipient; :tenant; :email
 SELECT
     EXISTS (SELECT FROM carteiro.messages WHERE recipient_id = :recipient::text AND tenant = :tenant::text)
     OR EXISTS (
@@ -135,7 +135,7 @@ SELECT
     );
 
 -- name: erase_messages
--- Leaves of messages their ids, states and times. :numbers = [number, …]
+-- Blanks messages: only their ids, states and times stay. :numbers = [number, …]
 WITH blanked AS (
     UPDATE carteiro.entries
     SET version = version + 1, evidence = NULL,
@@ -148,8 +148,8 @@ SET request_id = '', external_id = NULL, recipient_id = NULL, to_address = NULL,
 WHERE no = ANY (:numbers::bigint[]);
 
 -- name: erase_people
--- Drops recipients of a tenant, and idempotency keys, mails and suppressions of it. :tenant; :most
--- = how many recipients; :limit = how many of each of the others
+-- Deletes recipients of a tenant, and its idempotency keys, mails and suppressions. :tenant; :most
+-- = maximum of recipients; :limit = maximum of each of the others
 WITH keys AS (
     DELETE FROM carteiro.idempotency_keys
     WHERE
@@ -176,7 +176,7 @@ WHERE id = ANY (ARRAY(
 ));
 
 -- name: erase_rest
--- Whether messages, and whether recipients, idempotency keys, mails or suppressions of a tenant are left. :tenant
+-- Two booleans: messages of a tenant are left; recipients, idempotency keys, mails or suppressions are left. :tenant
 SELECT
     EXISTS (SELECT FROM carteiro.messages WHERE tenant = :tenant::text AND kind = 'email:send')
     OR EXISTS (SELECT FROM carteiro.messages WHERE tenant = :tenant::text AND kind <> 'email:send'),
@@ -186,7 +186,7 @@ SELECT
     OR EXISTS (SELECT FROM carteiro.suppressions WHERE tenant = :tenant::text);
 
 -- name: erase_tenant
--- Drops a tenant and the last that is its own. The caller holds it, and the lock of the ring. :tenant
+-- Deletes a tenant and its last rows. The caller holds it, and the lock of the ring. :tenant
 WITH letters AS (DELETE FROM carteiro.dead_letters WHERE tenant = :tenant::text),
 tags AS (DELETE FROM carteiro.message_tags WHERE tenant = :tenant::text),
 templates AS (DELETE FROM carteiro.templates WHERE tenant = :tenant::text),
@@ -202,8 +202,8 @@ DELETE FROM carteiro.tenants
 WHERE id = :tenant::text;
 
 -- name: erase_waiting
--- Unfinished messages to a recipient (those that name it, and those to its address that name nobody) that nobody asked
--- to cancel. :recipient; :tenant; :email; :limit
+-- Unfinished messages to a recipient (those that name it, and those to its address that name nobody) without a
+-- requested cancel. :recipient; :tenant; :email; :limit
 (
     SELECT m.id FROM carteiro.messages AS m
     WHERE
@@ -232,7 +232,7 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_words
--- Drops what was written to somebody: contents, tags, the sandbox's mails, and of events all but their types and times.
+-- Deletes personal data of messages: contents, tags, the sandbox's mails, and of events all but their types and times.
 -- :numbers = [number, …]; :ids = [message id, …]
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
@@ -242,8 +242,8 @@ SET metadata = '{}'
 WHERE message_no = ANY (:numbers::bigint[]);
 
 -- name: forget_messages
--- Drops messages and all that is kept beside them, but dead letters and idempotency keys. :numbers = [number, …]; :ids
--- = [message id, …]; :leaves_parts = whether events are left that are soon dropped with their whole part
+-- Deletes messages and their rows, except dead letters and idempotency keys. :numbers = [number, …]; :ids
+-- = [message id, …]; :leaves_parts = true: events stay if their whole part is soon dropped
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
 words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),

@@ -1,5 +1,5 @@
 -- name: examine_client_roles
--- Client roles that nothing bounds: their statements in this database, or their connections.
+-- Client roles without a limit on their statements in this database, or on their connections.
 SELECT r.rolname::text
 FROM carteiro.client_roles AS c JOIN pg_roles AS r ON r.rolname = c.role
 WHERE
@@ -13,7 +13,7 @@ WHERE
 ORDER BY r.rolname;
 
 -- name: examine_old_transactions
--- The transactions that have been open longest and hold vacuum back: who, and for how many seconds. $1 so many seconds
+-- The oldest open transactions that delay vacuum: role, and age in seconds. $1 least age in seconds
 SELECT coalesce(nullif(application_name, ''), usename, 'process') || ' (pid ' || pid || ')' AS whose,
     extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
 FROM pg_stat_activity
@@ -29,7 +29,7 @@ ORDER BY seconds DESC
 LIMIT 3;
 
 -- name: examine_settings
--- How the server was set: what must not be lost, who may write, and what vacuum may do.
+-- Settings of the server: durability, read-only, vacuum.
 SELECT
     current_setting('server_version_num')::integer AS server_version,
     current_setting('fsync')::boolean AS fsync,

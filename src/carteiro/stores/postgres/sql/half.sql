@@ -1,5 +1,5 @@
 -- name: buried
--- Until when those of the messages are kept that are dead letters. :ids
+-- Expiry of those of the messages that are dead letters. :ids
 SELECT message_id, moved_at + ttl_ms
 FROM carteiro.dead_letters
 WHERE message_id = ANY (:ids::text[]);
@@ -13,7 +13,7 @@ CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.n
 WHERE e.state = 'SENT_ATTEMPT' AND e.holder = l.claim;
 
 -- name: open
--- What the ledger knows of messages: number, version, the entry, then what else a worker needs. :ids
+-- Data of messages in the ledger: number, version, the entry, then other data that a worker needs. :ids
 SELECT
     m.no, e.version,
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
@@ -31,20 +31,20 @@ SELECT
     (SELECT c.content FROM carteiro.contents AS c WHERE c.message_no = m.no),
     (
         SELECT true FROM carteiro.suppressions AS s WHERE s.tenant = m.tenant
-        ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is walked for tenants that have none
+        ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
     ) IS NOT NULL
 FROM unnest(:ids::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.id = i.id OFFSET 0) AS m
 CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0) AS e;
 
 -- name: shares
--- What tenants may have of the machine. :ids
+-- The shares of tenants. :ids
 SELECT id, stride, cap, rate_per_second, paused OR disabled
 FROM carteiro.tenants
 WHERE id = ANY (:ids::text[]);
 
 -- name: unfinished_mark
--- The last number that was given out, and between which transactions whoever took it may still be at work.
+-- The last assigned number, and the range of transactions that may still be open and have taken it.
 SELECT
     (SELECT last_value FROM carteiro.message_no),
     pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint;

@@ -14,7 +14,7 @@ WHERE
 RETURNING id;
 
 -- name: keys_used
--- Notes when keys were used last. :ids = [id, …]; :now
+-- Records when keys were last used. :ids = [id, …]; :now
 WITH held AS (
     SELECT id FROM carteiro.access_keys
     WHERE id = ANY (:ids::text[])

@@ -1,5 +1,5 @@
 -- name: drop_orphans
--- Leased jobs that no message stands for any more, or none that is unfinished. $1 message numbers; $2 claim
+-- Drops leased jobs whose message is gone or finished. $1 message numbers; $2 claim
 WITH dropped AS (
     DELETE FROM carteiro.leased WHERE message_no = ANY ($1::bigint[]) AND claim_id = $2 RETURNING kind, tenant
 )
@@ -20,7 +20,7 @@ JOIN LATERAL (SELECT id FROM carteiro.messages WHERE no = e.message_no OFFSET 0)
 ORDER BY e.expires_at, e.message_no;
 
 -- name: load_entries
--- The entries of messages, with the jobs that stand for them. :ids
+-- The entries of messages, with their jobs. :ids
 SELECT
     m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
     EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit'),
@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no
 WHERE m.id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: track_known
--- To whom a message went and with which providers, and the ids of their feedback on its timeline. :id
+-- The recipient and providers of a message, and the ids of feedback on its timeline. :id
 SELECT
     m.to_address,
     to_json(ARRAY(

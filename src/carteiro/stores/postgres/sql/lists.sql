@@ -1,6 +1,6 @@
 -- name: by_index
--- From here to the end of the transaction rows are found by the index that leads to them, in its order, whatever the
--- statistics say; and planned for the values asked for, so that `$1 IS NULL OR …` costs nothing.
+-- Until the end of the transaction, plans use the index that fits, in its order, regardless of statistics; and are made
+-- for the given values, so that `$1 IS NULL OR …` costs nothing.
 SELECT
     set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
     set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true),
@@ -12,7 +12,7 @@ SELECT
 SELECT id FROM carteiro.messages WHERE no = :no;
 
 -- name: cursor_place
--- The number behind which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
+-- The number after which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
 -- :at; :id; :tenant, null matches all
 SELECT coalesce(
     (SELECT no FROM carteiro.messages WHERE id = :id AND created_at = :at AND (:tenant::text IS NULL OR tenant = :tenant)),
@@ -31,7 +31,7 @@ SELECT coalesce(
 );
 
 -- name: external_id_tenants
--- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages.
+-- The tenants with messages of this external id: skips from tenant to tenant in the index.
 -- :external_id
 WITH RECURSIVE found (tenant) AS (
     (
@@ -53,7 +53,7 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: place
--- Where the job of a message is, how its tenant stands once the notes are read, and the send limit of its kind.
+-- The place of a message's job, the standing of its tenant with the notes applied, and the send limit of its kind.
 -- :id; :now; :longest; :never
 SELECT
     p.parked_until, coalesce(p.is_claimed, false), coalesce(p.claims, r.claims, 0),
@@ -83,7 +83,7 @@ LEFT JOIN carteiro.ring_clock AS c ON c.kind = m.kind
 WHERE m.id = :id;
 
 -- name: provider_id_tenants
--- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages.
+-- The tenants with messages of this provider's id: skips from tenant to tenant in the index.
 -- :provider_id
 WITH RECURSIVE found (tenant) AS (
     (
@@ -111,7 +111,7 @@ FROM carteiro.tenants AS t
 CROSS JOIN LATERAL (SELECT FROM carteiro.message_tags AS g WHERE g.tenant = t.id AND g.tag = :tag LIMIT 1) AS g;
 
 -- name: to_tenants
--- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. :to
+-- The tenants with messages to an address: skips from tenant to tenant in the index. :to
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.messages
@@ -132,13 +132,13 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: unfinished
--- How many jobs there are, those included that only notes tell of. :tenant, null matches all
+-- The number of jobs, including those that are only in notes. :tenant, null matches all
 SELECT coalesce(sum(jobs), 0)::bigint
 FROM carteiro.seats_and_notes
 WHERE :tenant::text IS NULL OR tenant = :tenant;
 
 -- name: unfinished_messages
--- How many messages are unfinished, counted up to a limit. :most
+-- The number of unfinished messages, counted up to :most.
 SELECT count(*)
 FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT :most) AS e;
 
@@ -151,7 +151,7 @@ ORDER BY created_at DESC, no DESC
 LIMIT :limit;
 
 -- name: walk_attempts
--- Messages that may have an open attempt, for there is or was a claim on their job, newest first, after a given one.
+-- Messages that may have an open attempt, as their job is or was claimed, newest first, after a given one.
 -- :tenant, null matches all; :since; :at, :no; :limit
 SELECT m.created_at, m.no
 FROM (
@@ -263,7 +263,7 @@ ORDER BY g.created_at DESC, g.message_no DESC
 LIMIT :limit;
 
 -- name: walk_tasks
--- Messages of a tenant that are no e-mails, newest first, after a given one: the whole key of the index
+-- Messages of a tenant that are not e-mails, newest first, after a given one: the whole key of the index
 -- is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, no
 FROM carteiro.messages
@@ -293,8 +293,8 @@ ORDER BY m.created_at DESC, m.no DESC
 LIMIT :limit;
 
 -- name: walk_unfinished
--- Messages that have a job, newest first, after a given one. Looks at every job: for queues of which `unfinished` says
--- that they are short. :tenant, null matches all; :since; :at, :no; :limit
+-- Messages that have a job, newest first, after a given one. Reads every job: only for queues
+-- that `unfinished` found to be short. :tenant, null matches all; :since; :at, :no; :limit
 WITH seats AS MATERIALIZED (
     SELECT kind, tenant, lowest, due_from
     FROM carteiro.seats_and_notes
@@ -326,8 +326,8 @@ ORDER BY m.created_at DESC, m.no DESC
 LIMIT :limit;
 
 -- name: walk_unfinished_messages
--- As `walk_unfinished`, where jobs are kept elsewhere: looks at every unfinished message.
--- For ledgers of which `unfinished_messages` says that these are few. :since; :at, :no; :limit
+-- As `walk_unfinished`, for a separate queue: reads every unfinished message.
+-- Only for ledgers where `unfinished_messages` found few. :since; :at, :no; :limit
 SELECT created_at, message_no
 FROM carteiro.entries
 WHERE finished_at IS NULL AND created_at >= :since AND (created_at, message_no) < (:at, :no)

@@ -1,15 +1,15 @@
 -- name: move_allow
--- This transaction is the move's own, and waits for no disk: the last one waits for all before it.
+-- This transaction belongs to the move, and does not wait for the disk: the last one waits for all before it.
 SELECT set_config('carteiro.moving', 'yes', true), set_config('synchronous_commit', 'off', true);
 
 -- name: move_clear
--- Takes away what settings alone made: every process that starts makes it again.
+-- Deletes rows made from settings: every process makes them again at its start.
 DELETE FROM carteiro.tiers;
 DELETE FROM carteiro.ring_clock;
 DELETE FROM carteiro.leads;
 
 -- name: move_counts
--- How many rows there are, by table.
+-- The number of rows, by table.
 SELECT 'tenants', count(*) FROM carteiro.tenants
 UNION ALL SELECT 'tiers', count(*) FROM carteiro.tiers
 UNION ALL SELECT 'sender_domains', count(*) FROM carteiro.sender_domains
@@ -32,7 +32,7 @@ UNION ALL SELECT 'seats', count(*) FROM carteiro.seats
 UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed);
 
 -- name: move_empty
--- Takes away what a move that was taken back had carried over.
+-- Deletes rows that an undone move had copied.
 TRUNCATE
 carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.contents, carteiro.events, carteiro.message_tags, carteiro.dead_letters,
@@ -43,17 +43,17 @@ carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;
 
 -- name: move_events
--- Makes room for the events of messages up to a number, so that they can be dropped by parts. $1 the number
+-- Creates parts for the events of messages up to a number. $1 the number
 SELECT carteiro.part_events($1, 500000);
 
 -- name: move_fence
--- Everything but a move is refused from here on: whoever writes or claims is told.
+-- Refuses everything but a move from now on: writes and claims get an error.
 CREATE OR REPLACE FUNCTION carteiro.refuse_until_moved() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
     IF current_setting('carteiro.moving', true) IS DISTINCT FROM 'yes' THEN
-        RAISE EXCEPTION 'a move into this database is not finished, or was taken back: see carteiro move'
+        RAISE EXCEPTION 'a move into this database is not finished, or was undone: see carteiro move'
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     RETURN NULL;
@@ -77,7 +77,7 @@ END
 $$;
 
 -- name: move_jobs
--- Makes the jobs of unfinished messages. $1 message numbers; $2 until when each waits, null: it is ready; $3 claims
+-- Adds the jobs of unfinished messages. $1 message numbers; $2 end of each wait, null: it is ready; $3 claims
 WITH jobs AS MATERIALIZED (
     SELECT m.no, m.id, m.kind, m.tenant, carteiro.rank(m.priority, e.due_at) AS rank, j.parked_until, j.claims
     FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS j (message_no, parked_until, claims)
@@ -92,11 +92,11 @@ INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
 SELECT tenant, kind, rank, id, no, claims FROM jobs WHERE parked_until IS NULL;
 
 -- name: move_mark
--- What is known of the move into this database, kept from others until the end of the transaction.
+-- The state of the move into this database, locked until the end of the transaction.
 SELECT setting FROM carteiro.overrides WHERE name = 'moved_from' FOR UPDATE;
 
 -- name: move_numbers
--- What comes next is numbered after what was carried over; the last number of a message.
+-- Continues the numbers after the copied rows; returns the last message number.
 SELECT
     setval('carteiro.message_no', coalesce((SELECT max(no) FROM carteiro.messages), 0) + 1, false) - 1 AS last_no,
     setval(
@@ -109,12 +109,12 @@ SELECT
     );
 
 -- name: move_since
--- What was done here since the move ended. $1 the last number that was carried over
+-- Changes since the end of the move. $1 the last copied number
 SELECT
     (SELECT count(*) FROM carteiro.messages WHERE no > $1::bigint) AS accepted,
     (SELECT count(*) FROM carteiro.entries WHERE message_no <= $1::bigint AND version > 1) AS changed,
     (SELECT count(*) FROM carteiro.leased) AS leased;
 
 -- name: move_unfence
--- Open to all again, with the triggers that hang on it.
+-- Opens the database: drops the function and its triggers.
 DROP FUNCTION carteiro.refuse_until_moved() CASCADE;

@@ -1,6 +1,6 @@
 -- name: depths
--- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
--- Goes from seat to seat and from priority to priority, past the backlog between them; a job whose message is finished
+-- Queue depth, by kind: jobs, those in flight, and the time since which the oldest one is claimable.
+-- Reads seat by seat and priority by priority, without the backlog between them; a job whose message is finished
 -- is only not cleared away yet. :now; :longest
 WITH RECURSIVE seats AS MATERIALIZED (
     SELECT * FROM carteiro.seats_and_notes
@@ -105,13 +105,13 @@ ORDER BY i.place
 LIMIT :limit;
 
 -- name: states
--- How many messages rest in each state.
+-- The number of messages by state.
 SELECT state, count(*)
 FROM carteiro.entries
 GROUP BY state;
 
 -- name: states_of_tenant
--- How many messages of a tenant rest in each state. :tenant
+-- The number of messages of a tenant by state. :tenant
 SELECT e.state, count(*)
 FROM (
     SELECT no FROM carteiro.messages WHERE tenant = :tenant AND kind = 'email:send'
@@ -122,7 +122,7 @@ JOIN carteiro.entries AS e ON e.message_no = m.no
 GROUP BY e.state;
 
 -- name: unsettled
--- Those of the ids whose message is not finished. :ids = [id, …]
+-- The ids of unfinished messages among these. :ids = [id, …]
 SELECT m.id
 FROM unnest(:ids::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id = i.id LIMIT 1) AS m
@@ -131,7 +131,7 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: due
--- The next jobs of a tenant, and those that are claimed, so many of each sort: whether claimed, rank, id.
+-- The next jobs of a tenant, and its claimed ones, at most :limit of each: whether claimed, rank, id.
 -- :tenant; :kind; :limit; :now
 (
     SELECT true, 0::bigint, l.id

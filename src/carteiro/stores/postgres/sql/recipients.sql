@@ -18,7 +18,7 @@ ORDER BY created_at DESC, id DESC
 LIMIT :limit;
 
 -- name: recipients_list_by_external_id
--- Recipients of a tenant that it calls so, newest first, after a given one.
+-- Recipients of a tenant with this external id, newest first, after a given one.
 -- :tenant; :external_id; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
 FROM carteiro.recipient_records

@@ -1,9 +1,9 @@
 -- name: extend
--- Pushes the end of claims on: see the function of that name.
+-- Extends claims: see the function of that name.
 SELECT o_id, o_claim FROM carteiro.extend($1, $2, $3);
 
 -- name: extend_holds
--- The holds of declared attempts follow their claims, never back. :leases = [[id, claim], …]; :until
+-- Extends the holds of declared attempts like their claims, never shortens one. :leases = [[id, claim], …]; :until
 UPDATE carteiro.entries AS e
 SET held_until = greatest(e.held_until, :until::bigint), version = e.version + 1
 WHERE
@@ -19,7 +19,7 @@ WHERE
     AND e.holder = ANY (:leases_1::text[]) AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;
 
 -- name: reap
--- Readies the jobs whose lease or hold ran out: see the function of that name. $1 limit; $2 longest; $3 now
+-- Makes jobs with an expired lease or hold ready: see the function of that name. $1 limit; $2 longest; $3 now
 SELECT carteiro.reap($1, $2, $3);
 
 -- name: release
@@ -27,7 +27,7 @@ SELECT carteiro.reap($1, $2, $3);
 SELECT carteiro.release($1, $2, $3, $4);
 
 -- name: tell
--- Tell the other processes that there may be work.
+-- Notifies the other processes: there may be work.
 SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
 
 -- name: wake_channel

@@ -1,9 +1,9 @@
 -- name: suppressions_count
--- How many records a tenant has, as far as it matters. The caller holds the tenant. :tenant; :most = enough to know
+-- The number of records of a tenant, counted up to :most. The caller holds the tenant. :tenant; :most
 SELECT count(*) FROM (SELECT FROM carteiro.suppressions WHERE tenant = :tenant LIMIT :most) AS kept;
 
 -- name: suppressions_find
--- Those of the addresses that must not be written to. :now; :keys = [[tenant, key], …]
+-- The suppressed ones of these addresses. :now; :keys = [[tenant, key], …]
 SELECT i.tenant, i.key
 FROM unnest(:keys_0::text[], :keys_1::text[]) AS i (tenant, key)
 CROSS JOIN LATERAL (
@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
 ) AS s;
 
 -- name: suppressions_list_of_key
--- The records of one address after a place, newest first. :tenant; :key; :now; :at; :place; :limit
+-- The records of one address after a position, newest first. :tenant; :key; :now; :at; :place; :limit
 SELECT key, reason, address, created_at, expires_at, is_active, bounces
 FROM carteiro.suppressions
 WHERE
@@ -46,6 +46,6 @@ ON CONFLICT (tenant, key, reason) DO UPDATE SET
     is_active = excluded.is_active, bounces = excluded.bounces;
 
 -- name: suppressions_remove
--- Takes the records of addresses away. :tenant; :keys = [key, …]
+-- Deletes the records of addresses. :tenant; :keys = [key, …]
 DELETE FROM carteiro.suppressions
 WHERE tenant = :tenant AND key = ANY (ARRAY(SELECT unnest(:keys::text[])));

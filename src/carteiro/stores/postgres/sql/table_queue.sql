@@ -1,10 +1,10 @@
 -- name: requests_are_there
--- Whether any change is requested.
+-- True if any change is requested.
 SELECT EXISTS (SELECT FROM carteiro.queue_changes);
 
 -- name: requests_find
--- Requested changes, each with its message as it is now, in one snapshot: whoever applied it meanwhile changed the version.
--- The oldest of each tenant, as many of each: what one tenant requested is not read while others have their turn. $1 limit
+-- Requested changes, each with its message as it is now, in one snapshot: a process that applies it changes the version.
+-- The oldest of each tenant, the same number of each: no tenant delays the others. $1 limit
 WITH RECURSIVE tenants AS (
     (SELECT r.tenant FROM carteiro.queue_changes AS r ORDER BY r.tenant LIMIT 1)
     UNION ALL
@@ -28,7 +28,7 @@ FROM (
         SELECT r.no, r.message_no, r.what, r.number, r.reason, r.role
         FROM carteiro.queue_changes AS r
         WHERE (r.tenant, r.no) > (t.tenant, 0) AND (r.tenant, r.no) < (t.tenant, 9223372036854775807)
-        ORDER BY r.tenant, r.no -- the whole key of the index: no other is walked
+        ORDER BY r.tenant, r.no -- the whole key of the index, so that no other index fits
         LIMIT (SELECT s.size FROM share AS s)
     ) AS o
     ORDER BY o.no
@@ -57,7 +57,7 @@ FROM taken AS t
 WHERE c.message_no = t.message_no;
 
 -- name: requests_take
--- Takes requested changes, in this transaction: whoever else wants them waits, and finds none. $1 = [change, …]
+-- Deletes requested changes: another transaction that wants them waits, and finds none. $1 = [change, …]
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: begin
@@ -68,7 +68,7 @@ SELECT carteiro.begin_attempts(
 );
 
 -- name: requests_apply
--- As `save`, of requested changes: those that were stored are requested no longer. $39 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $39 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -91,7 +91,7 @@ applied AS (
 SELECT stored, has_work FROM saved;
 
 -- name: save
--- Stores what the rules made of entries: see the function of that name.
+-- Stores judged entries: see the function of that name.
 SELECT stored, has_work
 FROM carteiro.save(
     $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[],
@@ -106,7 +106,7 @@ FROM carteiro.save(
 );
 
 -- name: settle_sent
--- Stores what was sent: see the function of that name.
+-- Stores sent messages: see the function of that name.
 SELECT stored, has_work
 FROM carteiro.settle_sent(
     $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::integer[], $5::text::integer[],

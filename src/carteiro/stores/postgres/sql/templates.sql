@@ -1,5 +1,5 @@
 -- name: templates_define
--- Adds a version of a template, behind all that were. The caller holds the tenant.
+-- Adds a version of a template, after all others. The caller holds the tenant.
 -- :tenant; :type; :subject; :html; :text; :retry_preset; :now
 INSERT INTO carteiro.templates (tenant, type, version, subject, html, text, retry_preset, created_at)
 SELECT
@@ -10,19 +10,19 @@ WHERE n.tenant = :tenant::text AND n.type = :type::text
 RETURNING tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at;
 
 -- name: templates_forget
--- Drops templates with all their versions. The caller holds the tenant. :tenant; :types = [type, …]
+-- Deletes templates with all their versions. The caller holds the tenant. :tenant; :types = [type, …]
 DELETE FROM carteiro.templates
 WHERE tenant = :tenant AND type = ANY (:types::text[]);
 
 -- name: templates_forget_older
--- Drops all versions of templates but the newest of each. The caller holds the tenant. :tenant; :types = [type, …]
+-- Deletes all versions of templates except the newest of each. The caller holds the tenant. :tenant; :types = [type, …]
 DELETE FROM carteiro.templates AS t
 WHERE
     t.tenant = :tenant AND t.type = ANY (:types::text[])
     AND t.version < (SELECT max(n.version) FROM carteiro.templates AS n WHERE n.tenant = :tenant AND n.type = t.type);
 
 -- name: templates_list
--- The newest version of each template of a tenant that is not deleted, without what it says. :tenant; :most = how many
+-- The newest version of each template of a tenant that is not deleted, without its content. :tenant; :most = the maximum
 SELECT
     t.tenant, t.type, t.version, t.subject, t.html IS NOT NULL, t.text IS NOT NULL, t.retry_preset, t.created_at,
     t.deleted_at
@@ -44,7 +44,7 @@ INNER JOIN carteiro.templates AS t ON t.tenant = :tenant AND t.type = n.type AND
 ORDER BY t.deleted_at, t.type;
 
 -- name: templates_versions
--- The versions of a template, the newest first, without what they say. :tenant; :type; :most = how many
+-- The versions of a template, newest first, without their content. :tenant; :type; :most = the maximum
 SELECT
     tenant, type, version, subject, html IS NOT NULL, text IS NOT NULL, retry_preset, created_at, deleted_at
 FROM carteiro.templates

@@ -1,5 +1,5 @@
 -- name: domains_claim
--- Domains that nobody has claimed become these tenants'. The caller holds the lock of the ring. :claims = [[domain, tenant], …]
+-- Assigns unclaimed domains to these tenants. The caller holds the lock of the ring. :claims = [[domain, tenant], …]
 INSERT INTO carteiro.sender_domains (domain, tenant)
 SELECT c.domain, c.tenant
 FROM unnest(:claims_0::text[], :claims_1::text[]) AS c (domain, tenant);
@@ -12,12 +12,12 @@ WHERE domain = ANY (:domains::text[])
 ORDER BY domain;
 
 -- name: domains_release
--- These tenants claim no domain any more. The caller holds the lock of the ring. :tenants
+-- Deletes the domains of these tenants. The caller holds the lock of the ring. :tenants
 DELETE FROM carteiro.sender_domains
 WHERE tenant = ANY (:tenants::text[]);
 
 -- name: limit_kind
--- Sets or lifts the send limit of a kind; another limit counts what was drawn from the last. The caller holds the lock of the ring.
+-- Sets or removes the send limit of a kind; a new limit counts the draws from the old one. The caller holds the lock of the ring.
 -- :kind; :count; :per_ms
 WITH new AS (
     INSERT INTO carteiro.ring_clock (kind, limit_count, limit_per_ms)
@@ -30,7 +30,7 @@ SET n = c.n + 1, limit_count = :count::bigint, limit_per_ms = :per_ms::bigint,
 WHERE c.kind = :kind::text AND (c.limit_count IS DISTINCT FROM :count::bigint OR c.limit_per_ms IS DISTINCT FROM :per_ms::bigint);
 
 -- name: standings
--- How the tenants of a kind fare, least virtual time first; what claim has not read yet is counted. :kind; :now;
+-- Standings of the tenants of a kind, least virtual time first, with the notes applied. :kind; :now;
 -- :longest = the longest hold
 SELECT
     coalesce(s.tenant, n.tenant), s.last_processed_at, coalesce(c.turn, 0),
@@ -56,13 +56,13 @@ LEFT JOIN carteiro.ring_clock AS c ON c.kind = :kind::text
 ORDER BY coalesce(s.vt, 0), coalesce(s.last_turn, 0), coalesce(s.tenant, n.tenant);
 
 -- name: tenant_lock
--- Holds a tenant until the transaction ends: what is counted of it stays so. Sends of it go on. :tenant
+-- Locks a tenant until the transaction ends, so that its counts do not change. Its sends continue. :tenant
 SELECT 1 FROM carteiro.tenants
 WHERE id = :tenant
 FOR NO KEY UPDATE;
 
 -- name: tenants_define
--- Creates or changes tenants, each named once; one whose rate stays as it was keeps the tokens that it has drawn.
+-- Creates or changes tenants, each named once; if the rate does not change, the drawn tokens stay.
 -- The caller holds the lock of the ring.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
 -- limits, retry preset, external_id_is_key, stride], …]; :now
@@ -89,7 +89,7 @@ SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride
     END;
 
 -- name: tenants_ensure
--- Creates the tenants that are missing; known ones stay as they are. :ids = [id, …]; :stride; :now
+-- Creates the missing tenants; known ones do not change. :ids = [id, …]; :stride; :now
 INSERT INTO carteiro.tenants (id, name, stride, paused, created_at)
 SELECT id, '', :stride::bigint, false, :now::bigint
 FROM unnest(:ids::text[]) AS i (id)
@@ -123,7 +123,7 @@ FROM (SELECT kind, min(vt) AS vt FROM moved GROUP BY kind) AS m
 WHERE c.kind = m.kind AND c.least_vt > m.vt;
 
 -- name: tenants_seats
--- The seats of tenants, each with the V of its kind and what a job costs its tenant so far. :tenants = [tenant, …]
+-- The seats of tenants, each with the V of its kind and the current cost of a job for its tenant. :tenants = [tenant, …]
 SELECT s.kind, s.tenant, s.vt, s.wake_at IS NULL, coalesce(c.v, 0), t.stride
 FROM carteiro.seats AS s
 JOIN carteiro.tenants AS t ON t.id = s.tenant

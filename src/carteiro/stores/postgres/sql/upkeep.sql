@@ -1,5 +1,5 @@
 -- name: compact
--- Writes every table anew, and as small as it can be, one after the other; whoever needs it waits meanwhile.
+-- Rewrites every table without free space, one after the other; other users of a table wait.
 VACUUM (FULL, ANALYZE)
     carteiro.access_keys, carteiro.api_counts, carteiro.contents, carteiro.dead_letters, carteiro.delayed,
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
@@ -8,20 +8,20 @@ VACUUM (FULL, ANALYZE)
     carteiro.templates, carteiro.tenants, carteiro.tiers;
 
 -- name: compact_size
--- How many bytes all tables take, with their indexes.
+-- The bytes of all tables, with their indexes.
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
 FROM pg_class
 WHERE relnamespace = 'carteiro'::regnamespace AND relkind = 'r';
 
 -- name: prune_contents
--- Drops the contents of messages, and what the sandbox kept of them. :numbers = [number, …]; :ids =
+-- Deletes the contents of messages, and their mails in the sandbox. :numbers = [number, …]; :ids =
 -- [message id, …]
 WITH mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[]))
 DELETE FROM carteiro.contents
 WHERE message_no = ANY (:numbers::bigint[]);
 
 -- name: prune_counts
--- Drops what was counted in windows that are over: at most a few rows a tenant are looked at, none that is in use. :now
+-- Deletes counts of past windows: reads at most a few rows per tenant, and skips locked ones. :now
 DELETE FROM carteiro.api_counts
 WHERE ctid = ANY (ARRAY(
     SELECT c.ctid FROM carteiro.api_counts AS c
@@ -30,7 +30,7 @@ WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: prune_find
--- The next page of messages in order of their ids, and what of each is past its retention and still there. :after;
+-- The next page of messages in order of their ids, and which data of each is past its retention and not yet deleted. :after;
 -- :limit; :bodies_before and :histories_before, null keeps
 SELECT
     m.id, m.no,
@@ -48,7 +48,7 @@ CROSS JOIN LATERAL (
 ORDER BY m.id;
 
 -- name: prune_free
--- Those of the messages that are no dead letters, with their ids. :numbers = [number, …]
+-- Those of the messages that are not dead letters, with their ids. :numbers = [number, …]
 SELECT m.no, m.id
 FROM carteiro.messages AS m
 WHERE
@@ -56,7 +56,7 @@ WHERE
     AND NOT EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id OFFSET 0);
 
 -- name: prune_hold
--- Holds the entries of messages that finished until then, but those that somebody else holds: which. :numbers =
+-- Locks the entries of messages that finished by :until, skips locked ones, and returns their numbers. :numbers =
 -- [number, …]; :until
 SELECT message_no
 FROM carteiro.entries
@@ -65,7 +65,7 @@ ORDER BY message_no
 FOR UPDATE SKIP LOCKED;
 
 -- name: prune_keys
--- Drops idempotency keys that stand for nothing any more, oldest first. :before; :limit
+-- Deletes expired idempotency keys, oldest first. :before; :limit
 DELETE FROM carteiro.idempotency_keys
 WHERE ctid = ANY (ARRAY(
     SELECT k.ctid FROM carteiro.idempotency_keys AS k
@@ -76,12 +76,12 @@ WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: prune_locks
--- Drops locks that nobody holds. :limit
+-- Deletes unused locks. :limit
 DELETE FROM carteiro.door_locks
 WHERE ctid = ANY (ARRAY(SELECT l.ctid FROM carteiro.door_locks AS l LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_suppressions
--- Drops suppressions that are over, the longest first. :now; :limit
+-- Deletes expired suppressions, oldest first. :now; :limit
 DELETE FROM carteiro.suppressions
 WHERE ctid = ANY (ARRAY(
     SELECT s.ctid FROM carteiro.suppressions AS s
@@ -92,17 +92,17 @@ WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: tend_events
--- Makes parts of events ahead, drops one that is over: see the function of that name. :until, null keeps; :now
+-- Creates future parts of events, drops an old one: see the function of that name. :until, null keeps; :now
 SELECT carteiro.tend_events(:until, :now);
 
 -- name: clear_jobs
--- Drops every job: they are kept elsewhere, or are made again. The caller holds the lock of the ring.
+-- Deletes every job: a separate queue has them, or they are made again. The caller holds the lock of the ring.
 WITH no_ready AS (DELETE FROM carteiro.ready),
 no_delayed AS (DELETE FROM carteiro.delayed)
 DELETE FROM carteiro.leased;
 
 -- name: keeping
--- Whether jobs are kept elsewhere, whether the ring is that of another server, and whether somebody has a lead.
+-- Three booleans: a separate queue has the jobs; the ring is of another server; a process has the lead.
 -- :mark of the first; :lead; :now
 SELECT
     EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = :mark::text),
@@ -110,15 +110,15 @@ SELECT
     EXISTS (SELECT FROM carteiro.leads AS l WHERE l.name = :lead::text AND l.until > :now::bigint);
 
 -- name: lock_ring
--- Keeps claims away until the transaction ends.
+-- Blocks claims until the transaction ends.
 SELECT carteiro.lock_ring();
 
 -- name: rebuild_ring
--- Counts jobs and seats anew: see the function of that name. The caller holds the lock of the ring. :now
+-- Counts jobs and seats again: see the function of that name. The caller holds the lock of the ring. :now
 SELECT carteiro.rebuild_ring(:now);
 
 -- name: restore_jobs
--- A job for every unfinished message: ready, or waiting for its time or for the end of an attempt. The caller holds the
+-- Adds a job for every unfinished message: ready, or waiting for its time or for the end of an attempt. The caller holds the
 -- lock of the ring. :now; :longest
 WITH jobs AS (
     SELECT

@@ -1,3 +1,3 @@
 #!lua flags=allow-oom
--- All that the index of dead letters shows. KEYS: the prefix.
+-- All messages in the index of dead letters. KEYS: the prefix.
 return redis.call('ZRANGE', P:sub(2, -2), 0, -1)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The jobs of a tenant that a live lease is on. KEYS: the prefix. ARGV: now or '', tenant.
+-- The jobs of a tenant with a live lease. KEYS: the prefix. ARGV: now or '', tenant.
 local now, busy = moment(ARGV[1]), {}
 for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
   local leased = key('leased', kind, ARGV[2])

@@ -66,7 +66,7 @@ local function step_draws_back(clock, kind)
   save_draws(kind, clock.draws)
 end
 
--- What this call drew. Where there may be many, draws that are close together count as one.
+-- The draws of this call. Where there may be many, close ones are merged.
 local function save_sends(clock, kind)
   local last = clock.draws[#clock.draws]
   local at, width = last and math.max(now, last[1]) or now, math.max(1, math.floor(clock.per_ms / most_draws))
@@ -123,7 +123,7 @@ local function slots_left(share)
   return share.cap - share.in_flight
 end
 
--- Jobs of a seat whose park is over, the longest over first, at most so many: {parked until, id, from}.
+-- Jobs of a seat whose park has ended, the earliest first, up to a number: {parked until, id, from}.
 local function due(seat, most)
   local found = {}
   local function look(place, least, greatest)
@@ -161,7 +161,7 @@ local function read_clocks()
 end
 
 local function wake()
-  local has_stepped_back = now < seen_at - 1000  -- a smaller step is clocks that disagree
+  local has_stepped_back = now < seen_at - 1000  -- a smaller step comes from clocks that differ
   for _, kind in ipairs(kinds) do
     local alarms = key('alarms', kind)
     if has_stepped_back then
@@ -197,7 +197,7 @@ local function leave_if_empty(seat)
   end
 end
 
--- A page of what is due: at the first visit, for the urgent may be there, or if too little is ready.
+-- A page of due jobs: at the first visit, because urgent ones may be among them, or if too few are ready.
 local function ready(seat, wanted)
   if seat.was_visited and redis.call('ZCARD', key('ready', seat.kind, seat.tenant)) >= wanted then
     return
@@ -317,7 +317,7 @@ local function walk_fairly()
   end
 end
 
--- First in, first out across tenants: one job at a time from whoever has the first.
+-- First in, first out across tenants: one job at a time, always the oldest.
 local function walk_plainly()
   local line = {}
   local function queue_up(seat)
@@ -382,7 +382,7 @@ local function next_look(seat, why)
   return FAR
 end
 
--- Virtual time is exact up to 2^53: long before that everybody goes back by as much.
+-- Virtual time is exact up to 2^53: long before that, all seats are reduced by the same amount.
 local function wind_back()
   local by = 2251799813685248
   for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do

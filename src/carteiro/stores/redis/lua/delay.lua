@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Parks jobs, with no claim on them and none counted; what another claim has meanwhile is left to it. What is due by now is
--- parked, too: asked for again later, it stays what it was.
+-- Parks jobs, without a claim and without counting one; skips jobs that another claim has. Due jobs are parked, too, so
+-- that the same call again changes nothing.
 -- KEYS: the prefix. ARGV: now or '', then id, claim, due at, parked until of each.
 local now = moment(ARGV[1])
 for i = 2, #ARGV, 4 do

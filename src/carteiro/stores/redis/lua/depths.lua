@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- How much is in the queue, by kind: goes from seat to seat and from priority to priority, past the backlog between.
--- KEYS: the prefix. ARGV: now or ''. Returns now, then for each kind: kind, jobs, in flight, the longest claimable
--- since then or -1.
+-- Queue depth, by kind: reads seat by seat and priority by priority, without the backlog between them.
+-- KEYS: the prefix. ARGV: now or ''. Returns now, then for each kind: kind, jobs, in flight, time since which the
+-- oldest one is claimable or -1.
 local now = moment(ARGV[1])
 local rows = {now}
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Jobs leave the queue, and what was dead leaves the index. KEYS: the prefix. ARGV: now or '', then the ids.
+-- Removes jobs from the queue, and their dead letters from the index. KEYS: the prefix. ARGV: now or '', then the ids.
 local now, has_freed = moment(table.remove(ARGV, 1)), false
 local packed = redis.call('HMGET', P .. ':jobs', unpack(ARGV))
 local places, tenants, gone = {}, {}, {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The next jobs of a tenant, and those that are claimed. KEYS: the prefix. ARGV: now or '', kind, tenant, limit of each sort.
+-- The next jobs of a tenant, and its claimed ones. KEYS: the prefix. ARGV: now or '', kind, tenant, limit of each sort.
 -- Returns {1 if claimed, rank, id} of each.
 local now, kind, tenant, limit = moment(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local found = {}

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Which claims are still their jobs'; of those that are, the end moves to so many milliseconds from now.
--- KEYS: the prefix. ARGV: now or '', epoch, how, then job, claim, milliseconds of each. How: 'ask' moves nothing,
--- 'extend' moves no end back, 'hold' moves each once, 'unhold' takes that back.
--- Returns now, then for each the end as it was, 0 if the claim is another's; {-1} alone if the queue was not founded
--- under this epoch and cannot know.
+-- Extends valid claims: their end moves to the given number of milliseconds from now.
+-- KEYS: the prefix. ARGV: now or '', epoch, how, then job, claim, milliseconds of each. How: 'ask' changes nothing,
+-- 'extend' never shortens, 'hold' sets each end once, 'unhold' undoes that.
+-- Returns now, then for each the end before, 0 if another claim has the job; {-1} alone if the queue was not founded
+-- under this epoch.
 if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
   return {-1}
 end

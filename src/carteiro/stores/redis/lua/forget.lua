@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Takes a tenant and all its jobs away. KEYS: the prefix. ARGV: tenant.
+-- Removes a tenant and all its jobs. KEYS: the prefix. ARGV: tenant.
 local tenant = ARGV[1]
 for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
   local seat = load_seat(kind, tenant)

@@ -1,3 +1,3 @@
 #!lua flags=allow-oom
--- Which epoch the queue was founded under, and completed under; '' if it was not. KEYS: the prefix.
+-- The epochs under which the queue was founded and completed; '' if it was not. KEYS: the prefix.
 return {redis.call('GET', P .. ':epoch') or '', redis.call('GET', P .. ':complete') or ''}

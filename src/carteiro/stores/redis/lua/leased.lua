@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Which of the jobs have a live lease. KEYS: the prefix. ARGV: now or '', epoch, then the ids.
--- Returns 1 or 0 for each; {-1} alone if the queue was not founded under this epoch and cannot know.
+-- For each job, 1 if it has a live lease. KEYS: the prefix. ARGV: now or '', epoch, then the ids.
+-- Returns 1 or 0 for each; {-1} alone if the queue was not founded under this epoch.
 if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
   return {-1}
 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Sets or lifts the limit that all claims of a kind share; another limit counts what was drawn from the last.
+-- Sets or removes the limit that all claims of a kind share; a new limit counts the draws from the old one.
 -- KEYS: the prefix. ARGV: kind, then count, per_ms, or nothing to lift it.
 local clock = key('clock', ARGV[1])
 if ARGV[2] then

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- How much memory is used, how much may be (0: no limit), and how much of it does not count towards that limit.
--- As a script that may write it is refused where a claim would be: by a replica, or a server that cannot keep what it
--- is told. KEYS: the prefix.
+-- Memory in use, its maximum (0: no limit), and the part in use that does not count towards the maximum.
+-- As a script that may write, it is refused where a claim would be: by a replica, or a server that cannot write.
+-- KEYS: the prefix.
 local told = redis.call('INFO', 'memory')
 local function bytes(name)
   return tonumber(told:match('\r?\n' .. name .. ':(%d+)')) or 0

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Where a job is, how its tenant stands, and the send limit of its kind. KEYS: the prefix. ARGV: now or '', id.
+-- The place of a job, the standing of its tenant, and the send limit of its kind. KEYS: the prefix. ARGV: now or '', id.
 -- Returns {now}, or {now, parked until or -1, 1 if claimed, claims, alarm or -1, in flight, count or -1, per_ms, draws}.
 local now = moment(ARGV[1])
 local job = load_job(ARGV[2])

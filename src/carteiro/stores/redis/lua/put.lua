@@ -1,7 +1,7 @@
 #!lua
--- Makes jobs claimable from their time on. A job that is known stays as it is; one that waits for its due time
--- takes the new one. Nothing is put while memory is full.
--- KEYS: the prefix. ARGV: now or '', then id, kind, tenant, rank, parked until of each. Returns how many were new.
+-- Makes jobs claimable at their time. A known job does not change; one that waits for its due time gets the new one.
+-- Nothing is put while memory is full.
+-- KEYS: the prefix. ARGV: now or '', then id, kind, tenant, rank, parked until of each. Returns the number of new ones.
 local now, new = moment(ARGV[1]), 0
 for i = 2, #ARGV, 5 do
   local id, kind, tenant = ARGV[i], ARGV[i + 1], ARGV[i + 2]

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Readies jobs whose lease or hold ran out, or is further ahead than any can be. KEYS: the prefix.
--- ARGV: now or '', limit. Returns how many.
+-- Makes jobs ready whose lease or hold has expired, or ends later than any can. KEYS: the prefix.
+-- ARGV: now or '', limit. Returns the number.
 local now, limit = moment(ARGV[1]), tonumber(ARGV[2])
 local lost = redis.call('ZRANGEBYSCORE', P .. ':leases', '-inf', now, 'LIMIT', 0, limit)
 local impossible = redis.call('ZRANGEBYSCORE', P .. ':leases', '(' .. string.format('%.0f', now + LONGEST), '+inf',

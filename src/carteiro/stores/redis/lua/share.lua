@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- What tenants may have of the machine, acting on what waits at once: virtual time is rescaled, a held tenant leaves
--- the ring, any other is looked at again.
--- KEYS: the prefix. ARGV: now or '', then tenant, stride, cap or -1, interval_us or 0, burst_us, 1 if held of each.
+-- Sets the shares of tenants; they apply to waiting jobs at once: virtual time is rescaled, a paused or disabled tenant
+-- leaves the ring, any other is looked at again.
+-- KEYS: the prefix. ARGV: now or '', then tenant, stride, cap or -1, interval_us or 0, burst_us, 1 if paused or disabled, of each.
 local now = moment(ARGV[1])
 
 -- floor(a * new / old), exact although the product is not: the other factor is split.

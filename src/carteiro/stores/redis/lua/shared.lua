@@ -1,8 +1,8 @@
--- What the operations share; it stands in front of each. What the keys hold: ../keys.md
+-- Code that all operations share, put in front of each. The keys are described in ../keys.md
 local P = KEYS[1]
 local FAR = 9007199254740991  -- an alarm that never rings: the largest whole number that is exact here
-local LONGEST = 3600000  -- no lease or hold is longer: what is further ahead is the work of a clock that stepped back
-local STEP = 8796093022208  -- 2^43: a rank is the priority times this, and the due time
+local LONGEST = 3600000  -- no lease or hold is longer: one that ends later was made before the clock was set back
+local STEP = 8796093022208  -- 2^43: a rank is the priority times this, plus the due time
 local READY, DELAYED, LEASED = 0, 1, 2
 
 local function key(name, kind, tenant)
@@ -42,7 +42,7 @@ local function place_of(job)
   return key(name, job.kind, job.tenant)
 end
 
--- Takes the job from where it lies.
+-- Removes the job from its set.
 local function lift(job)
   redis.call('ZREM', place_of(job), job.id)
   if job.where == LEASED then
@@ -50,14 +50,14 @@ local function lift(job)
   end
 end
 
--- Lays the job down with no claim on it, to be readied when it is due.
+-- Parks the job without a claim, until it is due.
 local function park(job, parked_until)
   job.claim, job.is_held, job.where = '', false, DELAYED
   redis.call('ZADD', key('delayed', job.kind, job.tenant), parked_until, job.id)
   redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
 end
 
--- Lays the job down with no claim on it: ready, or parked until then.
+-- Stores the job without a claim: ready, or parked until its time.
 local function lay(job, parked_until, now)
   if parked_until > now then
     return park(job, parked_until)
@@ -67,7 +67,7 @@ local function lay(job, parked_until, now)
   redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
 end
 
--- Sees that the seat is looked at by then; only a claim moves it into or out of the ring.
+-- Sets the seat's alarm to this time or earlier; only a claim moves a seat into or out of the ring.
 local function touch(kind, tenant, at)
   if redis.call('HSETNX', key('seats', kind), tenant, cmsgpack.pack({0, 0, 0, 0, 0, 0})) == 1 then
     redis.call('SADD', P .. ':kinds', kind)
@@ -83,7 +83,7 @@ local function load_share(tenant)
   return {tenant = tenant, stride = f[1], cap = f[2], interval_us = f[3], burst_us = f[4], is_held = f[5] == 1}
 end
 
--- A slot of the tenant became free: whoever waits at its cap may look again. True if somebody may.
+-- A slot of the tenant became free: wake its seats that wait at the cap. True if there is one.
 local function free(tenant, now)
   if load_share(tenant).cap < 0 then
     return false
@@ -121,7 +121,7 @@ local function save_seat(seat)
   redis.call('HSET', key('seats', seat.kind), seat.tenant, packed)
 end
 
--- What was drawn from the send limit of a kind, oldest first: {time, jobs, claim} of each.
+-- The draws from the send limit of a kind, oldest first: {time, jobs, claim} of each.
 local function load_draws(kind)
   return cjson.decode(redis.call('HGET', key('clock', kind), 'draws') or '[]')
 end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- How the tenants of a kind fare. KEYS: the prefix. ARGV: now or '', kind.
--- Returns for each: vt, tenant, last turn, last processed at or 0, turn, the turn since which it waits or -1, processed, consecutive, jobs, in flight, seated.
+-- The standings of the tenants of a kind. KEYS: the prefix. ARGV: now or '', kind.
+-- Returns for each: vt, tenant, last turn, last processed at or 0, turn, the turn since when it waits or -1, processed, consecutive, jobs, in flight, seated.
 local now, kind = moment(ARGV[1]), ARGV[2]
 local turn = tonumber(redis.call('HGET', key('clock', kind), 'turn') or 0)
 local seated, rows = redis.call('ZCARD', key('ring', kind)), {}

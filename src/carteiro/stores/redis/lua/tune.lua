@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The fairness settings of all workers, or those that each was configured with.
+-- Sets the fairness settings of all workers, or restores the configured ones.
 -- KEYS: the prefix. ARGV: 1 if tenants take turns, jobs a turn; or nothing.
 redis.call('DEL', P .. ':fairness')
 if ARGV[1] then

@@ -1,3 +1,3 @@
 #!lua flags=allow-oom
--- Dead letters leave the index. KEYS: the prefix. ARGV: the ids.
+-- Removes dead letters from the index. KEYS: the prefix. ARGV: the ids.
 redis.call('ZREM', P:sub(2, -2), unpack(ARGV))

@@ -21,7 +21,7 @@ CREATE TABLE tenants (
     external_id_is_key INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+-- Owners of domains: the domains of tenants.from_domains, in normal form. A domain belongs to only one tenant.
 CREATE TABLE sender_domains (
     domain TEXT PRIMARY KEY,
     tenant TEXT NOT NULL
@@ -33,7 +33,7 @@ CREATE TABLE tiers (
     weight REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Known by their hash alone. tenant NULL: an administrator's.
+-- Stored only as hashes. tenant NULL: an administrator's.
 CREATE TABLE access_keys (
     id TEXT PRIMARY KEY,
     tenant TEXT,
@@ -67,7 +67,7 @@ CREATE INDEX recipients_named ON recipient_records (external_id, tenant, created
 CREATE INDEX recipients_by_age ON recipient_records (tenant, created_at, id);
 CREATE INDEX recipients_by_email ON recipient_records (tenant, email, created_at, id);
 
--- Rows find each other by number, people by id.
+-- Joins use the number, users the id.
 CREATE TABLE messages (
     no INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -105,27 +105,27 @@ CREATE TABLE messages (
 ) STRICT;
 CREATE INDEX messages_by_expiry ON messages (expires_at, id) WHERE finished_at IS NULL;
 
--- Finding messages, newest first, by what people ask for. Each index costs every message that is in it a write, so each
--- holds as little as it can: what is NULL is left out, and no index names a column that a declare changes.
+-- Indexes for lists of messages, newest first. Each costs a write for every message in it, so each is as small as
+-- possible: NULL is left out, and no index has a column that a declare changes.
 CREATE INDEX messages_by_age ON messages (created_at);
 CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
 CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
--- The tenant is part of each key: a tenant's list walks its own rows alone.
+-- The tenant is part of each key: a tenant's list reads only its own rows.
 CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
 CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
 CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
 
--- By state. Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
+-- By state. Sent: e-mails that have the provider's id. Unlucky: messages that ended otherwise or failed at least once.
 -- The rest is unfinished and has a job: it is found through the queue.
 CREATE INDEX messages_sent ON messages (tenant, created_at)
     WHERE provider_message_id IS NOT NULL AND kind = 'email:send';
 CREATE INDEX messages_unlucky ON messages (tenant, created_at)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
--- Not what is erased: its id is an empty text.
+-- Without erased messages: their id is an empty text.
 CREATE INDEX messages_by_provider_id ON messages (provider_message_id, tenant, created_at)
     WHERE provider_message_id <> '';
 
--- The same tags, to find messages by: newest first is this key read backwards.
+-- The same tags, to find messages by: this key read backwards is newest first.
 CREATE TABLE message_tags (
     tenant TEXT NOT NULL,
     tag TEXT NOT NULL,
@@ -134,7 +134,7 @@ CREATE TABLE message_tags (
     PRIMARY KEY (tenant, tag, created_at, message_no)
 ) STRICT, WITHOUT ROWID;
 
--- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
+-- Immutable, and separate from rows that are updated: a settle must not rewrite a megabyte.
 CREATE TABLE contents (
     message_no INTEGER PRIMARY KEY,
     content TEXT NOT NULL
@@ -170,8 +170,8 @@ CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id)
 CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
 
--- What a version says never changes. A type is out of use when its newest version is deleted. A table with row ids, and
--- the long columns last: lists and look-ups must not read through texts that they do not ask for.
+-- The content of a version never changes. A type is deleted when its newest version is deleted. A table with row ids, and
+-- the long columns last: lists and lookups must not read long texts that they do not need.
 CREATE TABLE templates (
     tenant TEXT NOT NULL,
     type TEXT NOT NULL,
@@ -187,7 +187,7 @@ CREATE TABLE templates (
 ) STRICT;
 CREATE INDEX templates_by_size ON templates (tenant, type, version, deleted_at, bytes);
 
--- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+-- Suppressed addresses of tenants. An address is found by its hash; each reason is a row of its own.
 
 CREATE TABLE suppressions (
     tenant TEXT NOT NULL,
@@ -195,15 +195,15 @@ CREATE TABLE suppressions (
     reason TEXT NOT NULL,
     address TEXT,                         -- NULL: erased
     created_at INTEGER NOT NULL,
-    expires_at INTEGER,                   -- NULL: never; then the row is over
-    is_active INTEGER NOT NULL,           -- 0: soft bounces that are merely counted
+    expires_at INTEGER,                   -- end of the suppression; NULL: never
+    is_active INTEGER NOT NULL,           -- 0: soft bounces that are only counted
     bounces TEXT NOT NULL,                -- JSON: the moments of the last soft bounces
     PRIMARY KEY (tenant, key, reason)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX suppressions_by_age ON suppressions (tenant, created_at, key || reason);
 CREATE INDEX suppressions_by_end ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
 
--- How many rows of suppressions a tenant has: to count 100,000 would hold up all others who write.
+-- The number of suppressions of a tenant: counting 100,000 rows would block all other writers.
 CREATE TABLE suppression_counts (
     tenant TEXT PRIMARY KEY,
     count INTEGER NOT NULL
@@ -217,7 +217,7 @@ CREATE TRIGGER suppressions_fewer AFTER DELETE ON suppressions BEGIN
     DELETE FROM suppression_counts WHERE tenant = OLD.tenant AND count <= 0;
 END;
 
--- What answers a request that comes again: whole, for its message may be pruned before it.
+-- Answers to repeated requests: stored whole, because the message may be pruned earlier.
 CREATE TABLE idempotency_keys (
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -231,7 +231,7 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 CREATE INDEX idempotency_keys_of_message ON idempotency_keys (message_id);
 
--- What a tenant handed in over HTTP, in the latest window of each length: a new window takes the old one's row.
+-- Counts of a tenant's messages over HTTP, in the latest window of each length: a new window replaces the old one's row.
 CREATE TABLE api_counts (
     tenant TEXT NOT NULL,
     window_ms INTEGER NOT NULL,
@@ -240,9 +240,9 @@ CREATE TABLE api_counts (
     PRIMARY KEY (tenant, window_ms)
 ) STRICT, WITHOUT ROWID;
 
--- The queue: one thin row per unfinished message, in one of two tables. Ready jobs lie in the order in which they are
--- claimed, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
--- job lies. A leased job is a parked job: parked_until is the due time, the lease's end or the hold's end.
+-- The queue: one thin row per unfinished message, in one of two tables. Ready jobs are stored in the order of their
+-- claims, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
+-- job is. A leased job is a parked job: parked_until is the due time, the lease's end or the hold's end.
 CREATE TABLE ready (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -253,7 +253,7 @@ CREATE TABLE ready (
     claims INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, kind, priority, due_at, id)
 ) STRICT, WITHOUT ROWID;
--- An open attempt has a claim on it, or once had: such jobs are few, and usually none.
+-- Jobs that are or were claimed, to find open attempts: few, and usually none.
 CREATE INDEX ready_again ON ready (tenant, message_no) WHERE claims > 0;
 
 CREATE TABLE parked (
@@ -312,8 +312,8 @@ CREATE TABLE leads (
     seen_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
--- until when each process counts. It is not carried along in a move: calling finds out again.
+-- The call rate of each provider, shared by all processes: see policy/rates.py. Rates are calls a second; stays is JSON:
+-- until when each process counts. A move does not copy it: the rate is measured again.
 CREATE TABLE rates (
     provider TEXT PRIMARY KEY,
     ceiling REAL,
@@ -322,7 +322,7 @@ CREATE TABLE rates (
     cut_at_us INTEGER NOT NULL,
     next_us INTEGER NOT NULL,
     stays TEXT NOT NULL,
-    trouble TEXT -- JSON: why it was left alone last, when, and until when
+    trouble TEXT -- JSON: why the circuit last opened, when, and until when
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE inbox (

@@ -6,18 +6,18 @@ SELECT :first + key, value
 FROM json_each(:contents);
 
 -- name: accept_counts
--- What tenants handed in, in the latest window of each length. :tenants = [id, …]
+-- Message counts of tenants, in the latest window of each length. :tenants = [id, …]
 SELECT c.tenant, c.window_ms, c.starts_at, c.count
 FROM json_each(:tenants) AS i JOIN api_counts AS c ON c.tenant = i.value;
 
 -- name: accept_keys
--- What idempotency keys stand for, those made after a moment alone. :keys = [[tenant, key], …]; :after
+-- Answers of idempotency keys that were made after a moment. :keys = [[tenant, key], …]; :after
 SELECT k.tenant, k.key, k.digest, k.message_id, k.recipient_id, k.request_id, k.created_at
 FROM json_each(:keys) AS i CROSS JOIN idempotency_keys AS k ON k.tenant = i.value ->> 0 AND k.key = i.value ->> 1
 WHERE k.created_at > :after;
 
 -- name: accept_known
--- Those of the ids that are accepted already. :ids = [id, …]
+-- The known ones of these ids. :ids = [id, …]
 SELECT m.id, m.created_at, m.recipient_id, m.request_id
 FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
 
@@ -41,7 +41,7 @@ SELECT coalesce(max(no), 0) + 1
 FROM messages;
 
 -- name: accept_save_counts
--- Keeps what tenants handed in; a window that is over gives its row to the next.
+-- Stores message counts of tenants; a new window replaces the row of the past one.
 -- :rows = [[tenant, window_ms, starts_at, count], …]
 INSERT INTO api_counts (tenant, window_ms, starts_at, count)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
@@ -50,7 +50,7 @@ WHERE true
 ON CONFLICT (tenant, window_ms) DO UPDATE SET starts_at = excluded.starts_at, count = excluded.count;
 
 -- name: accept_save_keys
--- Lets idempotency keys stand for new messages; what an expired one stood for is forgotten.
+-- Stores idempotency keys of new messages; replaces expired ones.
 -- :rows = [[tenant, key, digest, message id, recipient id, request id], …]; :now
 INSERT INTO idempotency_keys (tenant, key, digest, message_id, recipient_id, request_id, created_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now
@@ -61,13 +61,13 @@ SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = e
     request_id = excluded.request_id, created_at = excluded.created_at;
 
 -- name: accept_tags
--- Lets new messages be found by their tags. :rows = [[message no, tag], …]
+-- Indexes new messages by their tags. :rows = [[message no, tag], …]
 INSERT OR IGNORE INTO message_tags (tenant, tag, created_at, message_no)
 SELECT m.tenant, r.value ->> 1, m.created_at, m.no
 FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.no = r.value ->> 0;
 
 -- name: accept_tenants
--- Those of the tenants that are known, and whether they are disabled. :ids = [id, …]
+-- The known ones of these tenants, and whether they are disabled. :ids = [id, …]
 SELECT t.id, t.disabled
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
@@ -84,7 +84,7 @@ SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
 FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
 
 -- name: recipient_known
--- The recipient that a tenant means: by external id, else by document (one that has no other external id).
+-- Finds a recipient of a tenant: by external id, else by document (one that has no other external id).
 -- :tenant; :external_id; :cpf_cnpj_hash
 SELECT id FROM recipient_records
 WHERE tenant = :tenant AND external_id = :external_id AND deleted_at IS NULL

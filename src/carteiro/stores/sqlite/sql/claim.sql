@@ -1,11 +1,11 @@
 -- name: claim_alarm_all
--- The clock stepped back: alarms mean nothing, every seat is looked at again. :kinds = [kind, …]; :now
+-- The clock was set back: alarms are invalid, every seat is looked at again. :kinds = [kind, …]; :now
 UPDATE seats
 SET wake_at = :now
 WHERE kind IN (SELECT value FROM json_each(:kinds)) AND wake_at IS NOT NULL;
 
 -- name: claim_alarms
--- When to look at seats again that leave the ring: at the end of their first park. :seats = [[kind, tenant], …];
+-- The next alarms of seats that leave the ring: the end of their first park. :seats = [[kind, tenant], …];
 -- :now; :longest; :far
 SELECT
     s.key,
@@ -34,7 +34,7 @@ FROM ring_clock
 WHERE kind IN (SELECT value FROM json_each(:kinds));
 
 -- name: claim_due
--- The first parked jobs of a seat whose time has come, the usual case: none of its leases ran out.
+-- The first due parked jobs of a seat, the usual case: none of its leases has expired.
 -- :kind; :tenant; :now; :limit
 SELECT id
 FROM parked
@@ -43,7 +43,7 @@ ORDER BY parked_until, id
 LIMIT :limit;
 
 -- name: claim_due_or_lost
--- As `claim_due`, those included whose lease ran out or is further ahead than any can be.
+-- As `claim_due`, with jobs whose lease has expired or ends later than any can.
 -- :kind; :tenant; :now; :longest; :limit
 SELECT id
 FROM (
@@ -69,8 +69,8 @@ ORDER BY parked_until, id
 LIMIT :limit;
 
 -- name: claim_due_seats
--- Which of the seats have parked jobs whose time has come: delayed ones, and claimed ones whose lease ran out or is
--- further ahead than any can be. :seats = [[kind, tenant], …]; :now; :longest
+-- Those of the seats with due parked jobs: delayed ones, and claimed ones whose lease has expired or ends later than any
+-- can. :seats = [[kind, tenant], …]; :now; :longest
 SELECT key, is_delayed, is_lost
 FROM (
     SELECT
@@ -114,13 +114,13 @@ SELECT
 FROM json_each(:kinds) AS k;
 
 -- name: claim_in_flight
--- How many jobs of a tenant are in flight, of any kind, and when the first of them is over. :tenant; :now; :longest
+-- The number of a tenant's jobs in flight, of any kind, and the earliest end of a lease. :tenant; :now; :longest
 SELECT count(*), min(parked_until)
 FROM parked
 WHERE tenant = :tenant AND is_claimed = 1 AND parked_until > :now AND parked_until <= :now + :longest;
 
 -- name: claim_lease
--- Leases jobs; `claim_take` takes them from where they waited.
+-- Leases jobs; `claim_take` removes them from the ready ones.
 -- :rows = [[tenant, kind, priority, due_at, id, message no, claims], …]; :claim; :until
 INSERT INTO parked (
     tenant, kind, priority, due_at, id, message_no, claims, parked_until, is_claimed, claim_id
@@ -130,7 +130,7 @@ SELECT
 FROM json_each(:rows);
 
 -- name: claim_load
--- What the ledger knows of the messages, in the order asked. :numbers = [message no, …]
+-- Data of the messages in the ledger, in the given order. :numbers = [message no, …]
 SELECT
     m.tenant, m.request_id, m.delivery, m.attempts, m.charged, m.in_doubt, m.revision, m.state, m.expires_at,
     m.cancel_requested_at, m.recipient_id, m.template_type, m.provider, c.content,
@@ -188,15 +188,15 @@ ORDER BY s.vt, s.last_turn, s.tenant
 LIMIT :limit;
 
 -- name: claim_step_back
--- The clock stepped back: noted, so that the next claim does not find it again. :rows = [[kind, draws], …]; :now
+-- The clock was set back: recorded, so that the next claim does not detect it again. :rows = [[kind, draws], …]; :now
 UPDATE ring_clock
 SET seen_at = :now, draws = r.value ->> 1
 FROM json_each(:rows) AS r
 WHERE ring_clock.kind = r.value ->> 0;
 
 -- name: claim_take
--- Leased jobs wait no longer. Their keys are read from where `claim_lease` put them: values of a JSON list are not
--- known to be text or numbers, and SQLite would search by the first part of the key alone. :ids = [id, …]
+-- Removes leased jobs from the ready ones. Their keys are read from where `claim_lease` put them: values of a JSON list are not
+-- known to be text or numbers, and SQLite would search by only the first part of the key. :ids = [id, …]
 DELETE FROM ready
 WHERE (tenant, kind, priority, due_at, id) IN (
     SELECT tenant, kind, priority, due_at, id FROM parked WHERE id IN (SELECT value FROM json_each(:ids))

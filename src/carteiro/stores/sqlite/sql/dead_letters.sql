@@ -1,10 +1,10 @@
 -- name: dead_letters_drop
--- Takes dead letters out of the index, none that is on its way. :ids = [id, …]
+-- Removes dead letters from the index, except redriven ones. :ids = [id, …]
 DELETE FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids)) AND redriven_at IS NULL;
 
 -- name: dead_letters_find
--- Dead letters of all tenants, newest first, from the place where the page before ended;
+-- Dead letters of all tenants, newest first, after the previous page;
 -- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
@@ -24,7 +24,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_code
--- Dead letters of all tenants with one code, newest first, from the place where the page before ended;
+-- Dead letters of all tenants with one code, newest first, after the previous page;
 -- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
@@ -43,7 +43,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
--- Dead letters of all tenants for one reason, newest first, from the place where the page before ended;
+-- Dead letters of all tenants for one reason, newest first, after the previous page;
 -- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
@@ -62,7 +62,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_tenant
--- Dead letters of one tenant, newest first, from the place where the page before ended;
+-- Dead letters of one tenant, newest first, after the previous page;
 -- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
@@ -82,7 +82,7 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- How many dead letters have :by (code, tenant, reason or category) in common, the largest group first;
+-- Counts of dead letters by :by (code, tenant, reason or category), the largest group first;
 -- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id
 SELECT
@@ -105,7 +105,7 @@ GROUP BY key
 ORDER BY count(*) DESC, key;
 
 -- name: dead_letters_load
--- Dead letters with the contents that the ledger has, in the order asked. :ids = [id, …]
+-- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
@@ -116,13 +116,13 @@ LEFT JOIN contents AS c ON c.message_no = m.no
 ORDER BY i.key;
 
 -- name: dead_letters_moved
--- When these dead letters were moved here. :ids
+-- The times at which these dead letters were made. :ids
 SELECT message_id, moved_at
 FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: dead_letters_restore
--- Puts dead letters back whose messages are still dead, and have none. :rows = [[message id, tenant, reason, code,
+-- Puts back dead letters of messages that are still dead and have none. :rows = [[message id, tenant, reason, code,
 -- category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 INSERT INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
@@ -135,13 +135,13 @@ WHERE m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
 ON CONFLICT (message_id) DO NOTHING;
 
 -- name: redrive_contents
--- Those of the messages whose contents are still there. :numbers = [number, …]
+-- Those of the messages that still have their content. :numbers = [number, …]
 SELECT message_no
 FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: redrive_mark
--- Marks dead letters as on their way. :ids = [id, …]; :now
+-- Marks dead letters as redriven. :ids = [id, …]; :now
 UPDATE dead_letters
 SET redriven_at = :now
 WHERE message_id IN (SELECT value FROM json_each(:ids));
@@ -161,7 +161,7 @@ ON CONFLICT (kind, tenant) DO UPDATE
 SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs;
 
 -- name: revise
--- Gives a message new content, also where the old one is gone, and says for whom it is now.
+-- Sets the content and recipient of a message, also if the old content is gone.
 -- :number; :content; :to; :subject; :recipient_id
 INSERT INTO contents (message_no, content)
 VALUES (:number, :content)

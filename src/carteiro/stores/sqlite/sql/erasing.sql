@@ -4,7 +4,7 @@ SELECT 1 FROM tenants
 WHERE id = :tenant;
 
 -- name: erase_beside
--- Drops the dead letters and the idempotency keys of messages. :ids = [message id, …]
+-- Deletes the dead letters and the idempotency keys of messages. :ids = [message id, …]
 DELETE FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
@@ -41,7 +41,7 @@ WHERE NOT coalesce(p.is_claimed = 1 AND p.parked_until > :now AND p.parked_until
 LIMIT :limit;
 
 -- name: erase_find_messages
--- As `erase_find`, where jobs are kept elsewhere: past what is being attempted, and what is busy there.
+-- As `erase_find`, for a separate queue: without messages in an attempt, and without those that are busy there.
 -- :tenant; :now; :longest; :busy = [id, …]; :limit
 SELECT m.no, m.id, m.kind, m.priority
 FROM (
@@ -57,8 +57,8 @@ WHERE
 LIMIT :limit;
 
 -- name: erase_jobs
--- Drops jobs of a tenant, wherever they lie, and counts how many fewer it has; their messages are over, so that nobody
--- misses the jobs. :tenant; :now; :rows = [[number, id, kind, priority, due_at, 1 if it has a job], …]
+-- Deletes jobs of a tenant from every table, and reduces its count; their messages are finished, so that no job is
+-- missing. :tenant; :now; :rows = [[number, id, kind, priority, due_at, 1 if it has a job], …]
 UPDATE seats
 SET jobs = seats.jobs - j.jobs
 FROM (SELECT r.value ->> 2 AS kind, sum(r.value ->> 5) AS jobs FROM json_each(:rows) AS r GROUP BY r.value ->> 2) AS j
@@ -78,13 +78,13 @@ SET state = 'CANCELLED', finished_at = :now
 WHERE no IN (SELECT value ->> 0 FROM json_each(:rows)) AND finished_at IS NULL;
 
 -- name: erase_left
--- Whether any message to a recipient is left. :recipient; :tenant; :email
+-- True if any message to a recipient is left. :recipient; :tenant; :email
 SELECT
     EXISTS (SELECT 1 FROM messages WHERE recipient_id = :recipient AND tenant = :tenant)
     OR EXISTS (SELECT 1 FROM messages WHERE to_address = :email AND tenant = :tenant AND recipient_id IS NULL);
 
 -- name: erase_messages
--- Leaves of messages their ids, states and times. :numbers = [number, …]
+-- Blanks messages: only their ids, states and times stay. :numbers = [number, …]
 DELETE FROM message_tags
 WHERE (tenant, tag, created_at, message_no) IN (
     SELECT m.tenant, t.value, m.created_at, m.no
@@ -99,8 +99,8 @@ SET
 WHERE no IN (SELECT value FROM json_each(:numbers));
 
 -- name: erase_people
--- Drops idempotency keys, mails and suppressions of a tenant, and recipients of it.
--- :tenant; :most = how many recipients; :limit = how many of each of the others
+-- Deletes idempotency keys, mails and suppressions of a tenant, and its recipients.
+-- :tenant; :most = maximum of recipients; :limit = maximum of each of the others
 DELETE FROM idempotency_keys
 WHERE tenant = :tenant AND key IN (SELECT k.key FROM idempotency_keys AS k WHERE k.tenant = :tenant LIMIT :limit);
 
@@ -116,7 +116,7 @@ DELETE FROM recipient_records
 WHERE id IN (SELECT r.id FROM recipient_records AS r WHERE r.tenant = :tenant LIMIT :most);
 
 -- name: erase_rest
--- Whether messages, and whether recipients, idempotency keys, mails or suppressions of a tenant are left. :tenant
+-- Two booleans: messages of a tenant are left; recipients, idempotency keys, mails or suppressions are left. :tenant
 SELECT
     EXISTS (SELECT 1 FROM messages WHERE tenant = :tenant AND kind = 'email:send')
     OR EXISTS (SELECT 1 FROM messages WHERE tenant = :tenant AND kind <> 'email:send'),
@@ -126,7 +126,7 @@ SELECT
     OR EXISTS (SELECT 1 FROM suppressions WHERE tenant = :tenant);
 
 -- name: erase_tenant
--- Drops a tenant and the last that is its own. :tenant
+-- Deletes a tenant and its last rows. :tenant
 DELETE FROM dead_letters WHERE tenant = :tenant;
 DELETE FROM message_tags WHERE tenant = :tenant;
 DELETE FROM templates WHERE tenant = :tenant;
@@ -139,8 +139,8 @@ DELETE FROM seats WHERE tenant = :tenant;
 DELETE FROM tenants WHERE id = :tenant;
 
 -- name: erase_waiting
--- Unfinished messages to a recipient (those that name it, and those to its address that name nobody) that nobody asked
--- to cancel. :recipient; :tenant; :email; :limit
+-- Unfinished messages to a recipient (those that name it, and those to its address that name nobody) without a
+-- requested cancel. :recipient; :tenant; :email; :limit
 SELECT id FROM messages
 WHERE recipient_id = :recipient AND tenant = :tenant AND finished_at IS NULL AND cancel_requested_at IS NULL
 UNION ALL
@@ -151,7 +151,7 @@ WHERE
 LIMIT :limit;
 
 -- name: erase_words
--- Drops what was written to somebody: contents, the sandbox's mails, and of events all but their types and times.
+-- Deletes personal data of messages: contents, the sandbox's mails, and of events all but their types and times.
 -- :numbers = [number, …]; :ids = [message id, …]
 DELETE FROM inbox
 WHERE message_id IN (SELECT value FROM json_each(:ids));
@@ -164,7 +164,7 @@ SET metadata = '{}'
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: forget_messages
--- Drops messages and all that is kept beside them, but dead letters and idempotency keys.
+-- Deletes messages and their rows, except dead letters and idempotency keys.
 -- :numbers = [number, …]; :ids = [message id, …]
 DELETE FROM message_tags
 WHERE (tenant, tag, created_at, message_no) IN (

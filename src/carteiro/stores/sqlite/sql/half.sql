@@ -1,5 +1,5 @@
 -- name: buried
--- Until when those of the messages are kept that are dead letters. :ids = [id, …]
+-- Expiry of those of the messages that are dead letters. :ids = [id, …]
 SELECT message_id, moved_at + ttl_ms
 FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
@@ -11,7 +11,7 @@ FROM json_each(:leases) AS l JOIN messages AS m ON m.id = l.value ->> 0
 WHERE m.state = 'SENT_ATTEMPT' AND m.holder = l.value ->> 1;
 
 -- name: open
--- What the ledger knows of messages: number, version (none here), the entry, then what else a worker needs.
+-- Data of messages in the ledger: number, version (none here), the entry, then other data that a worker needs.
 -- :ids = [id, …]
 SELECT
     m.no, 0,
@@ -32,7 +32,7 @@ SELECT
 FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
 
 -- name: shares
--- What tenants may have of the machine. :ids = [id, …]
+-- The shares of tenants. :ids = [id, …]
 SELECT t.id, t.stride, t.cap, t.rate_per_second, t.paused OR t.disabled
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 

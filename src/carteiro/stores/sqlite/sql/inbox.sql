@@ -1,5 +1,5 @@
 -- name: inbox_keep
--- Takes mails over: each row is one delivery.
+-- Stores mails: each row is one delivery.
 -- :rows = [[message id, tenant, to, subject, content, provider id], …]; :now
 INSERT INTO inbox (message_id, tenant, to_address, subject, content, provider_message_id, created_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now

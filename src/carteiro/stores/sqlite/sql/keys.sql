@@ -8,7 +8,7 @@ WHERE
 RETURNING id;
 
 -- name: keys_used
--- Notes when keys were used last. :ids = [id, …]; :now
+-- Records when keys were last used. :ids = [id, …]; :now
 UPDATE access_keys
 SET last_used_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids));

@@ -1,5 +1,5 @@
 -- name: bury
--- Keeps dead letters for people; a new failure of a redriven one updates its entry.
+-- Stores dead letters; a new failure of a redriven one updates its entry.
 -- :rows = [[message id, reason, failure, failed attempts], …]; :now; :ttl_ms
 INSERT INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
@@ -22,12 +22,12 @@ FROM json_each(:rows) AS r
 WHERE messages.no = r.value ->> 0;
 
 -- name: drop_parked
--- Jobs that are parked no longer: finished, or ready. :ids = [id, …]
+-- Deletes parked jobs that are finished or ready. :ids = [id, …]
 DELETE FROM parked
 WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_ready
--- Waiting jobs whose messages are finished. :ids = [id, …]
+-- Deletes waiting jobs of finished messages. :ids = [id, …]
 DELETE FROM ready
 WHERE (tenant, kind, priority, due_at, id) IN (
     SELECT m.tenant, m.kind, m.priority, m.due_at, m.id
@@ -43,7 +43,7 @@ ORDER BY expires_at, id
 LIMIT :limit;
 
 -- name: free_slots
--- A slot of these tenants became free: those with a cap are looked at again. :tenants = [id, …]; :now
+-- A slot of these tenants became free: wake those with a cap. :tenants = [id, …]; :now
 UPDATE seats
 SET wake_at = min(wake_at, :now)
 WHERE wake_at IS NOT NULL AND tenant IN (
@@ -58,8 +58,8 @@ FROM json_each(:rows) AS r
 WHERE parked.id = r.value ->> 0;
 
 -- name: load_entries
--- The ledger entries of the ids, each with its job if it has one: a job that is not parked waits, and then the message
--- itself says where. :ids = [id, …]
+-- The ledger entries of the ids, each with its job if it has one: for a job that is ready, the message
+-- itself says where it is. :ids = [id, …]
 SELECT
     i.value, m.no, p.claim_id, p.parked_until, coalesce(p.kind, m.kind), coalesce(p.tenant, m.tenant),
     p.id IS NOT NULL, m.no IS NOT NULL AND m.finished_at IS NULL,
@@ -72,21 +72,21 @@ LEFT JOIN messages AS m
     ON m.no = coalesce(p.message_no, (SELECT n.no FROM messages AS n WHERE n.id = i.value));
 
 -- name: park_settled
--- Jobs wait with no claim on them, until they are due. :rows = [[id, due_at], …]
+-- Parks jobs without a claim, until they are due. :rows = [[id, due_at], …]
 UPDATE parked
 SET parked_until = r.value ->> 1, due_at = r.value ->> 1, is_claimed = 0, claim_id = NULL, claims = 0
 FROM json_each(:rows) AS r
 WHERE parked.id = r.value ->> 0;
 
 -- name: ready_parked
--- Makes parked jobs claimable now, whoever had them; `drop_parked` takes them from where they were. :ids = [id, …]
+-- Makes parked jobs claimable now, leased or not; `drop_parked` removes the parked rows. :ids = [id, …]
 INSERT INTO ready (tenant, kind, priority, due_at, id, message_no, claims)
 SELECT tenant, kind, priority, due_at, id, message_no, claims
 FROM parked
 WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: save_entries
--- Stores what the rules changed. :rows = [[message no, state, due_at, expires_at, attempts, charged, in_doubt, round,
+-- Stores changed entries. :rows = [[message no, state, due_at, expires_at, attempts, charged, in_doubt, round,
 -- revision, holder, held_until, cancel_requested_at, evidence, provider, provider id, failure, duration_ms,
 -- finished_at], …]
 UPDATE messages
@@ -100,7 +100,7 @@ FROM json_each(:rows) AS r
 WHERE messages.no = r.value ->> 0;
 
 -- name: settle_retried
--- Stores what is to be tried again, the second most usual end; as `settle_sent`, fewer columns are less time.
+-- Stores retries, the second most usual end; as in `settle_sent`, fewer columns take less time.
 -- :rows = [[message no, attempts, charged, in_doubt, holder, due_at, failure, duration_ms], …]
 UPDATE messages
 SET
@@ -111,7 +111,7 @@ FROM json_each(:rows) AS r
 WHERE messages.no = r.value ->> 0;
 
 -- name: settle_sent
--- Stores what was sent, the usual end: fewer columns than `save_entries` is half the time.
+-- Stores sent messages, the usual end: fewer columns than `save_entries` take half the time.
 -- :rows = [[message no, attempts, in_doubt, holder, provider, provider id, duration_ms, finished_at], …]
 UPDATE messages
 SET
@@ -122,8 +122,8 @@ FROM json_each(:rows) AS r
 WHERE messages.no = r.value ->> 0;
 
 -- name: touch_seats
--- Sets alarms of seats outside the ring (never later than they were) and counts their jobs; the ring itself is
--- changed by claim alone. :rows = [[kind, tenant, wake_at, jobs more or less], …]
+-- Sets alarms of seats outside the ring (never later than they were) and counts their jobs; only claim
+-- changes the ring. :rows = [[kind, tenant, wake_at, jobs more or less], …]
 INSERT INTO seats (kind, tenant, wake_at, jobs)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
 FROM json_each(:rows)
@@ -132,7 +132,7 @@ ON CONFLICT (kind, tenant) DO UPDATE
 SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs;
 
 -- name: unbury
--- Sent or cancelled messages are no dead letters any more. :ids = [id, …]
+-- Removes sent or cancelled messages from the dead letters. :ids = [id, …]
 DELETE FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
@@ -143,7 +143,7 @@ SELECT value ->> 0, value ->> 1, value -> 2, value ->> 3
 FROM json_each(:rows);
 
 -- name: track_known
--- To whom a message went and with which providers, and the ids of their feedback on its timeline. :id
+-- The recipient and providers of a message, and the ids of feedback on its timeline. :id
 SELECT
     m.to_address,
     json_group_array(DISTINCT e.metadata ->> 'provider') FILTER (WHERE e.type = 'SENT_ATTEMPT'),

@@ -3,7 +3,7 @@
 SELECT id FROM messages WHERE no = :no;
 
 -- name: cursor_place
--- The number behind which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
+-- The number after which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
 -- :at; :id; :tenant, null matches all
 SELECT coalesce(
     (SELECT no FROM messages WHERE id = :id AND created_at = :at AND (:tenant IS NULL OR tenant = :tenant)),
@@ -25,7 +25,7 @@ SELECT coalesce(
 );
 
 -- name: external_id_tenants
--- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages.
+-- The tenants with messages of this external id: skips from tenant to tenant in the index.
 -- :external_id
 WITH RECURSIVE found (tenant) AS (
     SELECT min(tenant) FROM messages INDEXED BY messages_by_external_id WHERE external_id = :external_id
@@ -49,7 +49,7 @@ WHERE id > (:after ->> 0)
 ORDER BY id;
 
 -- name: place
--- Where the job of a message is, how its tenant stands, and the send limit of its kind. :id; :now; :longest
+-- The place of a message's job, the standing of its tenant, and the send limit of its kind. :id; :now; :longest
 SELECT
     p.parked_until, p.claim_id IS NOT NULL, coalesce(p.claims, r.claims, 0), s.wake_at,
     (
@@ -68,7 +68,7 @@ LEFT JOIN ring_clock AS c ON c.kind = m.kind
 WHERE m.id = :id AND m.finished_at IS NULL;
 
 -- name: provider_id_tenants
--- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages.
+-- The tenants with messages of this provider's id: skips from tenant to tenant in the index.
 -- :provider_id
 WITH RECURSIVE found (tenant) AS (
     SELECT min(tenant) FROM messages INDEXED BY messages_by_provider_id WHERE provider_message_id = :provider_id AND provider_message_id <> ''
@@ -88,7 +88,7 @@ SELECT t.id FROM tenants AS t
 WHERE EXISTS (SELECT 1 FROM message_tags AS g WHERE g.tenant = t.id AND g.tag = :tag);
 
 -- name: to_tenants
--- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. :to
+-- The tenants with messages to an address: skips from tenant to tenant in the index. :to
 WITH RECURSIVE found (tenant) AS (
     SELECT min(tenant) FROM messages INDEXED BY messages_to WHERE to_address = :to
     UNION ALL
@@ -102,7 +102,7 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: unfinished
--- How many jobs there are. :tenant, null matches all
+-- The number of jobs. :tenant, null matches all
 SELECT coalesce(sum(jobs), 0)
 FROM (
     SELECT jobs FROM seats WHERE tenant = :tenant
@@ -111,7 +111,7 @@ FROM (
 );
 
 -- name: unfinished_messages
--- How many messages are unfinished, counted no further than :most.
+-- The number of unfinished messages, counted up to :most.
 SELECT count(*)
 FROM (SELECT 1 FROM messages INDEXED BY messages_by_expiry WHERE finished_at IS NULL LIMIT :most);
 
@@ -127,7 +127,7 @@ FROM (
 );
 
 -- name: walk_attempts
--- Messages that may have an open attempt, for there is or was a claim on their job, newest first, after a given one:
+-- Messages that may have an open attempt, as their job is or was claimed, newest first, after a given one:
 -- one JSON list of [created_at, number]. :tenant, null matches all; :since; :at, :no; :limit
 WITH wanted (id) AS MATERIALIZED (
     SELECT id FROM tenants WHERE id = :tenant
@@ -238,7 +238,7 @@ SELECT (
 FROM json_each(:tenants) AS i;
 
 -- name: walk_tasks
--- Messages of a tenant that are no e-mails, newest first, after a given one: one JSON list of [created_at, number].
+-- Messages of a tenant that are not e-mails, newest first, after a given one: one JSON list of [created_at, number].
 -- :tenant; :since; :at, :no; :limit
 SELECT json_group_array(json_array(created_at, no))
 FROM (
@@ -265,8 +265,8 @@ SELECT (
 FROM json_each(:tenants) AS i;
 
 -- name: walk_unfinished
--- Messages that have a job, newest first, after a given one: one JSON list of [created_at, number]. Looks at every job:
--- for queues of which `unfinished` says that they are short. :tenant, null matches all; :since; :at, :no; :limit
+-- Messages that have a job, newest first, after a given one: one JSON list of [created_at, number]. Reads every job:
+-- only for queues that `unfinished` found to be short. :tenant, null matches all; :since; :at, :no; :limit
 WITH wanted (tenant, kind) AS MATERIALIZED (
     SELECT tenant, kind FROM seats WHERE tenant = :tenant
     UNION ALL
@@ -288,8 +288,8 @@ FROM (
 );
 
 -- name: walk_unfinished_messages
--- As `walk_unfinished`, where jobs are kept elsewhere: looks at every unfinished message.
--- For ledgers of which `unfinished_messages` says that these are few. :since; :at, :no; :limit
+-- As `walk_unfinished`, for a separate queue: reads every unfinished message.
+-- Only for ledgers where `unfinished_messages` found few. :since; :at, :no; :limit
 SELECT json_group_array(json_array(created_at, no))
 FROM (
     SELECT created_at, no

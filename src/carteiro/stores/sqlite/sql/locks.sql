@@ -16,5 +16,5 @@ WHERE id = :tenant;
 SELECT 1;
 
 -- name: by_index
--- Nothing: indexes lead whatever the statistics say, for there are none.
+-- Nothing: without statistics, plans always use the indexes.
 SELECT 1;

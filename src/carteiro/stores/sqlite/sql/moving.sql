@@ -36,7 +36,7 @@ WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%';
 SELECT message_no, content FROM contents WHERE message_no > (:after ->> 0) ORDER BY message_no;
 
 -- name: move_counts
--- How many rows there are to be carried over, by table. What belongs to no message is seen by nobody, and stays.
+-- The number of rows to copy, by table. Rows without a message are not visible, and are not copied.
 SELECT 'tenants', count(*) FROM tenants
 UNION ALL SELECT 'tiers', count(*) FROM tiers
 UNION ALL SELECT 'sender_domains', count(*) FROM sender_domains
@@ -59,7 +59,7 @@ UNION ALL SELECT 'seats', count(*) FROM seats
 UNION ALL SELECT 'jobs', count(*) FROM messages WHERE finished_at IS NULL;
 
 -- name: move_dead_letters
--- The next dead letters of messages that there are. :after = [message id]
+-- The next dead letters of existing messages. :after = [message id]
 SELECT
     d.message_id, m.no AS message_no, d.tenant, d.kind, d.reason, d.code, d.category, d.failure, d.failed_attempts,
     d.failed_at, d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
@@ -68,7 +68,7 @@ WHERE d.message_id > (:after ->> 0)
 ORDER BY d.message_id;
 
 -- name: move_entries
--- What became of the next messages. :after = [message no]
+-- The entries of the next messages. :after = [message no]
 SELECT
     no AS message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
     cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
@@ -78,7 +78,7 @@ WHERE no > (:after ->> 0)
 ORDER BY no;
 
 -- name: move_events
--- The next events of messages that there are. :after = [id]
+-- The next events of existing messages. :after = [id]
 SELECT e.id, m.no AS message_no, e.type, e.metadata, e.created_at
 FROM events AS e CROSS JOIN messages AS m ON m.id = e.message_id
 WHERE e.id > (:after ->> 0)
@@ -92,7 +92,7 @@ WHERE (tenant, key) > (:after ->> 0, :after ->> 1)
 ORDER BY tenant, key;
 
 -- name: move_in_flight
--- How many leases and holds are live, and when the last one runs out. :now; :longest
+-- The number of live leases and holds, and the end of the last one. :now; :longest
 SELECT count(*), max(p.parked_until)
 FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
 WHERE p.parked_until > :now AND p.parked_until <= :now + :longest;
@@ -125,7 +125,7 @@ WHERE (tenant, tag, created_at, message_no) > (:after ->> 0, :after ->> 1, :afte
 ORDER BY tenant, tag, created_at, message_no;
 
 -- name: move_messages
--- What was accepted of the next messages. :after = [message no]
+-- The next messages as accepted. :after = [message no]
 SELECT
     no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address,
     subject, template_type, tags, created_at
@@ -134,11 +134,11 @@ WHERE no > (:after ->> 0)
 ORDER BY no;
 
 -- name: move_open
--- The statements that undo what `move_begin` and `move_close` lead to.
+-- The statements that undo `move_begin` and `move_close`.
 SELECT format('DROP TRIGGER %s', name) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'moved%';
 
 -- name: move_overrides
--- The next settings that were changed at run time, but for our own mark. :after = [name]
+-- The next settings that were changed at run time, without our own mark. :after = [name]
 SELECT name, setting FROM overrides WHERE name > (:after ->> 0) AND name <> 'moved' ORDER BY name;
 
 -- name: move_recipient_records
@@ -156,7 +156,7 @@ WHERE kind > (:after ->> 0)
 ORDER BY kind;
 
 -- name: move_seats
--- How the next tenants stand; when to look at them is found out anew. :after = [kind, tenant]
+-- The next seats of tenants; their alarms are set again in the target. :after = [kind, tenant]
 SELECT kind, tenant, vt, last_turn, processed, last_processed_at, consecutive
 FROM seats
 WHERE (kind, tenant) > (:after ->> 0, :after ->> 1)

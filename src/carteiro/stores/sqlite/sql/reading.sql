@@ -1,6 +1,6 @@
 -- name: depths
--- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
--- Goes from seat to seat and from priority to priority, past the backlog between them. :now; :longest
+-- Queue depth, by kind: jobs, those in flight, and the time since which the oldest one is claimable.
+-- Reads seat by seat and priority by priority, without the backlog between them. :now; :longest
 WITH RECURSIVE heads (kind, tenant, priority) AS (
     SELECT s.kind, s.tenant, (SELECT min(r.priority) FROM ready AS r WHERE r.tenant = s.tenant AND r.kind = s.kind)
     FROM seats AS s
@@ -83,13 +83,13 @@ WHERE
 LIMIT :limit;
 
 -- name: states
--- How many messages rest in each state.
+-- The number of messages by state.
 SELECT state, count(*)
 FROM messages
 GROUP BY state;
 
 -- name: states_of_tenant
--- How many messages of a tenant rest in each state. :tenant
+-- The number of messages of a tenant by state. :tenant
 SELECT state, count(*)
 FROM (
     SELECT state FROM messages INDEXED BY emails_of_tenant
@@ -101,13 +101,13 @@ FROM (
 GROUP BY state;
 
 -- name: unsettled
--- Those of the ids whose message is not finished. :ids = [id, …]
+-- The ids of unfinished messages among these. :ids = [id, …]
 SELECT i.value
 FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value
 WHERE m.finished_at IS NULL;
 
 -- name: due
--- The next jobs of a tenant, and those that are claimed, so many of each sort: whether claimed, rank, id.
+-- The next jobs of a tenant, and its claimed ones, at most :limit of each: whether claimed, rank, id.
 -- :tenant; :kind; :limit; :now
 SELECT * FROM (
     SELECT 1, 0, p.id FROM parked AS p

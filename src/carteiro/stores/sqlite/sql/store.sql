@@ -1,5 +1,5 @@
 -- name: extend
--- Pushes the end of claims on, never back; answers the leases that still stand. :leases = [[id, claim], …]; :until
+-- Extends claims, never shortens one; returns the valid leases. :leases = [[id, claim], …]; :until
 UPDATE parked
 SET parked_until = max(parked_until, :until)
 FROM json_each(:leases) AS l
@@ -7,7 +7,7 @@ WHERE parked.id = l.value ->> 0 AND parked.claim_id = l.value ->> 1
 RETURNING parked.id, parked.claim_id;
 
 -- name: extend_holds
--- The holds of declared attempts follow their claims, never back. :leases = [[id, claim], …], those that stand; :until
+-- Extends the holds of declared attempts like their claims, never shortens one. :leases = [[id, claim], …], valid; :until
 UPDATE messages
 SET held_until = max(held_until, :until)
 FROM json_each(:leases) AS l
@@ -16,7 +16,7 @@ WHERE
     AND messages.state = 'SENT_ATTEMPT' AND messages.held_until IS NOT NULL;
 
 -- name: reap_find
--- Claimed jobs whose lease or hold ran out, tenant by tenant: the delayed ones of the backlog are not looked at.
+-- Claimed jobs with an expired lease or hold, tenant by tenant: delayed jobs are not read.
 -- :now; :longest; :limit
 SELECT p.id, p.kind, p.tenant
 FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
@@ -25,14 +25,14 @@ ORDER BY p.parked_until, p.id
 LIMIT :limit;
 
 -- name: refund_draws
--- Stores what is drawn from the send limits of kinds. :rows = [[kind, draws], …]
+-- Stores the draws from the send limits of kinds. :rows = [[kind, draws], …]
 UPDATE ring_clock
 SET draws = r.value ->> 1
 FROM json_each(:rows) AS r
 WHERE ring_clock.kind = r.value ->> 0;
 
 -- name: refund_limits
--- What was drawn from the send limits of kinds. :kinds = [kind, …]
+-- The draws from the send limits of kinds. :kinds = [kind, …]
 SELECT kind, draws
 FROM ring_clock
 WHERE kind IN (SELECT value FROM json_each(:kinds)) AND limit_count IS NOT NULL;

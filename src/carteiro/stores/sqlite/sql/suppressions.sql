@@ -1,9 +1,9 @@
 -- name: suppressions_count
--- How many records a tenant has. :tenant
+-- The number of records of a tenant. :tenant
 SELECT coalesce(max(count), 0) FROM suppression_counts WHERE tenant = :tenant;
 
 -- name: suppressions_find
--- Those of the addresses that must not be written to. :now; :keys = [[tenant, key], …]
+-- The suppressed ones of these addresses. :now; :keys = [[tenant, key], …]
 SELECT i.value ->> 0, i.value ->> 1
 FROM json_each(:keys) AS i
 WHERE EXISTS (
@@ -19,8 +19,8 @@ SELECT s.key, s.reason, s.address, s.created_at, s.expires_at, s.is_active, s.bo
 FROM json_each(:keys) AS i CROSS JOIN suppressions AS s ON s.tenant = :tenant AND s.key = i.value;
 
 -- name: suppressions_list_of_key
--- The records of one address after a place, newest first. :tenant; :key; :now; :at; :place; :limit
--- With a plus before it no index fits created_at: those of the address are few, those of the tenant are not.
+-- The records of one address after a position, newest first. :tenant; :key; :now; :at; :place; :limit
+-- The plus keeps created_at from using an index: the address has few records, the tenant many.
 SELECT key, reason, address, created_at, expires_at, is_active, bounces
 FROM suppressions
 WHERE
@@ -41,6 +41,6 @@ ON CONFLICT (tenant, key, reason) DO UPDATE SET
     is_active = excluded.is_active, bounces = excluded.bounces;
 
 -- name: suppressions_remove
--- Takes the records of addresses away. :tenant; :keys = [key, …]
+-- Deletes the records of addresses. :tenant; :keys = [key, …]
 DELETE FROM suppressions
 WHERE tenant = :tenant AND key IN (SELECT i.value FROM json_each(:keys) AS i);

@@ -1,5 +1,5 @@
 -- name: domains_claim
--- Domains that nobody has claimed become these tenants'. :claims = [[domain, tenant], ...]
+-- Assigns unclaimed domains to these tenants. :claims = [[domain, tenant], ...]
 INSERT INTO sender_domains (domain, tenant)
 SELECT value ->> 0, value ->> 1
 FROM json_each(:claims);
@@ -12,12 +12,12 @@ WHERE domain IN (SELECT value FROM json_each(:domains))
 ORDER BY domain;
 
 -- name: domains_release
--- These tenants claim no domain any more. :tenants
+-- Deletes the domains of these tenants. :tenants
 DELETE FROM sender_domains
 WHERE tenant IN (SELECT value FROM json_each(:tenants));
 
 -- name: limit_kind
--- Sets or lifts the send limit of a kind; another limit counts what was drawn from the last. :kind; :count; :per_ms
+-- Sets or removes the send limit of a kind; a new limit counts the draws from the old one. :kind; :count; :per_ms
 INSERT INTO ring_clock (kind, limit_count, limit_per_ms)
 VALUES (:kind, :count, :per_ms)
 ON CONFLICT (kind) DO UPDATE
@@ -26,7 +26,7 @@ SET limit_count = excluded.limit_count, limit_per_ms = excluded.limit_per_ms,
 WHERE limit_count IS NOT excluded.limit_count OR limit_per_ms IS NOT excluded.limit_per_ms;
 
 -- name: standings
--- How the tenants of a kind fare, least virtual time first. :kind; :now; :longest
+-- Standings of the tenants of a kind, least virtual time first. :kind; :now; :longest
 SELECT
     s.tenant, s.last_processed_at, coalesce(c.turn, 0),
     iif(s.wake_at IS NULL, max(s.last_turn, s.since_turn), NULL), s.processed, s.consecutive, s.jobs,
@@ -42,7 +42,7 @@ WHERE s.kind = :kind
 ORDER BY s.vt, s.last_turn, s.tenant;
 
 -- name: tenants_ensure
--- Creates the tenants that are missing; known ones stay as they are. :ids = [id, …]; :stride; :now
+-- Creates the missing tenants; known ones do not change. :ids = [id, …]; :stride; :now
 INSERT INTO tenants (id, name, stride, paused, created_at)
 SELECT value, '', :stride, 0, :now
 FROM json_each(:ids)
@@ -57,7 +57,7 @@ SELECT
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
 -- name: tenants_define
--- Creates or changes tenants, each named once; one whose rate stays as it was keeps the tokens that it has drawn.
+-- Creates or changes tenants, each named once; if the rate does not change, the drawn tokens stay.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
 -- limits, retry preset, external_id_is_key, stride], …]; :now
 INSERT INTO tenants (
@@ -85,7 +85,7 @@ FROM json_each(:rows) AS m
 WHERE seats.kind = m.value ->> 0 AND seats.tenant = m.value ->> 1;
 
 -- name: tenants_seats
--- The seats of tenants, each with the V of its kind and what a job costs its tenant so far. :tenants = [id, …]
+-- The seats of tenants, each with the V of its kind and the current cost of a job for its tenant. :tenants = [id, …]
 SELECT s.kind, s.tenant, s.vt, s.wake_at IS NULL, coalesce(c.v, 0), t.stride
 FROM json_each(:tenants) AS i
 JOIN tenants AS t ON t.id = i.value

@@ -1,5 +1,5 @@
 -- name: prune_contents
--- Drops what the sandbox kept of messages, and their contents. :numbers = [number, …]; :ids = [message id, …]
+-- Deletes the mails of messages in the sandbox, and their contents. :numbers = [number, …]; :ids = [message id, …]
 DELETE FROM inbox
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
@@ -7,12 +7,12 @@ DELETE FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: prune_counts
--- Drops what was counted in windows that are over: at most a few rows a tenant are looked at. :now
+-- Deletes counts of past windows: reads at most a few rows per tenant. :now
 DELETE FROM api_counts
 WHERE starts_at + window_ms <= :now;
 
 -- name: prune_find
--- The next page of messages in order of their ids, and what of each is past its retention.
+-- The next page of messages in order of their ids, and which data of each is past its retention.
 -- :after; :limit; :bodies_before and :histories_before, null keeps
 SELECT
     m.id, m.no,
@@ -24,7 +24,7 @@ ORDER BY m.id
 LIMIT :limit;
 
 -- name: prune_free
--- Those of the messages that are no dead letters, with their ids. :numbers = [number, …]
+-- Those of the messages that are not dead letters, with their ids. :numbers = [number, …]
 SELECT m.no, m.id
 FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
 WHERE NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.message_id = m.id);
@@ -34,7 +34,7 @@ WHERE NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.message_id = m.id);
 SELECT value FROM json_each(:numbers);
 
 -- name: prune_keys
--- Drops idempotency keys that stand for nothing any more, oldest first. :before; :limit
+-- Deletes expired idempotency keys, oldest first. :before; :limit
 DELETE FROM idempotency_keys
 WHERE (tenant, key) IN (
     SELECT tenant, key FROM idempotency_keys
@@ -48,7 +48,7 @@ WHERE (tenant, key) IN (
 SELECT 1;
 
 -- name: prune_suppressions
--- Drops suppressions that are over, the longest first. :now; :limit
+-- Deletes expired suppressions, oldest first. :now; :limit
 DELETE FROM suppressions
 WHERE (tenant, key, reason) IN (
     SELECT tenant, key, reason FROM suppressions
@@ -62,23 +62,23 @@ WHERE (tenant, key, reason) IN (
 SELECT 0;
 
 -- name: examine_newest
--- When the message that was accepted last came.
+-- The time of the newest message.
 SELECT created_at FROM messages ORDER BY no DESC LIMIT 1;
 
 -- name: clear_jobs
--- Drops every job: they are kept elsewhere, or are made again.
+-- Deletes every job: a separate queue has them, or they are made again.
 DELETE FROM ready;
 DELETE FROM parked;
 
 -- name: keeping
--- Whether jobs are kept elsewhere, whether the ring is that of another server (never), and whether somebody has a lead.
+-- Three booleans: a separate queue has the jobs; the ring is of another server (never); a process has the lead.
 -- :mark of the first; :lead; :now
 SELECT
     EXISTS (SELECT 1 FROM overrides WHERE name = :mark), 0,
     EXISTS (SELECT 1 FROM leads WHERE name = :lead AND until > :now);
 
 -- name: rebuild_ring
--- A seat for every tenant with jobs of a kind, to be looked at now. :now
+-- Adds a seat for every tenant with jobs of a kind, with its alarm set to now. :now
 DELETE FROM seats;
 INSERT INTO seats (kind, tenant, wake_at, jobs)
 SELECT kind, tenant, :now, count(*)
@@ -86,7 +86,7 @@ FROM (SELECT kind, tenant FROM ready UNION ALL SELECT kind, tenant FROM parked)
 GROUP BY kind, tenant;
 
 -- name: restore_jobs
--- A job for every unfinished message: ready, or waiting for its time or for the end of an attempt. :now; :longest
+-- Adds a job for every unfinished message: ready, or waiting for its time or for the end of an attempt. :now; :longest
 INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
 SELECT tenant, kind, priority, due_at, id, no
 FROM messages
