@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carteiro.engine import worker as module
+from carteiro.engine.slots import Orphans
 from carteiro.engine.worker import Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.confirmation import Confirmation
@@ -44,6 +45,7 @@ from support.working import (
     Gate,
     Office,
     Through,
+    a_job,
     a_kind,
     an_office,
     short,
@@ -94,7 +96,7 @@ async def test_orphans_run_one_at_a_time_alongside_others() -> None:
     assert max(len(each) for each in seen) > 1
 
 
-async def test_of_many_orphans_a_sixteenth_runs_at_a_time() -> None:
+async def test_many_orphans_run_in_rounds_of_up_to_an_eighth_of_the_slots() -> None:
     """After a worker was killed with hundreds in hand, each round costs one release, and there are not many."""
 
     class Counting(Through):
@@ -120,8 +122,116 @@ async def test_of_many_orphans_a_sixteenth_runs_at_a_time() -> None:
         await office.work(Pool("task", 200, (a_kind(watched),)), store=store)
 
         assert await office.backend.reading.states() == {State.SENT: 200}
-    assert most_inside == 12
+    assert most_inside == 25
     assert store.releases < 80
+
+
+class Hand:
+    """A clock that is moved by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _jobs(number: int) -> list[LeasedJob]:
+    return [a_job(claims=2) for _ in range(number)]
+
+
+def test_rounds_of_orphans_double_while_the_worker_lives() -> None:
+    """All of a claim get a round at once, so that none is claimed and given back again and again."""
+    clock = Hand()
+    limiter = Orphans(80, longest=timedelta(seconds=1), clock=clock)
+    jobs = _jobs(40)
+
+    rounds = limiter.surplus(jobs)
+    limiter.end(jobs[0].lease)
+    more = limiter.surplus(_jobs(2))
+
+    assert [len(leases) for _, leases in rounds] == [1, 2, 4, 8, 10, 10, 4]
+    assert [wait / rounds[0][0] for wait, _ in rounds] == [1, 2, 3, 4, 5, 6, 7]
+    assert more == []
+
+
+def test_orphans_wait_a_limited_time_for_a_slow_round() -> None:
+    """A process that was stopped for minutes does not put them off for minutes."""
+    clock = Hand()
+    limiter = Orphans(80, longest=timedelta(seconds=1), clock=clock)
+    [slow, *_] = jobs = _jobs(2)
+    limiter.surplus(jobs)
+    clock.now += 600
+    [(running, _)] = limiter.surplus(_jobs(1))
+    limiter.end(slow.lease)
+    limiter.surplus(_jobs(2))
+    [(ended, _)] = limiter.surplus(_jobs(1))
+
+    assert running == ended == timedelta(seconds=1)
+
+
+def test_orphans_of_another_death_begin_with_one() -> None:
+    """The worker that grew its rounds after the last death knows nothing of the new one."""
+    clock = Hand()
+    limiter = Orphans(80, longest=timedelta(seconds=1), clock=clock)
+    for number in (1, 2):
+        jobs = _jobs(number)
+        assert limiter.surplus(jobs) == []
+        for job in jobs:
+            limiter.end(job.lease)
+    clock.now += 60
+    rounds = limiter.surplus(_jobs(3))
+
+    assert [len(leases) for _, leases in rounds] == [1, 1]
+
+
+async def test_orphans_are_given_back_again_after_an_unexpected_error() -> None:
+    """The release failed for an unknown reason: none of the claim stays with the worker."""
+
+    class Fails(Through):
+        failures = 1
+
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise RuntimeError("unexpected")
+            await super().release(leases, wait=wait)
+
+    async with an_office() as office:
+        left = await orphans(office, 4)
+        sent: set[MessageId] = set()
+
+        async def deliver(parcel: Parcel, _handover: Handover) -> Outcome:
+            sent.add(parcel.message)
+            if len(sent) == len(left):
+                worker.stop()
+            return Taken("")
+
+        worker = office.worker(
+            Pool("task", 5, (a_kind(deliver),)),
+            store=Fails(office.backend.store),
+            wake=Onward(office.clock),
+            lengths=short(),
+        )
+        await until_done(worker)
+
+        assert sent == set(left)
+
+
+class Onward:
+    """A wake that moves the store's clock instead of waiting."""
+
+    def __init__(self, clock: StoreClock) -> None:
+        self._clock = clock
+
+    def rings(self) -> int:
+        """Nobody rings."""
+        return 0
+
+    async def wait(self, timeout: timedelta, *, since: int) -> bool:
+        """Let the time pass at once."""
+        await asyncio.sleep(A_MOMENT)
+        self._clock.advance(timeout)
+        return bool(since)
 
 
 async def test_an_orphan_runs_when_the_others_have_been_given_back() -> None:
@@ -144,19 +254,6 @@ async def test_an_orphan_runs_when_the_others_have_been_given_back() -> None:
 
 async def test_an_orphan_that_takes_long_does_not_hold_up_the_others() -> None:
     """Most that kill do it at once: after a thirtieth of a lease the next one runs alongside it."""
-
-    class Onward:
-        def __init__(self, clock: StoreClock) -> None:
-            self._clock = clock
-
-        def rings(self) -> int:
-            return 0
-
-        async def wait(self, timeout: timedelta, *, since: int) -> bool:
-            await asyncio.sleep(A_MOMENT)
-            self._clock.advance(timeout)
-            return bool(since)
-
     async with an_office() as office:
         first, second = await orphans(office, 2)
         gate = Gate()

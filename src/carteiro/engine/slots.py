@@ -12,8 +12,9 @@ from carteiro.path.judge import is_orphan
 from carteiro.policy.suspicion import Ration
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
-_KEPT_OF = 16  # orphans, one at least
-_LEAST_WAIT_S = 0.02  # of those that are not kept
+_LARGEST_OF = 8  # slots to one orphan, in the largest round
+_LEAST_ROUND_S = 0.02
+_FORGETS_AFTER = 30  # rounds without an orphan
 
 
 class Slots:
@@ -182,41 +183,59 @@ class Place:
 
 
 class Orphans:
-    """Limits the jobs of a dead worker that run at a time; the others are given back.
+    """Limits the jobs of a dead worker that run at a time; the others are given back for later rounds.
 
-    One of them may have killed it. If it kills again, jobs claimed together with it are suspected, too.
+    One of them may have killed it. If it kills again, jobs claimed together with it are suspected, too. So the first
+    round is of one job, and each round after which the worker lives is twice as large, up to an eighth of the slots.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, slots: int, *, longest: timedelta, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._largest = max(1, slots // _LARGEST_OF)
+        self._longest_s = longest.total_seconds()  # a round
         self._clock = clock
         self._since: dict[Lease, float] = {}  # of those that run
-        self._wait_s = _LEAST_WAIT_S
+        self._size = 1  # of a round
+        self._round_s = _LEAST_ROUND_S  # the last one took
         self._back_at = clock()
-
-    @property
-    def wait(self) -> timedelta:
-        """Delay of those that are given back: as long as the last one took."""
-        return timedelta(seconds=self._wait_s)
 
     @property
     def are_to_come(self) -> bool:
         """True while some that were given back are not due."""
         return self._clock() < self._back_at
 
-    def surplus(self, jobs: Sequence[LeasedJob]) -> list[Lease]:
-        """Those of a claim that are to be given back before the others run."""
+    def surplus(self, jobs: Sequence[LeasedJob]) -> list[tuple[timedelta, list[Lease]]]:
+        """Those of a claim that are to be given back before the others run, by the delay of their round."""
         orphans = [job.lease for job in jobs if job.claims > 1 and is_orphan(job)]
         if not orphans:
             return []
-        now, most = self._clock(), max(1, len(orphans) // _KEPT_OF)
-        kept = max(0, most - len(self._since))
+        now = self._clock()
+        if not self._since and now > self._back_at + _FORGETS_AFTER * self._longest_s:
+            self._size = 1  # another worker has died
+        kept = max(0, self._size - len(self._since))
         self._since.update(dict.fromkeys(orphans[:kept], now))
-        if orphans[kept:]:
-            self._back_at = now + self._wait_s
-        return orphans[kept:]
+        rounds = list(self._rounds(orphans[kept:], now))
+        if rounds:
+            self._back_at = max(self._back_at, now + rounds[-1][0].total_seconds())
+        return rounds
+
+    def _rounds(
+        self, leases: Sequence[Lease], now: float
+    ) -> Iterator[tuple[timedelta, list[Lease]]]:
+        running_s = now - min(self._since.values(), default=now)
+        wait = timedelta(seconds=min(self._longest_s, max(self._round_s, running_s)))
+        size, delay = self._size, wait
+        while leases:
+            yield delay, list(leases[:size])
+            leases = leases[size:]
+            size, delay = min(2 * size, self._largest), delay + wait
 
     def end(self, lease: Lease) -> None:
-        """It has ended, or need not be waited for any longer; again, or for another job, changes nothing."""
+        """The job has ended, or its round need not wait for it any longer; other jobs are ignored."""
         since = self._since.pop(lease, None)
-        if since is not None:
-            self._wait_s = max(_LEAST_WAIT_S, self._clock() - since)
+        if since is None:
+            return
+        self._round_s = min(self._longest_s, max(_LEAST_ROUND_S, self._clock() - since))
+        if not self._since:
+            self._size = min(2 * self._size, self._largest)

@@ -96,7 +96,11 @@ class Worker:
         self._jobs: set[asyncio.Task[None]] = set()
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
-        self._orphans = Orphans(clock)
+        self._orphans = Orphans(
+            sum(pool.slots for pool in self._pools),
+            longest=lengths.lease / _ORPHANS_PER_LEASE,
+            clock=clock,
+        )
         self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
@@ -217,15 +221,24 @@ class Worker:
         return claimed
 
     async def _without_surplus(self, jobs: Sequence[model.LeasedJob]) -> Sequence[model.LeasedJob]:
-        """The jobs to run. Orphans that are too many are given back first, or they would die along once more."""
-        surplus = self._orphans.surplus(jobs)
-        if not surplus:
+        """The jobs to run. Surplus orphans are given back first, or they would be claimed at the next death, too."""
+        rounds = self._orphans.surplus(jobs)
+        if not rounds:
             return jobs
-        self._leases.update(job.lease for job in jobs)  # in case we stop now
-        await self._give_back(surplus, wait=self._orphans.wait)
+        leases = [job.lease for job in jobs]
+        self._leases.update(leases)  # in case we stop now
+        try:
+            for wait, surplus in rounds:
+                await self._give_back(surplus, wait=wait)
+        except Exception:
+            for lease in leases:
+                self._orphans.end(lease)
+            self._unreleased.update(leases)
+            self._leases.difference_update(leases)
+            raise
+        given_back = {lease for _, surplus in rounds for lease in surplus}
         if self._one_shot is not None:
-            self._one_shot.put_off(len(surplus))
-        given_back = set(surplus)
+            self._one_shot.put_off(len(given_back))
         return [job for job in jobs if job.lease not in given_back]
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:

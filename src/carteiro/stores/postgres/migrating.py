@@ -137,12 +137,18 @@ async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: 
     return newest_version()
 
 
+_MADE_BY_ANOTHER = (
+    asyncpg.UniqueViolationError,
+    asyncpg.DuplicateSchemaError,
+    asyncpg.DuplicateTableError,
+    asyncpg.DuplicateObjectError,  # the row type of a table
+)
+
+
 async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's connection
     """Create the schema and the table of migrations, unless another process does so at this moment."""
     for statement in _SCHEMA:
-        with suppress(
-            asyncpg.UniqueViolationError, asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError
-        ):
+        with suppress(*_MADE_BY_ANOTHER):
             await connection.execute(statement)
 
 
