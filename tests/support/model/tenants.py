@@ -59,7 +59,7 @@ class ModelTenants:
             if tenant.is_held:
                 seat.wakes_at = FAR
             elif seat.wakes_at is not None:
-                seat.wakes_at = now
+                seat.wakes_at = min(seat.wakes_at, now)
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
         """Create the missing tenants; known ones are not changed."""

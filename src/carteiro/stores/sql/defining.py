@@ -21,8 +21,8 @@ async def define(session: Session, tenants: Sequence[Tenant], now: int) -> None:
     ]
     await session.run("tenants_define", rows=rows, now=now)
     moved = []
-    for kind, identity, vt, is_in_ring, v, old in seats:
-        wake_at = FAR if named[identity].is_held else None if is_in_ring else now
+    for kind, identity, vt, alarm, v, old in seats:
+        wake_at = FAR if named[identity].is_held else None if alarm is None else min(alarm, now)
         moved.append((kind, identity, rescaled(vt, v, old=old, new=strides[identity]), wake_at))
     if moved:
         await session.run("tenants_reseat", rows=moved)

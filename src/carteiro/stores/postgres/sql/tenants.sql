@@ -124,7 +124,7 @@ WHERE c.kind = m.kind AND c.least_vt > m.vt;
 
 -- name: tenants_seats
 -- The seats of tenants, each with the V of its kind and the current cost of a job for its tenant. :tenants = [tenant, …]
-SELECT s.kind, s.tenant, s.vt, s.wake_at IS NULL, coalesce(c.v, 0), t.stride
+SELECT s.kind, s.tenant, s.vt, s.wake_at, coalesce(c.v, 0), t.stride
 FROM carteiro.seats AS s
 JOIN carteiro.tenants AS t ON t.id = s.tenant
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = s.kind

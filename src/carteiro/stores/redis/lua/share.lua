@@ -32,7 +32,7 @@ local function reseat(kind, tenant, old, new, is_held)
   elseif is_in_ring then
     redis.call('ZADD', ring, seat.vt, member)
   else
-    redis.call('ZADD', key('alarms', kind), now, tenant)
+    redis.call('ZADD', key('alarms', kind), 'LT', now, tenant)
   end
 end
 

@@ -86,7 +86,7 @@ WHERE seats.kind = m.value ->> 0 AND seats.tenant = m.value ->> 1;
 
 -- name: tenants_seats
 -- The seats of tenants, each with the V of its kind and the current cost of a job for its tenant. :tenants = [id, …]
-SELECT s.kind, s.tenant, s.vt, s.wake_at IS NULL, coalesce(c.v, 0), t.stride
+SELECT s.kind, s.tenant, s.vt, s.wake_at, coalesce(c.v, 0), t.stride
 FROM json_each(:tenants) AS i
 JOIN tenants AS t ON t.id = i.value
 JOIN seats AS s ON s.tenant = t.id
