@@ -68,7 +68,7 @@ async def set_(
     """Change how tenants take turns, for all workers, until it is reset; other fields stay."""
     tenants, given = desk.backend.tenants, fields.given()
     if reset == bool(given):
-        raise WrongUse("give either changes or --reset, not both: carteiro fairness set --help")
+        raise WrongUse("give changes, or --reset alone: carteiro fairness set --help")
     before, _ = await tenants.fairness()
     changed = None if reset else replace(before, **given)
     await tenants.tune(changed)

@@ -41,16 +41,16 @@ def a_moment(text: str) -> datetime:
     """ISO 8601, in UTC unless it names an offset; or a duration before now."""
     if _DURATION.fullmatch(text.strip()):
         return datetime.now(UTC) - a_duration(text)
-    return a_time(text)
+    return a_time(text, or_else=", or as 2h (2 hours ago)")
 
 
-def a_time(text: str) -> datetime:
+def a_time(text: str, or_else: str = "") -> datetime:
     """ISO 8601, in UTC unless it names an offset."""
     try:
         found = datetime.fromisoformat(text.strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        hint = "write it as 2026-10-01T12:00:00Z; a time in the past also as 2h (2 hours ago)"
+        hint = f"write it as 2026-10-01T12:00:00Z{or_else}"
         raise typer.BadParameter(f"{text!r} is not a time: {hint}") from None
 
 

@@ -42,8 +42,8 @@ async def check(settings: Settings, marks: Marks) -> None:
         return
     text = (
         f"provider is not set here, but this installation sends through {others[0]}: the mail would end in "
-        f"the sandbox's inbox. "
-        f'Set provider as the other processes have it, or to "{settings.provider}" if that is what you want'
+        f"the sandbox's inbox. Set provider (in carteiro.toml, as CARTEIRO_PROVIDER or with --provider) as the "
+        f'other processes have it, or to "{settings.provider}" if that is what you want'
     )
     raise ConfigError(text)
 
