@@ -226,6 +226,42 @@ def test_callout_and_syntax_answers_suppress_softly(reply: str) -> None:
     assert suppression(classify_smtp(reply, stage=Stage.RCPT)) is Suppression.SOFT
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Conta inexistente. Tente novamente em alguns minutos.",
+        "usuario inexistente ou em manutencao, tente novamente mais tarde",
+        "Utilisateur inconnu, veuillez réessayer plus tard",
+        "Benutzer unbekannt, bitte versuchen Sie es später erneut",
+        "User unknown, please try again in a few moments",
+        "Recipient not found; LDAP lookup error",
+        "User unknown: could not contact directory",
+        "user unknown: account on hold",
+        "User not found: pending activation",
+        "mailbox not found, server is migrating",
+    ],
+)
+def test_missing_mailbox_that_may_come_back_is_suppressed_softly(text: str) -> None:
+    """In any language: the reply contradicts itself, and a suppressed address is never sent to again."""
+    assert suppression(classify_smtp(f"550 5.1.1 {text}", stage=Stage.RCPT)) is Suppression.SOFT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The email account that you tried to reach does not exist. Please try double-checking the address.",
+        "No such user. Please try double-checking the address for typos or unnecessary spaces.",
+        "Conta inexistente",
+        "Utilisateur inconnu",
+        "Benutzer unbekannt",
+        "Email address lookup failed",
+    ],
+)
+def test_missing_mailbox_alone_is_suppressed_for_good(text: str) -> None:
+    """Advice to check the address does not say that the mailbox may come back."""
+    assert suppression(classify_smtp(f"550 5.1.1 {text}", stage=Stage.RCPT)) is Suppression.HARD
+
+
 def test_lines_of_a_reply_are_read_as_one() -> None:
     """Codes repeated on each line are not text, and the enhanced one may come late."""
     failure = classify_smtp("550-Sorry, this mailbox\r\n550-is\r\n550 5.2.2 full\r\nSee 421\r\n")

@@ -74,3 +74,34 @@ def test_stored_counts_are_valid_while_their_window_is_open(
     told = QuotaCounts(_ms(_NOON + later), kept).judge(limits)
 
     assert (told is not None) == is_full
+
+
+@pytest.mark.parametrize(
+    ("limits", "edge"),
+    [
+        (ApiLimits(2, None, None), _NOON + timedelta(minutes=1)),
+        (ApiLimits(None, 2, None), _NOON + timedelta(hours=1)),
+        (ApiLimits(None, None, 2), _NOON + timedelta(hours=12)),
+    ],
+)
+def test_caller_from_before_the_edge_counts_in_the_window_after_it(
+    limits: ApiLimits, edge: datetime
+) -> None:
+    """Its time was read before it waited for the lock: it neither gets a window of its own nor undoes the newer one."""
+    late = edge - timedelta(milliseconds=1)
+    kept = _tally(edge, 1).rows()
+
+    tally = QuotaCounts(_ms(late), kept)
+    charged = tally.charge(2, limits)
+
+    assert charged.counted == 1
+    assert charged.over is not None
+    assert charged.over.retry_after == charged.over.resets_at - late
+    assert [(length, start) for length, start, _ in tally.rows()] == [row[:2] for row in kept]
+
+
+def test_window_far_ahead_counts_nothing() -> None:
+    """It comes from a clock that stepped back, and must not refuse messages until its own end."""
+    kept = _tally(_NOON + timedelta(days=2), 2).rows()
+
+    assert QuotaCounts(_ms(_NOON), kept).judge(ApiLimits(2, 2, 2)) is None

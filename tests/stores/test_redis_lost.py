@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.maintenance.relay import relay
-from carteiro.model import EMAIL, Begun, LeasedJob, MessageId, Outcome, State, Taken
+from carteiro.model import EMAIL, Begun, Lease, LeasedJob, MessageId, Outcome, State, Taken
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS
 from carteiro.ports import Backend, Handover, Parcel, Store
@@ -251,6 +251,33 @@ async def test_unreachable_ledger_counts_no_claims(server: RedisServer, ledger: 
                 await claimed(broken)
 
         assert [job.claims for job in await claimed(pair.backend.store)] == [1, 1]
+
+
+async def _is_released(store: Store, leases: Sequence[Lease]) -> bool:
+    try:
+        await store.release(leases)
+    except StoreUnavailable:
+        return False
+    return True
+
+
+async def test_release_without_the_queue_fails_and_is_repeated(
+    server: RedisServer, ledger: Ledger
+) -> None:
+    """A release that is lost in silence would look like a crash of the worker."""
+    async with _paired(server, ledger) as pair:
+        store = pair.backend.store
+        await accepted(store, *messages(2, content=CONTENT))
+        leases = [job.lease for job in await claimed(store)]
+        server.stop()
+        missed = not await _is_released(store, leases)
+        server.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while not await _is_released(store, leases):
+                await asyncio.sleep(0.02)
+
+        assert missed
+        assert [job.claims for job in await claimed(store)] == [1, 1]
 
 
 async def test_pause_outlives_the_queue(server: RedisServer, ledger: Ledger) -> None:

@@ -285,7 +285,7 @@ def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tupl
 
 
 def _of_cause(whose: str, found: TextRule, said: Said) -> tuple[str, Ruling]:
-    if found.ruling is NO_MAILBOX and not said.words.isdisjoint(words.OTHER_CAUSES):
+    if found.ruling is NO_MAILBOX and words.OTHER_CAUSES.first(said):
         whose, found = "text", words.UNKNOWN_PERHAPS
     return f"smtp.{whose}.{found.name}", found.ruling
 

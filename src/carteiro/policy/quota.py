@@ -17,21 +17,24 @@ _WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # in the order of the fields of `
 class QuotaCounts:
     """Messages of one tenant in the windows that contain ``now``.
 
-    ``counted`` is what the store has: (length, start, count); a past window counts nothing.
+    ``counted`` is what the store has: (length, start, count); a past window counts nothing. The next window
+    wins over the one of ``now``: a caller that waited for the lock must not open it a second time.
+    A later start comes from a clock that stepped back.
     """
 
     def __init__(self, now: int, counted: Iterable[tuple[int, int, int]] = ()) -> None:
         self._now = now
+        self._starts = {length: now - now % length for length in _WINDOWS_MS}
         self._counts = dict.fromkeys(_WINDOWS_MS, 0)
         for length, start, count in counted:
-            if start == self._start(length):
-                self._counts[length] = count
+            if 0 <= start - self._starts[length] <= length:
+                self._starts[length], self._counts[length] = start, count
 
     def judge(self, limits: ApiLimits) -> OverLimit | None:
         """None if one more is allowed; else the full window that ends last."""
         allowed = (limits.per_minute, limits.per_hour, limits.per_day)
         full = [
-            (self._start(length) + length, limit)
+            (self._starts[length] + length, limit)
             for length, limit in zip(_WINDOWS_MS, allowed, strict=True)
             if limit is not None and self._counts[length] >= limit
         ]
@@ -57,7 +60,4 @@ class QuotaCounts:
 
     def rows(self) -> list[tuple[int, int, int]]:
         """The rows to store: (length, start, count) of each window."""
-        return [(length, self._start(length), count) for length, count in self._counts.items()]
-
-    def _start(self, length: int) -> int:
-        return self._now - self._now % length
+        return [(length, self._starts[length], count) for length, count in self._counts.items()]

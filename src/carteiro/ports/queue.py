@@ -132,7 +132,7 @@ class Queue(Protocol):
         ...
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta) -> None:
-        """Return jobs as if they had never been claimed."""
+        """Return jobs as if they had never been claimed; `StoreUnavailable` while the queue is down."""
         ...
 
     async def leases_of(self, claims: Sequence[model.ClaimId]) -> list[model.Lease]:

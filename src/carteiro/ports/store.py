@@ -62,7 +62,10 @@ class Store(Protocol):
         ...
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
-        """Return claimed jobs without an attempt, as if they had never been claimed."""
+        """Return claimed jobs without an attempt, as if they had never been claimed.
+
+        After a `StoreError` it must be repeated: a job that was not returned counts as claimed.
+        """
         ...
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:

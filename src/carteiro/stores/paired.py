@@ -172,8 +172,11 @@ class Paired:
         return [is_its is not False for is_its in told]
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
-        """Return claimed jobs without an attempt, as if they had never been claimed."""
-        await if_it_is_there(self._queue.release(await self._ledger.undeclared(leases), wait=wait))
+        """Return claimed jobs without an attempt, as if they had never been claimed.
+
+        Raises while the queue is unreachable: nothing repairs a claim that was not undone.
+        """
+        await self._queue.release(await self._ledger.undeclared(leases), wait=wait)
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all jobs of these claims that have no attempt, as if they had never been claimed."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from carteiro.model import EMAIL, Accepted, ApiLimits, Charged, OverLimit, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, messages
-from support.clock import StoreClock
+from support.clock import MILLISECOND, StoreClock
 from support.set_ups import Place
 
 FIVE = ApiLimits(5, None, None)
@@ -40,6 +40,22 @@ async def test_count_never_exceeds_the_limit(backend: Backend, clock: StoreClock
     assert isinstance(refused, OverLimit)
     assert charged.over == again.over == refused
     assert after == Charged(1)
+
+
+async def test_caller_from_before_the_edge_gets_no_window_of_its_own(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A time read before the edge, counted after it: the newer window stays, and is not counted twice."""
+    assert clock.at().second == 0
+    charged = await backend.tenants.charge(ACME, 4, limits=FIVE)
+    clock.back(MILLISECOND)
+    late = await backend.tenants.charge(ACME, 2, limits=FIVE)
+    [refused] = await backend.store.accept(messages(1, limits=FIVE))
+    clock.advance(MILLISECOND)
+    after = await backend.tenants.charge(ACME, 1, limits=FIVE)
+
+    assert (charged.counted, late.counted, after.counted) == (4, 1, 0)
+    assert isinstance(refused, OverLimit)
 
 
 async def test_nothing_else_of_a_refused_message_is_kept(backend: Backend) -> None:

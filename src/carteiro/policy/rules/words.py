@@ -635,24 +635,32 @@ _HINTS: tuple[TextRule, ...] = (
     rule("service_unavailable", DESTINATION_LATER, "service {unavailable,not available}"),
 )
 
-# No address is suppressed permanently on a reply that also has one of these.
-OTHER_CAUSES = frozenset(
-    phrases(
-        """
-        sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
-        | quota | full | temporarily | temporary | currently | later | preference | preferences | helo | ehlo | dns
-        | spf
-        | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
-        | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
-        | exceeded
-        | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
-        | database | maintenance | authenticate | authenticated | login | relaying
-        | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
-        | {full_abroad}
-        """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
-    )
+# No address is suppressed permanently on a reply that also has one of these, or says that it may pass.
+_OTHER_CAUSES = phrases(
+    """
+    sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
+    | quota | full | temporarily | temporary | currently | preference | preferences | helo | ehlo | dns
+    | spf | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
+    | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
+    | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
+    | exceeded | storage | may | might | maybe | perhaps | possibly | probably | timed | internal
+    | database | authenticate | authenticated | login | relaying
+    | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
+    | {full_abroad} | again | retry | retrying | yet | hold | pending | awaiting | migrating | migration | upgrading
+    | replication | in progress | being {moved,migrated,upgraded} | {lookup,db,sql,directory} {error,failure}
+    | {could not,cannot,unable to} {contact,reach,connect} | {service,server} unavailable | unreachable
+    | connection | backend | banned | {out of,allocated,allotted} space | espacio | espaço
+    | tente | intente | novamente | tarde | tard | réessayer | réessayez | reessayez | momento | erneut
+    | manutencao | manutenção | mantenimiento | wartung | indisponivel | indisponível
+    """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
 )
+_MAY_PASS = [
+    phrase
+    for each in (*_CAUSES, *_HINTS)
+    if each.name in {"come_back", "server_trouble"}
+    for phrase in each.phrases
+]
+OTHER_CAUSES = Phrases((phrase, True) for phrase in (*_OTHER_CAUSES, *_MAY_PASS))
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
