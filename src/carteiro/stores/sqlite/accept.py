@@ -77,6 +77,8 @@ def _insert(db: sqlite3.Connection, fresh: Sequence[Fresh], now: int, *, has_que
 def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) -> list[object]:
     ttl_ms = new.ttl // MILLISECOND
     row: list[object] = [
+        due,
+        due + ttl_ms,
         new.id,
         new.tenant,
         new.kind,
@@ -89,8 +91,6 @@ def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) ->
         recipient,
         new.to,
         new.subject,
-        due,
-        due + ttl_ms,
     ]
     if new.template_type is not None or new.tags:  # most have neither: a shorter row reads faster
         row += [new.template_type, new.tags or None]
