@@ -1,6 +1,7 @@
 """Conversion between columns and values for every SQL store: times, failures, entries, recipients, messages."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, cast
@@ -18,6 +19,31 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 _MOST_FAILURES = 1024  # few different values, each used often
+
+# Columns of an accepted message; those that most messages leave empty come last.
+_ACCEPTED = (
+    *("id", "tenant", "kind", "declares", "delivery", "priority", "ttl_ms", "request_id"),
+    *("external_id", "recipient_id", "to_address", "subject", "template_type", "tags"),
+)
+_TYPES = {"declares": "boolean", "priority": "integer", "ttl_ms": "bigint"}  # the others: text
+_SHOWN = [each.name for each in fields(model.StoredMessage) if each.name != "content"]
+_COLUMNS = {"to": "to_address", "provider_id": "provider_message_id", "duration": "duration_ms"}
+_TIMES = ("due_at", "expires_at", "held_until", "cancel_requested_at", "created_at", "finished_at")
+
+
+def _accepted(form: str) -> str:
+    return ", ".join(form.format(name, _TYPES.get(name, "text")) for name in _ACCEPTED)
+
+
+# Lists of columns, by the word that stands for them in statements and functions, as in ``{accepted}``.
+LISTS = {
+    "accepted": _accepted("{0}"),
+    "accepted_arrays": _accepted("p_{0}"),
+    "accepted_parameters": _accepted("p_{0} {1}[] DEFAULT '{{}}'"),
+    "accepted_given": _accepted(":{0}::text::{1}[]"),
+    "accepted_values": ", ".join(f"value ->> {index}" for index, _ in enumerate(_ACCEPTED, 2)),
+    "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _SHOWN),
+}
 
 
 def in_ms(moment: datetime) -> int:
@@ -113,14 +139,14 @@ def recipient_of(row: Sequence[Any]) -> model.Recipient:
 
 
 def message_of(row: Sequence[Any]) -> model.StoredMessage:
-    """A message from its columns, in the order of `StoredMessage`."""
-    values = list(row)
-    values[3] = model.State(values[3])
-    for index in (5, 6, 24):
-        values[index] = moment(values[index])
-    for index in (13, 14, 25):
-        values[index] = maybe_moment(values[index])
-    values[22] = failure_of(values[22])
-    values[23] = None if values[23] is None else values[23] * _MILLISECOND
-    values[27] = () if values[27] is None else tuple(orjson.loads(values[27]))
-    return model.StoredMessage(*values)
+    """A message from the columns of ``{shown}``, and its content."""
+    *shown, content = row
+    values = dict(zip(_SHOWN, shown, strict=True))
+    for name in _TIMES:
+        values[name] = maybe_moment(values[name])
+    values["state"] = model.State(values["state"])
+    values["failure"] = failure_of(values["failure"])
+    values["tags"] = tuple(orjson.loads(values["tags"] or "[]"))
+    if values["duration"] is not None:
+        values["duration"] *= _MILLISECOND
+    return model.StoredMessage(content=content, **values)

@@ -1,6 +1,7 @@
 """Named statements: one file a topic, each statement under a line ``-- name: its_name``.
 
 Statements that read the same in every dialect are written once, next to the shared ports, in the Postgres dialect.
+``{accepted}`` stands for a list of columns: see `carteiro.stores.columns.LISTS`.
 """
 
 import re
@@ -8,8 +9,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
+from carteiro.stores.columns import LISTS
+
 _SHARED = "carteiro.stores.sql"
 _OF_POSTGRES = re.compile(r"\bcarteiro\.|::\w+")
+_LIST = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 # A parameter, past comments and texts; neither a cast (``::text``) nor a slice (``[1:n]``).
 _PARAMETER = re.compile(r"--[^\n]*|'[^']*'|(?<![:\w]):([a-z_]\w*)")
@@ -32,11 +36,16 @@ def statements_of(package: str, *, has_schema: bool = True) -> Mapping[str, str]
 
 
 def _add(found: dict[str, str], text: str, package: str) -> None:
-    _, *parts = _NAME.split(text)
+    _, *parts = _NAME.split(expanded(text))
     for name, statement in zip(parts[::2], parts[1::2], strict=True):
         if name in found:
             raise ValueError(f"{package}: two statements are named {name}")
         found[name] = statement.strip()
+
+
+def expanded(text: str) -> str:
+    """Put in the lists of columns that stand in braces."""
+    return _LIST.sub(lambda found: LISTS[found[1]], text)
 
 
 def numbered(statement: str) -> tuple[str, list[str]]:

@@ -14,7 +14,7 @@ from carteiro.stores.sql.session import Database, Session
 from carteiro.stores.sqlite.database import SqliteDatabase, finished
 from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.writer import Writer
-from carteiro.stores.statements import numbered, statements_of
+from carteiro.stores.statements import expanded, numbered, statements_of
 from support.shared_servers import shared_postgres
 
 NOW = 1_000
@@ -143,6 +143,16 @@ def test_shared_statements_lose_schema_and_casts_on_sqlite() -> None:
 
     assert "FROM overrides" in shared
     assert "FROM carteiro.overrides" in statements_of("carteiro.stores.postgres")["override_get"]
+
+
+def test_a_word_in_braces_becomes_a_list_of_columns() -> None:
+    """An empty array and a path stay; a word that stands for no list is a mistake."""
+    text = expanded("SELECT {shown}, '{}', x #> '{a,b}'")
+
+    assert text.startswith("SELECT m.id, m.tenant, m.kind, m.state, ")
+    assert text.endswith(", '{}', x #> '{a,b}'")
+    with pytest.raises(KeyError):
+        expanded("SELECT {columns} FROM messages")
 
 
 def _named() -> Iterator[str]:

@@ -77,7 +77,7 @@ async def _put(
         model.Accepted(message.id, at, recipient)
         for message, recipient in zip(new, recipients, strict=True)
     ]
-    for item, why, *known in await session.fetch("accept", *_parameters(new, recipients, now)):
+    for item, why, *known in await session.fetch("accept", **_parameters(new, recipients, now)):
         answers[item - 1] = _refused(new[item - 1], why, known)
     return answers
 
@@ -97,35 +97,36 @@ def _refused(message: model.NewMessage, why: str, known: Sequence[Any]) -> model
 
 def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
-) -> tuple[object, ...]:
+) -> dict[str, object]:
     events = [
         (item, event.type, orjson.dumps(event.metadata).decode(), now - event.ago // MILLISECOND)
         for item, message in enumerate(new, 1)
         for event in message.events
     ]
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
-    return (
-        texts([each.id for each in new]),
-        texts([each.tenant for each in new]),
-        texts([each.kind for each in new]),
-        numbers([each.declares for each in new]),
-        texts([each.delivery for each in new]),
-        numbers([each.priority for each in new]),
-        numbers([each.ttl // MILLISECOND for each in new]),
-        texts([each.request_id for each in new]),
-        few_texts([each.external_id for each in new]),
-        few_texts(recipients),
-        few_texts([each.to for each in new]),
-        few_texts([each.subject for each in new]),
-        few_texts([each.template_type for each in new]),
-        few_texts([orjson.dumps(each.tags).decode() if each.tags else None for each in new]),
-        numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
-        texts([each.content for each in new]),
-        numbers([event[0] for event in events]),
-        texts([event[1] for event in events]),
-        texts([event[2] for event in events]),
-        numbers([event[3] for event in events]),
-        numbers([item for item, _ in tags]),
-        texts([tag for _, tag in tags]),
-        now,
-    )
+    few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]
+    return {
+        "id": texts([each.id for each in new]),
+        "tenant": texts([each.tenant for each in new]),
+        "kind": texts([each.kind for each in new]),
+        "declares": numbers([each.declares for each in new]),
+        "delivery": texts([each.delivery for each in new]),
+        "priority": numbers([each.priority for each in new]),
+        "ttl_ms": numbers([each.ttl // MILLISECOND for each in new]),
+        "request_id": texts([each.request_id for each in new]),
+        "external_id": few_texts([each.external_id for each in new]),
+        "recipient_id": few_texts(recipients),
+        "to_address": few_texts([each.to for each in new]),
+        "subject": few_texts([each.subject for each in new]),
+        "template_type": few_texts([each.template_type for each in new]),
+        "tags": few_texts(few_tags),
+        "due_at": numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
+        "content": texts([each.content for each in new]),
+        "event_item": numbers([event[0] for event in events]),
+        "event_type": texts([event[1] for event in events]),
+        "event_metadata": texts([event[2] for event in events]),
+        "event_at": numbers([event[3] for event in events]),
+        "tag_item": numbers([item for item, _ in tags]),
+        "tag": texts([tag for _, tag in tags]),
+        "now": now,
+    }

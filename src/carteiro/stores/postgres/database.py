@@ -79,13 +79,11 @@ def sql(operation: str) -> str:
 def _asked(operation: str, given: Iterable[object], named: Mapping[str, Any]) -> list[Any]:
     """The text of a statement, then its parameters in their order."""
     text, names = _statement(operation)
-    return [text, *given, *(_argument(name, named) for name in names)]
+    return [text, *given, *[named[n] if n in named else _column(n, named) for n in names]]
 
 
-def _argument(name: str, named: Mapping[str, Any]) -> object:
-    """A parameter by its name; ``rows_1`` is the second column of the list ``rows``."""
-    if name in named:
-        return named[name]
+def _column(name: str, named: Mapping[str, Any]) -> list[Any]:
+    """``rows_1`` is the second column of the list ``rows``."""
     rows, _, column = name.rpartition("_")
     return [row[int(column)] for row in named[rows]]
 

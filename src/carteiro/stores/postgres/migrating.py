@@ -15,6 +15,7 @@ from carteiro.errors import StoreError
 from carteiro.model import Fairness, value
 from carteiro.stores.migrations import Migration, digest_of, migrations_of, pending
 from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
+from carteiro.stores.statements import expanded
 from carteiro.stores.tenant_columns import fairness_of
 
 PACKAGE = "carteiro.stores.postgres"
@@ -105,7 +106,7 @@ def functions_digest() -> int:
 
 
 def _script(folder: Traversable) -> str:
-    return "\n".join((folder / f"{topic}.sql").read_text("utf-8") for topic in _TOPICS)
+    return expanded("\n".join((folder / f"{each}.sql").read_text("utf-8") for each in _TOPICS))
 
 
 async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: ANN401 - asyncpg's connection

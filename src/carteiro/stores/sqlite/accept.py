@@ -79,6 +79,8 @@ def _insert(db: sqlite3.Connection, fresh: Sequence[Fresh], now: int, *, has_que
 def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) -> list[object]:
     ttl_ms = new.ttl // MILLISECOND
     row: list[object] = [
+        due,
+        due + ttl_ms,
         new.id,
         new.tenant,
         new.kind,
@@ -91,8 +93,6 @@ def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) ->
         recipient,
         new.to,
         new.subject,
-        due,
-        due + ttl_ms,
     ]
     if (
         new.template_type is not None or new.tags

@@ -110,10 +110,9 @@ AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
 -- For readers: a message with its state.
 CREATE OR REPLACE VIEW carteiro.ledger AS
 SELECT
-    m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
-    m.recipient_id, m.to_address, m.subject, m.template_type, m.tags, m.created_at, e.version, e.state, e.due_at,
-    e.expires_at, e.attempts, e.charged, e.in_doubt, e.round, e.revision, e.holder, e.held_until,
-    e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+    e.version, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round, e.revision, e.holder,
+    e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms,
+    e.finished_at, m.*
 FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no;
 
 -- For readers: both kinds of jobs that wait for a time.

@@ -2,11 +2,9 @@
 -- answer), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the ring,
 -- so an open transaction neither hides nor blocks a tenant.
 CREATE OR REPLACE FUNCTION carteiro.accept(
-    p_id text[], p_tenant text[], p_kind text[], p_declares boolean[], p_delivery text[], p_priority integer[],
-    p_ttl_ms bigint[], p_request_id text[], p_external_id text[], p_recipient_id text[], p_to text[], p_subject text[],
-    p_template_type text[], p_tags text[], p_due_at bigint[], p_content text[],
+    p_due_at bigint[], p_content text[],
     p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
-    p_tag_item integer[], p_tag text[], p_now bigint
+    p_tag_item integer[], p_tag text[], p_now bigint, {accepted_parameters}
 ) RETURNS TABLE (o_item integer, o_why text, o_created_at bigint, o_recipient_id text, o_request_id text)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -30,19 +28,9 @@ BEGIN
     ) AS t;
     v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_subscripts(p_id, 1));
     WITH added AS (
-        INSERT INTO carteiro.messages (
-            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
-            to_address, subject, template_type, tags, created_at
-        )
-        SELECT a.no, a.id, a.tenant, a.kind, a.declares, a.delivery, a.priority, a.ttl_ms, a.request_id,
-            a.external_id, a.recipient_id, a.to_address, a.subject, a.template_type, a.tags, p_now
-        FROM unnest(
-            v_no, p_id, p_tenant, p_kind, p_declares, p_delivery, p_priority, p_ttl_ms, p_request_id, p_external_id,
-            p_recipient_id, p_to, p_subject, p_template_type, p_tags
-        ) AS a (
-            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
-            to_address, subject, template_type, tags
-        )
+        INSERT INTO carteiro.messages (no, {accepted}, created_at)
+        SELECT no, {accepted}, p_now
+        FROM unnest(v_no, {accepted_arrays}) AS a (no, {accepted})
         WHERE a.tenant = ANY (v_open)
         ON CONFLICT (id) DO NOTHING
         RETURNING no

@@ -163,11 +163,12 @@ BEGIN
         RAISE EXCEPTION 'payload must have at most 1 MiB' USING ERRCODE = 'check_violation';
     END IF;
     SELECT a.o_why INTO v_why FROM carteiro.accept(
-        ARRAY[p_id::text], ARRAY[v_tenant], ARRAY['email:send'], ARRAY[true], ARRAY['at_least_once'], ARRAY[5],
-        ARRAY[c_ttl_ms], ARRAY[v_request], ARRAY[NULL::text], ARRAY[NULL::text], ARRAY[v_to], ARRAY[NULL::text],
-        ARRAY[p_template_type], ARRAY[NULL::text], ARRAY[greatest(v_now, p_due_at)], ARRAY[v_content],
+        ARRAY[greatest(v_now, p_due_at)], ARRAY[v_content],
         ARRAY[1], ARRAY['ENQUEUED'], ARRAY[json_build_object('requestId', v_request)], ARRAY[v_now],
-        '{}', '{}', v_now
+        '{}', '{}', v_now, p_id => ARRAY[p_id::text], p_tenant => ARRAY[v_tenant], p_kind => ARRAY['email:send'],
+        p_declares => ARRAY[true], p_delivery => ARRAY['at_least_once'], p_priority => ARRAY[5],
+        p_ttl_ms => ARRAY[c_ttl_ms], p_request_id => ARRAY[v_request], p_to_address => ARRAY[v_to],
+        p_template_type => ARRAY[p_template_type]
     ) AS a;
     CASE v_why
         WHEN 'known' THEN

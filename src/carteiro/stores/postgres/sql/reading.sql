@@ -67,33 +67,22 @@ ORDER BY id;
 
 -- name: message
 -- One message with its content. :id; :tenant, null matches all
-SELECT
-    m.id, m.tenant, m.kind, e.state, m.priority, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
-    e.revision, e.holder, e.held_until, e.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
-    m.to_address, m.subject, e.provider, e.provider_message_id, e.failure, e.duration_ms, m.created_at, e.finished_at,
-    c.content, m.tags, m.template_type
-FROM carteiro.messages AS m
-JOIN carteiro.entries AS e ON e.message_no = m.no
+SELECT {shown}, c.content
+FROM carteiro.ledger AS m
 LEFT JOIN carteiro.contents AS c ON c.message_no = m.no
 WHERE m.id = :id AND (:tenant::text IS NULL OR m.tenant = :tenant);
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
 -- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
-SELECT
-    m.created_at, m.no,
-    m.id, m.tenant, m.kind, e.state, m.priority, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
-    e.revision, e.holder, e.held_until, e.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
-    m.to_address, m.subject, e.provider, e.provider_message_id, e.failure, e.duration_ms, m.created_at, e.finished_at,
-    NULL, m.tags, m.template_type
+SELECT m.created_at, m.no, {shown}, NULL
 FROM unnest(:numbers::bigint[]) WITH ORDINALITY AS i (no, place)
-CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = i.no OFFSET 0) AS m
-CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = i.no OFFSET 0) AS e
+CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.no = i.no OFFSET 0) AS m
 WHERE
     (:tenant::text IS NULL OR m.tenant = :tenant) AND (:kind::text IS NULL OR m.kind = :kind)
-    AND (:state::text IS NULL OR e.state = :state) AND (:to::text IS NULL OR m.to_address = :to)
+    AND (:state::text IS NULL OR m.state = :state) AND (:to::text IS NULL OR m.to_address = :to)
     AND (:external_id::text IS NULL OR m.external_id = :external_id)
-    AND (:provider_id::text IS NULL OR e.provider_message_id = :provider_id)
+    AND (:provider_id::text IS NULL OR m.provider_message_id = :provider_id)
     AND (:recipient_external_id::text IS NULL OR :recipient_external_id = (
         SELECT r.external_id FROM carteiro.recipient_records AS r WHERE r.id = m.recipient_id AND r.tenant = m.tenant
     ))

@@ -126,9 +126,7 @@ ORDER BY tenant, tag, created_at, message_no;
 
 -- name: move_messages
 -- The next messages as accepted. :after = [message no]
-SELECT
-    no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address,
-    subject, template_type, tags, created_at
+SELECT no, {accepted}, created_at
 FROM messages
 WHERE no > (:after ->> 0)
 ORDER BY no;

@@ -49,23 +49,14 @@ ORDER BY id;
 
 -- name: message
 -- One message with its content. :id; :tenant, null matches all
-SELECT
-    m.id, m.tenant, m.kind, m.state, m.priority, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.round,
-    m.revision, m.holder, m.held_until, m.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
-    m.to_address, m.subject, m.provider, m.provider_message_id, m.failure, m.duration_ms, m.created_at,
-    m.finished_at, c.content, m.tags, m.template_type
+SELECT {shown}, c.content
 FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
 WHERE m.id = :id AND (:tenant IS NULL OR m.tenant = :tenant);
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
 -- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
-SELECT
-    m.created_at, m.no,
-    m.id, m.tenant, m.kind, m.state, m.priority, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.round,
-    m.revision, m.holder, m.held_until, m.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
-    m.to_address, m.subject, m.provider, m.provider_message_id, m.failure, m.duration_ms, m.created_at,
-    m.finished_at, NULL, m.tags, m.template_type
+SELECT m.created_at, m.no, {shown}, NULL
 FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
 WHERE
     (:tenant IS NULL OR m.tenant = :tenant) AND (:kind IS NULL OR m.kind = :kind)
