@@ -30,7 +30,7 @@ async def test_calls_go_on_at_the_rate_after_a_step_back(
 async def test_caller_from_before_the_last_draw_gets_nothing_more(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """Its time was read before it waited for the lock: that is no step of the clock."""
+    """Its time was read before it waited for the lock: the clock did not step back."""
     await _drawn(backend, 100)
     clock.back(timedelta(milliseconds=1))
     late = await _drawn(backend, 100)
