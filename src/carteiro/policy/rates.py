@@ -23,6 +23,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _SECOND_US = 1_000_000
 _TRIAL = timedelta(seconds=30)
 _LONGEST_OPEN_US = 300 * _SECOND_US  # a longer one is the result of a clock that stepped back
+_LONGEST_LOCKED_US = _SECOND_US
 _CUT = 0.5
 _CLIMB = 0.05
 _LIFTED_AT = 2.0
@@ -104,6 +105,7 @@ def draw(  # noqa: PLR0913 - all facts of a draw
     if rate is None:
         return Drawn(count, None, timedelta(0), processes, places), record
     pace = Pace.per_second(rate)
+    now_us = _not_before(record.next_us - pace.burst_us - pace.interval_us, now_us)
     fair = max(1, ceil(rate / max(1, processes))) if places != 0 else 0
     granted = min(count, fair, pace.tokens(record.next_us, now_us))
     if granted:
@@ -111,6 +113,11 @@ def draw(  # noqa: PLR0913 - all facts of a draw
     has_more = pace.tokens(record.next_us, now_us) > 0
     wait_us = 0 if has_more else pace.wakes_at_us(record.next_us) - now_us
     return Drawn(granted, rate, wait_us * _MICROSECOND, processes, places), record
+
+
+def _not_before(drawn_us: int, now_us: int) -> int:
+    """The time of a draw, not before the last one: a caller may have read the clock, and then waited for the lock."""
+    return drawn_us if now_us < drawn_us <= now_us + _LONGEST_LOCKED_US else now_us
 
 
 def _places(record: Rate, process: str, concurrency: int) -> int:

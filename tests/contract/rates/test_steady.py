@@ -27,6 +27,19 @@ async def test_calls_go_on_at_the_rate_after_a_step_back(
     assert (await _drawn(backend, 100)).granted == 10
 
 
+async def test_caller_from_before_the_last_draw_gets_nothing_more(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Its time was read before it waited for the lock: the clock did not step back."""
+    await _drawn(backend, 100)
+    clock.back(timedelta(milliseconds=1))
+    late = await _drawn(backend, 100)
+    clock.advance(timedelta(milliseconds=101))
+
+    assert late.granted == 0
+    assert (await _drawn(backend, 100)).granted == 1
+
+
 async def test_rate_climbs_from_its_value_after_a_step_back(
     backend: Backend, clock: StoreClock
 ) -> None:
