@@ -478,7 +478,10 @@ def test_query_plan_reveals_nothing_about_other_tenants(place: Place) -> None:
 
 
 def test_query_plan_does_not_reveal_growth_of_other_tenants(place: Place) -> None:
-    """With indexes only: `pg_class` shows the size of a whole table to everybody anyway."""
+    """With indexes only: `pg_class` shows the size of a whole table to everybody anyway.
+
+    Of two indexes that cost the same, the planner takes the smaller one, and that may change with the growth of either.
+    """
     asked = {
         view: [
             *_conditions(view, MINE),
@@ -497,7 +500,13 @@ def test_query_plan_does_not_reveal_growth_of_other_tenants(place: Place) -> Non
 
         after = {view: [_counted(client, view, each) for each in asked[view]] for view in VIEWS}
     for view in VIEWS:
-        assert _different(before[view], after[view]) == [], view
+        pairs = _different(before[view], after[view])
+        assert [pair for pair in pairs if _nameless(pair[0]) != _nameless(pair[1])] == [], view
+
+
+def _nameless(step: tuple[object, ...]) -> tuple[object, ...]:
+    kind, _, *figures = step
+    return kind, *figures
 
 
 # --- reads --------------------------------------------------------------------------------------
