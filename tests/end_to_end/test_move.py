@@ -80,7 +80,7 @@ async def test_messages_accepted_before_the_move_are_sent_after_it(
         restarted = await client.post("/v1/email/send", json=EMAIL)
 
     assert (code, answer.status_code, restarted.status_code) == (ExitCode.OK, 503, 503), err
-    assert "moves to another store" in answer.text
+    assert "moved to another store" in answer.text
     assert "stays closed" in out
     async with up(tmp_path, "--store", url) as new, _client(new, old.key) as client:
         there = (await client.get(f"/v1/emails/{known[0]}")).json()
