@@ -83,6 +83,7 @@ class PostgresWake(Bell):
 
             await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
             self.ring()  # notifications from before we listened
+            self.changes.ring()
             await self._db.fetch("tell")
             with suppress(TimeoutError):
                 async with asyncio.timeout(
