@@ -18,6 +18,7 @@ from carteiro.engine.tasks import Task
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.maintenance.relay import relay
 from carteiro.model import LeasedJob
+from carteiro.policy import suspicion
 from carteiro.policy.retry import RetryPolicy
 from carteiro.stores import open as opening
 from carteiro.stores.open import open_backend
@@ -27,6 +28,9 @@ from support.ses_twin import KEY_ID, REGION, secret_file
 
 MILLISECOND = timedelta(milliseconds=1)
 CALL_LIMIT = timedelta(milliseconds=300)
+_OTHERS = (
+    1  # times as long as a suspect took: a task of two seconds must not delay the next by minutes
+)
 HOLD = CALL_LIMIT + timedelta(milliseconds=200)
 LEASE = timedelta(milliseconds=500)
 DEADLY_ADDRESS = "deadly@"
@@ -102,7 +106,7 @@ async def opened(
 ) -> AsyncIterator[PostOffice]:
     """Open the store; ``unattended`` are the tasks that this process does not run.
 
-    ``as_usual``: with the default timeouts, leases and relay.
+    ``as_usual``: with the default timeouts, leases, relay and ration of suspects.
     """
     points = points or Points()
     settings = load(
@@ -121,7 +125,10 @@ async def opened(
     )
     threads = ThreadPoolExecutor(4)
     try:
-        with patch.object(opening, "relay", relay if as_usual else _QUICK_RELAY):
+        with (
+            patch.object(opening, "relay", relay if as_usual else _QUICK_RELAY),
+            patch.object(suspicion, "OTHERS", suspicion.OTHERS if as_usual else _OTHERS),
+        ):
             async with open_backend(settings) as backend:
                 post = PostOffice(watched_backend(backend, points), settings, threads=threads)
                 post.points = points
