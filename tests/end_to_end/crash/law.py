@@ -95,7 +95,7 @@ def _lives(place: Place) -> Iterator[Life]:
 
 
 def _taken(place: Place) -> dict[str, list[int]]:
-    """The times at which the provider accepted each e-mail."""
+    """The times at which the provider accepted each e-mail, in order: a stopped process records its own later."""
     rows: Iterable[tuple[str, int]] = (
         taken_by_ses(place.ses_folder)
         if place.ses
@@ -104,7 +104,7 @@ def _taken(place: Place) -> dict[str, list[int]]:
     taken: dict[str, list[int]] = {}
     for identity, at in rows:
         taken.setdefault(identity, []).append(at)
-    return taken
+    return {identity: sorted(times) for identity, times in taken.items()}
 
 
 def _marks(place: Place) -> dict[str, list[int]]:
