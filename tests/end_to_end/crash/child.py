@@ -10,13 +10,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from random import Random
 
+from carteiro.errors import StoreUnavailable
 from carteiro.model import FINISHED, MessageId
 from carteiro.observability import log
 from end_to_end.crash.places import Place
@@ -95,12 +96,19 @@ async def _work(orders: Orders, points: Points) -> None:
         working = asyncio.create_task(post.run_worker())
         _say(started=os.getpid())
         if orders.seed is not None:
-            await play(post, Random(orders.seed), _heard)
+            with _stopped_too_long(orders.plan):
+                await play(post, Random(orders.seed), _heard)
             post.stop()
         elif orders.until_idle:
             await _idle(post)
             post.stop()
         await working
+
+
+def _stopped_too_long(plan: Plan | None) -> AbstractContextManager[None]:
+    """While a process is stopped, a server may close its connections: then it sends no more."""
+    is_stopped = plan is not None and plan.action == "stop"
+    return suppress(StoreUnavailable) if is_stopped else nullcontext()
 
 
 async def _idle(post: PostOffice) -> None:
