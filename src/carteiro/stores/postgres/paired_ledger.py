@@ -11,7 +11,7 @@ from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.store import PostgresStore
-from carteiro.stores.sql.half import SqlLedger
+from carteiro.stores.sql.paired_ledger import SqlLedger
 
 _MOST_MARKS = 1000  # some minutes' worth
 
