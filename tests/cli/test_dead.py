@@ -278,6 +278,17 @@ def test_purge_deletes_matching_dead_letters(line: CommandLine) -> None:
     assert line.listed("dead", "redrive", old)[0]["answer"] == "redriven"
 
 
+def test_refused_redrive_names_the_state_of_the_message(line: CommandLine) -> None:
+    """The id is right: the message is just not dead."""
+    line.tenant("acme")
+    message = line.sent()
+
+    ran = line("dead", "redrive", message)
+
+    assert ran.code == ExitCode.NOT_FOUND
+    assert ran.err == f"Message {message} is not a dead letter: it is ENQUEUED.\n"
+
+
 @pytest.mark.parametrize("command", [("show",), ("redrive",), ("edit", "--subject", "X")])
 def test_dead_letter_of_another_tenant_is_not_found(
     line: CommandLine, command: tuple[str, ...]

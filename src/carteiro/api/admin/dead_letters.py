@@ -87,6 +87,9 @@ class DeadLetterEndpoints(Endpoints):
         key = await self._keys.administrator_of(request)
         identity = message_id(request.path_params["id"], _WHAT)
         [answer] = await self._letters.redrive([identity], by=_name_of(key))
+        if answer is RedriveAnswer.NOT_FOUND:
+            message = found(await self._reading.message(identity), _WHAT)
+            raise Refusal(404, f"The message is not a dead letter: it is {message.state}")
         return _redriven(identity, answer)
 
     @Endpoint(
