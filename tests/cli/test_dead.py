@@ -22,7 +22,7 @@ def test_empty_list_is_reported_to_people(line: CommandLine, command: str) -> No
     """Programs get no output."""
     line.tenant("acme")
 
-    assert line("dead", command).err == "There is none.\n"
+    assert line("dead", command).err == "No dead letters found.\n"
     ran = line("dead", command, "--json")
     assert (ran.out, ran.err) == ("", "")
 

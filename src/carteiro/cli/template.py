@@ -51,6 +51,8 @@ async def ls(
     templates = desk.backend.templates
     found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
     desk.out.rows(found, _COLUMNS, document_of)
+    if not found:
+        desk.out.none("templates")
 
 
 @app.command()

@@ -118,7 +118,8 @@ class Fields:
 @at_a_desk
 async def ls(desk: Desk, *, limit: Limit = 100) -> None:
     """List tenants, by name."""
-    await print_pages(desk, desk.backend.tenants.list, _COLUMNS, document_of, limit=limit)
+    listed = desk.backend.tenants.list
+    await print_pages(desk, listed, _COLUMNS, document_of, what="tenants", limit=limit)
 
 
 @app.command()
