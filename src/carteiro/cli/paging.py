@@ -31,7 +31,7 @@ class HasPrinter(Protocol):
         ...
 
 
-async def print_pages(
+async def print_pages(  # noqa: PLR0913 - what to list, and how
     desk: HasPrinter,
     ask: Ask[Row],
     columns: Sequence[Column[Row]],
