@@ -62,7 +62,7 @@ class Carteiro:
         """
         if settings is None:
             given = _flat({"store": store, **overrides})
-            settings = load(overrides=given)
+            settings = load(overrides=given, origin=_argument)
         threads = ThreadPoolExecutor(
             settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
         )

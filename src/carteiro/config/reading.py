@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -61,11 +61,13 @@ def load(
     file: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
+    origin: Callable[[str], str] = lambda _: "flag",
 ) -> Settings:
     """Read all layers; later ones win. An unknown or wrong value raises `ConfigError`.
 
     ``file`` must exist, as must the one that CARTEIRO_CONFIG names; without either, carteiro.toml
-    is read if it exists. ``overrides`` are the flags, by key; None is a flag not given.
+    is read if it exists. ``overrides`` are the flags, by key; None is a flag not given. ``origin``
+    names the flag of a key, for errors.
     """
     environ = os.environ if environ is None else environ
     given: dict[str, Given] = {}
@@ -73,7 +75,7 @@ def load(
         _flattened(tomllib.loads(default_text()), "default"),
         _from_file(file or environ.get(ENV_FILE)),
         _from_environ(environ),
-        _from_flags(overrides or {}),
+        _from_flags(overrides or {}, origin),
     ):
         given.update((each.key, each) for each in layer)
     return _checked(given)
@@ -155,10 +157,10 @@ def _free_key(name: str) -> str | None:
     return None
 
 
-def _from_flags(overrides: Mapping[str, object]) -> Iterator[Given]:
+def _from_flags(overrides: Mapping[str, object], origin: Callable[[str], str]) -> Iterator[Given]:
     for key, raw in overrides.items():
         if raw is not None:
-            yield Given(_known(key, "flag"), raw, "flag")
+            yield Given(_known(key, origin(key)), raw, origin(key))
 
 
 def _known(key: str, origin: str) -> str:
