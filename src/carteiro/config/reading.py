@@ -47,8 +47,24 @@ _TABLES = "retry.presets"  # the one setting that is tables by their names
 _TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 _LIST = "verdicts"  # the one setting that is tables in a row
 
-# The library's text for these does not help.
-_ALLOWED = {"missing": "is missing"}
+# In place of the library's texts.
+_WHOLE = "should be a whole number"
+_ALLOWED = {
+    "bool_parsing": "should be true or false",
+    "bool_type": "should be true or false",
+    "float_parsing": "should be a number",
+    "float_type": "should be a number",
+    "greater_than": "should be above {gt}",
+    "greater_than_equal": "should be at least {ge}",
+    "int_from_float": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_parsing_size": "is too large",
+    "int_type": _WHOLE,
+    "less_than": "should be below {lt}",
+    "less_than_equal": "should be at most {le}",
+    "missing": "is missing",
+    "string_type": "should be a text",
+}
 _PRESET_KEYS = [field.alias or name for name, field in PresetSettings.model_fields.items()]
 _HAS = {
     _LIST: f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",
@@ -212,7 +228,8 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
     for each in error.errors():
         wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
         said = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        allowed = _ALLOWED.get(each["type"], said)
+        plain = _ALLOWED.get(each["type"])
+        allowed = said if plain is None else plain.format_map(each.get("ctx", {}))
         if each["type"] == "extra_forbidden":
             allowed = _HAS.get(wrong.key, said)
         written = (
