@@ -102,10 +102,10 @@ class SqlLedger(ABC):
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
         until = await self._db.now() + lease // MILLISECOND
-        pairs = _pairs(leases)
-        await self._db.write(
-            lambda session: session.run("extend_holds", leases=pairs, until=until), durable=False
-        )
+        await self._extend_holds(leases=_pairs(leases), until=until)
+
+    async def _extend_holds(self, **given: object) -> None:
+        await self._db.write(lambda session: session.run("extend_holds", **given), durable=False)
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
         """The leases without an attempt in flight."""
