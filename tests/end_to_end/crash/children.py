@@ -169,9 +169,9 @@ def sent_tasks(place: Place, names: Sequence[str]) -> list[MessageId]:
     return accepted
 
 
-def bring_to_rest(place: Place, *, as_usual: bool = False) -> None:
+def bring_to_rest(place: Place, *, as_usual: bool = False, patience_s: float = PATIENCE_S) -> None:
     """Run an undisturbed worker until no job is left; ``as_usual``: for any speed of the machine."""
-    asyncio.run(_rest(place, as_usual=as_usual))
+    asyncio.run(_rest(place, as_usual=as_usual, patience_s=patience_s))
 
 
 def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
@@ -183,10 +183,10 @@ def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
         time.sleep(_POLL_S)
 
 
-async def _rest(place: Place, *, as_usual: bool) -> None:
+async def _rest(place: Place, *, as_usual: bool, patience_s: float) -> None:
     async with opened(place, as_usual=as_usual) as post:
         working = asyncio.create_task(post.run_worker())
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         await asyncio.sleep(_POLL_S)  # a worker that has not begun cannot be stopped
         while (waiting := place.waiting()) and not working.done():
             if time.monotonic() > deadline:

@@ -35,6 +35,7 @@ from support.postgres_server import dumped
 Run: TypeAlias = Callable[[Place], list[MessageId]]
 
 _LATEST = 8  # occurrence of a point
+_REST_S = 300.0  # after many deaths on a slow machine, tasks that run alone wait for each other
 _LINGERING_S = (
     2.0  # longer than the traffic, yet short enough when a task is suspected and runs alone
 )
@@ -105,7 +106,7 @@ def _take_over(place: Place, plan: Plan) -> None:
     if plan.point in LOCKED:
         time.sleep(HOLD.total_seconds() * 1.5)
     else:
-        bring_to_rest(place)
+        bring_to_rest(place, patience_s=_REST_S)
 
 
 def _faults(run: Run, store: str) -> list[str]:
@@ -113,7 +114,7 @@ def _faults(run: Run, store: str) -> list[str]:
     with a_place(store, folder) as place:
         try:
             accepted = run(place)
-            bring_to_rest(place)
+            bring_to_rest(place, patience_s=_REST_S)
             faults = broken(place, accepted)
         except Exception as error:  # noqa: BLE001 # what never came to rest breaks the law too
             faults = [f"{type(error).__name__}: {error}"]
