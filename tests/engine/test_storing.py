@@ -18,7 +18,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Writer:
-    """Doubles numbers; fails as told, list by list."""
+    """Doubles numbers; fails as asked, list by list."""
 
     def __init__(self, fails: Callable[[list[int], int], Exception | None]) -> None:
         self._fails = fails
@@ -34,7 +34,7 @@ class Writer:
 
 
 async def test_store_that_is_down_is_asked_again_with_the_whole_list() -> None:
-    """And the caller is told about each failure."""
+    """And the caller learns of each failure."""
     write = Writer(lambda _items, time: StoreUnavailable("away") if time < 3 else None)
     troubles: list[bool] = []
 

@@ -10,7 +10,7 @@ from carteiro.ports.provider import Handover, Parcel
 
 
 class Run:
-    """What the stages of the path have found out about a job."""
+    """A job, and the results of the stages of the path so far."""
 
     __slots__ = (
         "called_at",
