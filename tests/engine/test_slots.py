@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carteiro.engine import worker as module
+from carteiro.engine import storing
 from carteiro.engine.slots import Orphans
 from carteiro.engine.worker import Worker
 from carteiro.errors import StoreUnavailable
@@ -58,8 +58,8 @@ DAY = timedelta(days=1)
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases wait a moment, in real time."""
-    monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
-    monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
+    monkeypatch.setattr(storing, "FIRST_WAIT_S", A_MOMENT)
+    monkeypatch.setattr(storing, "LONGEST_WAIT_S", 2 * A_MOMENT)
 
 
 # --- orphans ----------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from carteiro.engine.run import Run
 from carteiro.engine.worker import Lengths
+from carteiro.jobs.confirmation import Confirmation
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.model import (
     EMAIL,
@@ -34,7 +36,7 @@ from carteiro.model import (
     State,
     Taken,
 )
-from carteiro.path.confirm import VALIDATIONS
+from carteiro.path.confirm import VALIDATIONS, confirm
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Handover, Parcel, Store
 from carteiro.providers.sandbox.provider import REPLIES
@@ -549,11 +551,11 @@ async def test_message_that_expires_between_claim_and_declare_is_not_sent() -> N
         async def never(_parcel: Parcel, _handover: Handover) -> NoReturn:
             raise AssertionError
 
-        def slow_policy(_job: object) -> RetryPolicy:
+        def slow(job: LeasedJob) -> Confirmation:
             office.clock.advance(timedelta(seconds=1))
-            return GATEWAY
+            return confirm(job)
 
-        await office.work(email_pool(office.email_kind(deliver=never, policy=slow_policy)))
+        await office.work(email_pool(office.email_kind(deliver=never, confirm=slow)))
 
         assert await office.story(message) == ["ENQUEUED", "EXPIRED"]
 
@@ -616,7 +618,10 @@ async def test_message_finished_meanwhile_is_acknowledged() -> None:
         job = await claimed_alone(office.backend.store)
         await office.backend.store.cancel([message], tenant=ACME)
 
-        await worker._run(kind, job, 0.0)
+        [slots] = worker._pools
+        run = worker._runs[job.lease] = Run(job, slots, 0.0)
+        worker._start(slots, [run])
+        await worker._all_left()
 
         assert await office.story(message) == ["ENQUEUED", "CANCELLED"]
         assert await office.deliveries(message) == 0
@@ -704,17 +709,17 @@ async def test_unexpected_error_affects_only_its_job_and_is_not_a_crash() -> Non
     """The process lives: the job is released uncounted, with a growing delay before its retry."""
     tries: list[int] = []
 
-    def broken(job: LeasedJob) -> RetryPolicy:
+    def broken(job: LeasedJob) -> Confirmation:
         if "broken" in (job.content or ""):
             tries.append(job.claims)
-            raise ZeroDivisionError
-        return GATEWAY
+            raise MemoryError
+        return confirm(job)
 
     async with an_office() as office:
         bad = await office.post("broken@sandbox.test")
         good = await office.post()
         began = office.clock.at()
-        worker = office.worker(email_pool(office.email_kind(policy=broken)))
+        worker = office.worker(email_pool(office.email_kind(confirm=broken)))
         working = asyncio.create_task(until_done(worker))
         while len(tries) < 7:
             await asyncio.sleep(0)
@@ -750,13 +755,13 @@ async def test_delay_after_unexpected_errors_grows_with_the_age_of_a_job(
             worker.stop()
             await super().release(leases, wait=wait)
 
-    def broken(_job: LeasedJob) -> RetryPolicy:
-        raise ZeroDivisionError
+    def broken(_job: LeasedJob) -> Confirmation:
+        raise MemoryError
 
     made = f"{int((time.time() - age.total_seconds()) * 1000):012x}"
     async with an_office() as office:
         await office.task(id=MessageId(f"{made[:8]}-{made[8:]}-7000-8000-000000000000"))
-        pool = Pool("task", 1, (a_kind(Gate().deliver, policy=broken),))
+        pool = Pool("task", 1, (a_kind(Gate().deliver, confirm=broken),))
         worker = office.worker(pool, store=Watched(office.backend.store))
 
         await until_done(worker)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from carteiro.engine import worker as module
+from carteiro.engine import storing
 from carteiro.jobs.confirmation import Confirmation
 from carteiro.jobs.kind import Pool
 from carteiro.model import CancelAnswer, Deferred, MessageId, Outcome, Taken
@@ -41,7 +41,7 @@ PLAYED = [
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits for the store are short."""
-    monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
+    monkeypatch.setattr(storing, "FIRST_WAIT_S", A_MOMENT)
 
 
 def email_pool(office: Office, **changes: Any) -> Pool:

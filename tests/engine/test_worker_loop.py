@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from carteiro.engine import worker as module
+from carteiro.engine import storing
 from carteiro.engine.slots import Place, Quiet
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
@@ -61,8 +61,8 @@ from support.working import (
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits for the store are short; these lengths are not settings, and the waits are real."""
-    monkeypatch.setattr(module, "_FIRST_WAIT", A_MOMENT)
-    monkeypatch.setattr(module, "_LONGEST_WAIT", 2 * A_MOMENT)
+    monkeypatch.setattr(storing, "FIRST_WAIT_S", A_MOMENT)
+    monkeypatch.setattr(storing, "LONGEST_WAIT_S", 2 * A_MOMENT)
 
 
 def gated(office: Office, gate: Gate, *, slots: int = 5) -> Pool:
@@ -286,7 +286,7 @@ async def test_nothing_is_claimed_while_a_suspect_waits_or_runs() -> None:
         async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
             if parcel.message == suspect:
                 await asyncio.sleep(A_WHILE)
-                in_hand.append(len(worker._leases))
+                in_hand.append(len(worker._runs))
             return Taken("")
 
         worker = office.worker(Pool("task", 5, (a_kind(watched),)))
@@ -591,7 +591,7 @@ async def test_unexpected_error_does_not_end_the_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is logged, and the next claim may succeed: other pools must not stop for it."""
-    monkeypatch.setattr(module, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(storing, "FIRST_WAIT_S", 0.001)
 
     class Broken(Through):
         claims = 0
@@ -638,11 +638,11 @@ async def test_cancel_outlives_the_worker_of_a_task() -> None:
 async def test_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
     """After one lease it is released and others are claimed: a hung task must not stop all mail."""
     quiet = Quiet()
-    running = quiet.place()
+    quiet.enter(1)
     assert isinstance(quiet.place_alone(ACME), Place)
 
     in_time = await quiet.is_alone(timedelta(milliseconds=5))
-    running.leave()
+    quiet.leave()
     alone = await quiet.is_alone(timedelta(seconds=5))
 
     assert (in_time, alone) == (False, True)
@@ -754,7 +754,7 @@ async def test_claim_that_fails_during_a_stop_blocks_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There is nothing to release, and no retry."""
-    monkeypatch.setattr(module, "_FIRST_WAIT", 60.0)
+    monkeypatch.setattr(storing, "FIRST_WAIT_S", 60.0)
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Gone(Through):
@@ -1032,6 +1032,6 @@ async def test_worker_leaves_nothing_behind() -> None:
         await until_done(worker)
 
         assert asyncio.all_tasks() == before
-        assert (worker._jobs, worker._leases) == (set(), set())
+        assert (worker._runs, worker._tasks) == ({}, set())
         assert worker._pools[0].free == 3
         assert await office.backend.reading.states() == {State.SENT: 10}

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from carteiro.engine.slots import Slots
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Pool
-from carteiro.model import ClaimId, Drawn, Lease, MessageId
+from carteiro.model import Drawn
 from carteiro.ports import Rates
 from carteiro.providers.rate_limiter import Limits, Pacer
 from support.dict_rates import DictRates
@@ -83,7 +82,6 @@ class Process:
         self.pacer = pacer
         self._crowd = crowd
         self._slots = Slots(Pool("mail", 1000, ()))
-        self._leases = (Lease(MessageId(str(n)), ClaimId(str(n))) for n in count())
         self._under_way: set[asyncio.Task[None]] = set()
         self._feeding = asyncio.create_task(self._feed())
 
@@ -106,21 +104,21 @@ class Process:
                 await self._slots.has_freed_slot(within=timedelta(seconds=wait))
                 continue
             self.pacer.take()
-            task = asyncio.create_task(self._call(next(self._leases)))
+            task = asyncio.create_task(self._call())
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
 
-    async def _call(self, lease: Lease) -> None:
+    async def _call(self) -> None:
         crowd = self._crowd
         crowd.at_once += 1
         crowd.most_at_once = max(crowd.most_at_once, crowd.at_once)
-        self._slots.take(lease)
+        self._slots.take(1)
         await asyncio.sleep(crowd.call_s)
         crowd.at_once -= 1
         crowd.calls += 1
         self.calls += 1
         self.pacer.ended()
-        self._slots.give_back(lease)
+        self._slots.give_back()
 
 
 @asynccontextmanager

@@ -160,8 +160,9 @@ class Jump:
         """Let the time pass at once."""
         assert self.worker is not None
         assert since == self.rings()
-        if self.worker._jobs:
-            await asyncio.wait(list(self.worker._jobs))
+        if self.worker._runs or self.worker._left.is_set():  # the claim did not see what left since
+            await self.worker._all_left()
+            self.worker._left.clear()
         elif set(await self._backend.reading.states()) <= FINISHED:
             self.worker.stop()
         else:

@@ -1,8 +1,8 @@
 """Run the stages that only decide, so that no message blocks the others or crashes its worker.
 
-`confirm_job` comes before the attempt: HTML that is long or may contain code is checked in a separate
-thread, as Lexbor releases the interpreter while it parses. `judge_outcome` comes after the attempt. An
-unexpected error in either is logged, and becomes a verdict on that message.
+`confirm_at_once` comes before the attempt. `confirm_slowly` follows for HTML that is long or may contain code: it is
+checked in a separate thread, as Lexbor releases the interpreter while it parses. `judge_outcome` comes after the
+attempt. An unexpected error in either is logged, and becomes a verdict on that message.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from functools import partial
 
 from carteiro.email.message import Email
 from carteiro.errors import InvalidMessage, StoreError
-from carteiro.jobs.confirmation import Confirmed, NeedsCloserLook, Unfit, Unrendered
+from carteiro.jobs.confirmation import Confirmation, Confirmed, NeedsCloserLook, Unfit, Unrendered
 from carteiro.jobs.kind import Kind
 from carteiro.model import Dead, DeadReason, LeasedJob, Outcome, Taken, Unknown, Verdict
 from carteiro.observability import log
@@ -22,15 +22,33 @@ from carteiro.runtime.fair_thread import Turns
 _JUDGE = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-judge"))
 
 
-async def confirm_job(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
-    """Validate the message of a job; raises only errors of the process, such as `StoreError`."""
+def confirm_at_once(kind: Kind, job: LeasedJob) -> Confirmation:
+    """Validate the message of a job, as far as that takes no time."""
+    if kind.confirm is None:
+        raise TypeError(f"{kind.name} has nothing to confirm")
     try:
-        return await _confirmed(kind, job)
+        return kind.confirm(job)
     except (StoreError, MemoryError):  # an error of the process, not of this message
         raise
     except Exception as error:  # noqa: BLE001 - any error here is about this message only
         log.unexpected("confirm", error)
         return unjudgeable()
+
+
+async def confirm_slowly(
+    kind: Kind, job: LeasedJob, found: Unrendered | NeedsCloserLook
+) -> Confirmed | Unfit:
+    """Render the message if need be, and check its HTML; raises only errors of the process, such as `StoreError`."""
+    try:
+        after = await _rendered(kind, job, found.email) if isinstance(found, Unrendered) else found
+        if isinstance(after, NeedsCloserLook):
+            return await _JUDGE.take(job.tenant, partial(judge_closely, job, after.email))
+    except (StoreError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        log.unexpected("confirm", error)
+        return unjudgeable()
+    return after
 
 
 def judge_outcome(outcome: Outcome, judge: Callable[[], Verdict]) -> Verdict:
@@ -44,17 +62,6 @@ def judge_outcome(outcome: Outcome, judge: Callable[[], Verdict]) -> Verdict:
         is_in_doubt = isinstance(outcome, Unknown)
         reason = DeadReason.IN_DOUBT if is_in_doubt else DeadReason.PERMANENT_ERROR
         return Dead(reason, outcome.failure)
-
-
-async def _confirmed(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
-    if kind.confirm is None:
-        return None
-    found = kind.confirm(job)
-    if isinstance(found, Unrendered):
-        found = await _rendered(kind, job, found.email)
-    if isinstance(found, NeedsCloserLook):
-        return await _JUDGE.take(job.tenant, partial(judge_closely, job, found.email))
-    return found
 
 
 async def _rendered(

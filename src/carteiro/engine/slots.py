@@ -23,13 +23,13 @@ class Slots:
     def __init__(self, pool: Pool) -> None:
         self.slots = pool.slots
         self.kinds = {kind.name: kind for kind in pool.kinds}
-        self._taken: set[Lease] = set()
+        self._taken = 0
         self._freed = asyncio.Event()
 
     @property
     def free(self) -> int:
         """The number of free slots."""
-        return self.slots - len(self._taken)
+        return self.slots - self._taken
 
     @property
     def wanted(self) -> int:
@@ -49,13 +49,13 @@ class Slots:
         chains = [kind.chain for kind in self.kinds.values()]
         return min(ZERO if chain is None else chain.held_for() for chain in chains)
 
-    def take(self, lease: Lease) -> None:
-        """Take a slot for a claimed job."""
-        self._taken.add(lease)
+    def take(self, jobs: int) -> None:
+        """Take slots for claimed jobs."""
+        self._taken += jobs
 
-    def give_back(self, lease: Lease) -> None:
-        """Free the slot; a repetition changes nothing."""
-        self._taken.discard(lease)
+    def give_back(self) -> None:
+        """Free a slot."""
+        self._taken -= 1
         self._freed.set()
 
     async def has_free_slot(self) -> None:
@@ -104,10 +104,9 @@ class Quiet:
         finally:
             self.leave()
 
-    def place(self) -> "Place":
-        """A place to run in, alongside others."""
-        self._running += 1
-        return Place(self)
+    def enter(self, jobs: int) -> None:
+        """These run alongside others; each is to `leave`."""
+        self._running += jobs
 
     def place_alone(self, tenant: TenantId) -> "Place | timedelta":
         """A place for a suspect, or how long it is to be given back for."""
@@ -172,7 +171,7 @@ class Place:
         if self._suspect_of is not None:
             self._quiet.leave_alone(self._suspect_of, self._since)
             self._suspect_of = None
-            self._quiet.place()
+            self._quiet.enter(1)
 
     def leave(self) -> None:
         """End the place."""

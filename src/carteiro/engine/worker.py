@@ -1,4 +1,4 @@
-"""The loop: claim as many jobs as there are free slots, run each along the path, settle.
+"""The loop: claim as many jobs as there are free slots, run those of a claim along the path together, settle.
 
 A worker runs from `run` until `stop` (SIGTERM). Then it claims nothing more, jobs in flight have the
 grace period to end, and the rest is released. `stop_now` (a second signal) does not wait. A killed
@@ -15,10 +15,13 @@ from functools import partial
 from typing import Any
 
 from carteiro import model
-from carteiro.engine.judging import confirm_job, judge_outcome
-from carteiro.engine.slots import Orphans, Place, Quiet, Slots
+from carteiro.engine import storing
+from carteiro.engine.judging import confirm_at_once, confirm_slowly, judge_outcome
+from carteiro.engine.run import Run
+from carteiro.engine.slots import Orphans, Quiet, Slots
+from carteiro.engine.storing import stored
 from carteiro.errors import StoreError, StoreUnavailable
-from carteiro.jobs.confirmation import Confirmed, Unfit
+from carteiro.jobs.confirmation import Confirmed, NeedsCloserLook, Unfit, Unrendered
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
@@ -26,20 +29,20 @@ from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
-from carteiro.path.judge import doubts, is_orphan, judge, judge_claim, may_kill
+from carteiro.path.judge import doubts, is_orphan, is_plain, judge, judge_claim, may_kill
 from carteiro.path.track import Attempt, track
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
-from carteiro.runtime.batcher import Answer, Gatherer, Item
 
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
 _A_MOMENT = timedelta(milliseconds=20)  # between empty claims, until idle
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is down, in seconds
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
+_MOST_ENDS = 500  # in one settle
+_AT_ONCE = 100  # jobs that are confirmed before others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
 
@@ -76,24 +79,19 @@ class Worker:
         self._claims = Claims(
             store,
             most_failing=min(lengths.lease, lengths.hold_margin) / 2,
-            grace=max(lengths.extends_every, timedelta(seconds=_LONGEST_WAIT)),
+            grace=max(lengths.extends_every, timedelta(seconds=storing.LONGEST_WAIT_S)),
         )
         self._wake = wake
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
         self._tally = tally or Tally()
         self._pools = [Slots(pool) for pool in pools if pool.kinds]
-        self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
-        self._declare: Gatherer[model.Start, model.Begun | model.Refused] = Gatherer(store.declare)
-        self._settle: Gatherer[model.End, model.Settled | model.Late] = Gatherer(store.settle)
-        self._leases: set[model.Lease] = (
-            set()
-        )  # claimed and not declared: kept alive, released at the end
+        self._runs: dict[model.Lease, Run] = {}  # until they are settled or given back
+        self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
+        self._ended: list[Run] = []  # to be settled
+        self._settling: asyncio.Task[None] | None = None
+        self._is_stuck = False  # ends cannot be stored: they keep their slots
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
-        self._calls: dict[
-            model.Lease, Handover
-        ] = {}  # declared; extended while only a reply is missing
-        self._jobs: set[asyncio.Task[None]] = set()
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
         self._orphans = Orphans(
@@ -102,6 +100,7 @@ class Worker:
             clock=clock,
         )
         self._one_shot: _OneShot | None = None
+        self._left = asyncio.Event()  # a job has left the worker
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
 
@@ -141,8 +140,9 @@ class Worker:
                 await _cancelled(loops)
                 await self._wait_for_jobs()
             finally:  # also on a second cancel: that is a `stop_now`
-                self._stopping_now.set()  # from now on leases of cancelled jobs are kept, to be released
-                await _cancelled([extending, *self._jobs])
+                self._stopping_now.set()  # from now on what cannot be stored is given up
+                calls = [run.task for run in self._runs.values() if run.task is not None]
+                await _cancelled([extending, *self._tasks, *calls])
                 await self._give_back_all()
                 await self._close_kinds()
 
@@ -150,7 +150,7 @@ class Worker:
 
     async def _feed(self, pool: Slots) -> None:
         """Claim whenever slots are free; sleep when there is nothing."""
-        wait = _FIRST_WAIT
+        wait = storing.FIRST_WAIT_S
         while not self._stopping.is_set():
             await pool.has_free_slot()
             await self._quiet.is_over()
@@ -167,9 +167,9 @@ class Worker:
             except Exception as error:  # noqa: BLE001 - after any error the next claim may succeed
                 log.store_failed("claim", error, wait=timedelta(seconds=wait))
                 await asyncio.sleep(wait)
-                wait = min(2 * wait, _LONGEST_WAIT)
+                wait = min(2 * wait, storing.LONGEST_WAIT_S)
                 continue
-            wait = _FIRST_WAIT
+            wait = storing.FIRST_WAIT_S
             if not claimed.jobs:
                 await self._nap(claimed.idle_for, rings)
 
@@ -180,7 +180,7 @@ class Worker:
             return await self._claim(pool, pool.wanted)
         async with shot.claiming:
             wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
-            is_idle = not self._jobs and not self._orphans.are_to_come
+            is_idle = not (self._runs or self._tasks or self._orphans.are_to_come)
             try:
                 claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
@@ -202,44 +202,71 @@ class Worker:
         except asyncio.CancelledError:
             [got] = await asyncio.gather(asked, return_exceptions=True)
             if isinstance(got, model.Claimed):
-                await self._give_back([job.lease for job in got.jobs])
+                await self._release([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
-        loop = asyncio.get_running_loop()
-        for job in await self._without_surplus(claimed.jobs):
-            place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
-            self._leases.add(job.lease)
-            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
-                task = loop.create_task(self._give_back([job.lease], wait=place))
-            else:
-                pool.take(job.lease)
-                task = loop.create_task(self._run_in(pool, job, received, place))
-            self._jobs.add(task)
-            task.add_done_callback(self._jobs.discard)
+        runs = {job.lease: Run(job, pool, received) for job in claimed.jobs}
+        self._runs |= runs  # from now on they are released if we stop
+        self._start(pool, await self._without_surplus(runs))
         if claimed.jobs and pool.is_limited:
-            await asyncio.sleep(0)  # let them take their slots before the next claim
+            await asyncio.sleep(0)  # let them choose their providers before the next claim
         return claimed
 
-    async def _without_surplus(self, jobs: Sequence[model.LeasedJob]) -> Sequence[model.LeasedJob]:
-        """The jobs to run. Surplus orphans are given back first, or they would be claimed at the next death, too."""
-        rounds = self._orphans.surplus(jobs)
+    async def _without_surplus(self, runs: dict[model.Lease, Run]) -> list[Run]:
+        """The runs to start. Surplus orphans are given back first, or they would be claimed at the next death, too."""
+        rounds = self._orphans.surplus([run.job for run in runs.values()])
         if not rounds:
-            return jobs
-        leases = [job.lease for job in jobs]
-        self._leases.update(leases)  # in case we stop now
+            return list(runs.values())
         try:
             for wait, surplus in rounds:
-                await self._give_back(surplus, wait=wait)
+                await self._release(surplus, wait=wait)
         except Exception:
-            for lease in leases:
+            for lease in runs:
                 self._orphans.end(lease)
-            self._unreleased.update(leases)
-            self._leases.difference_update(leases)
+                del self._runs[lease]
+            self._unreleased.update(runs)
             raise
-        given_back = {lease for _, surplus in rounds for lease in surplus}
-        if self._one_shot is not None:
-            self._one_shot.put_off(len(given_back))
-        return [job for job in jobs if job.lease not in given_back]
+        for _, surplus in rounds:
+            for lease in surplus:
+                del self._runs[lease], runs[lease]
+            if self._one_shot is not None:
+                self._one_shot.put_off(len(surplus))
+        return list(runs.values())
+
+    def _start(self, pool: Slots, runs: list[Run]) -> None:
+        """Start the jobs of a claim: together, but those that may kill the worker wait to be alone."""
+        together = []
+        for run in runs:
+            if run.job.claims > 1 and may_kill(run.job):
+                self._start_alone(run)
+                continue
+            if run.job.claims > 1 and is_orphan(run.job):
+                after = self._lengths.lease / _ORPHANS_PER_LEASE
+                run.timer = _in(after, partial(self._orphans.end, run.job.lease))
+            run.has_slot = True
+            together.append(run)
+        if together:
+            pool.take(len(together))
+            self._quiet.enter(len(together))
+            self._go(self._work(together), *together)
+
+    def _start_alone(self, run: Run) -> None:
+        place = self._quiet.place_alone(run.job.tenant)
+        if isinstance(place, timedelta):  # others are claimed meanwhile
+            self._quiet.enter(1)
+            self._go(self._give_back(run, place))
+        else:
+            run.place = place
+            run.take_slot()
+            self._go(self._work_alone(run), run)
+
+    async def _work_alone(self, run: Run) -> None:
+        if not await self._quiet.is_alone(self._lengths.lease):
+            await self._give_back(run, self._lengths.lease)
+            return
+        if run.place is not None:
+            run.timer = _in(self._lengths.lease, run.place.share)
+        await self._work([run])
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
@@ -251,8 +278,7 @@ class Worker:
         every = self._lengths.extends_every.total_seconds()
         while True:
             await asyncio.sleep(every)
-            awaiting = (lease for lease, call in self._calls.items() if call.awaits_reply)
-            leases = [*self._leases, *awaiting]
+            leases = [lease for lease, run in self._runs.items() if run.is_to_be_extended]
             try:
                 if leases:
                     await self._store.extend(leases, lease=self._lengths.lease)
@@ -266,111 +292,176 @@ class Worker:
             except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
                 log.unexpected("worker", error)
 
-    # --- one job
+    # --- the path: confirm, declare, deliver, judge, settle, track
 
-    async def _run_in(
-        self, pool: Slots, job: model.LeasedJob, received: float, place: Place
-    ) -> None:
-        """Run the job; an internal error affects no other job, and does not count as a crash of the worker."""
-        alone: asyncio.TimerHandle | None = None
-        try:
-            if job.claims > 1 and is_orphan(job):
-                _in(self._lengths.lease / _ORPHANS_PER_LEASE, partial(self._orphans.end, job.lease))
-            if place.is_alone:
-                if not await self._quiet.is_alone(self._lengths.lease):
-                    await self._give_back([job.lease], wait=self._lengths.lease)
-                    return
-                alone = _in(self._lengths.lease, place.share)
-            await self._run(pool.kinds[job.kind], job, received)
-        except Exception as error:  # noqa: BLE001 - any error
-            log.unexpected("worker", error)
-            await self._give_back([job.lease], wait=self._back_off(job))
-        finally:
-            if alone is not None:
-                alone.cancel()
-            place.leave()
-            if job.claims > 1:
-                self._orphans.end(job.lease)
-            self._calls.pop(job.lease, None)
-            if not self._stopping_now.is_set():
-                self._leases.discard(job.lease)
-            pool.give_back(job.lease)
+    async def _work(self, runs: list[Run]) -> None:
+        """Confirm and declare; a job that needs longer goes on by itself."""
+        ready: list[Run] = []
+        for number, run in enumerate(runs, 1):
+            try:
+                if self._confirm(run):
+                    ready.append(run)
+            except StoreError as error:
+                self._go(self._give_back_unrendered(run, error))
+            except Exception as error:  # noqa: BLE001 - it affects no other job
+                self._fail(run, error)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        await self._declare(ready)
 
-    async def _run(self, kind: Kind, job: model.LeasedJob, received: float) -> None:
-        """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
-        chosen = kind.chain.choose(job) if kind.chain is not None else kind
-        if isinstance(chosen, timedelta):
-            await self._give_back([job.lease], wait=chosen)
-            return
-        declared: tuple[Parcel, Handover] | None = None
-        try:
-            declared = await self._prepare(chosen, job, received)
-        finally:
-            if declared is None and chosen.link is not None:
-                chosen.link.unused()
-        if declared is not None:
-            await self._attempt(chosen, job, received, *declared)
-
-    async def _prepare(
-        self, kind: Kind, job: model.LeasedJob, received: float
-    ) -> tuple[Parcel, Handover] | None:
-        """Judge the claim, confirm and declare; None if there is no call to make."""
-        policy = kind.policy(job)
+    def _confirm(self, run: Run) -> bool:
+        """Choose its provider, judge the claim and validate; True if it can be attempted now."""
+        job, kind = run.job, run.kind
+        if kind.chain is not None:
+            chosen = kind.chain.choose(job)
+            if isinstance(chosen, timedelta):
+                self._go(self._give_back(run, chosen))
+                return False
+            kind = run.kind = chosen
+            run.link = chosen.link
         if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
-            await self._end(kind, job, settle.not_made(job))
-            return None
-        replays_in = _replays_in(kind, job, last=job.provider)
-        doomed = judge_claim(job, policy, replays_in=replays_in)
-        if doomed is not None:
-            await self._end(kind, job, settle.unrun(job, doomed))
-            return None
+            return self._end(run, settle.not_made(job))
+        if not is_plain(job):
+            replays_in = _replays_in(kind, job, last=job.provider)
+            doomed = judge_claim(job, kind.policy(job), replays_in=replays_in)
+            if doomed is not None:
+                return self._end(run, settle.unrun(job, doomed))
+        if kind.confirm is None:
+            return True
+        found = confirm_at_once(kind, job)
+        if isinstance(found, Unrendered | NeedsCloserLook):
+            self._go(self._confirm_slowly(run, found), run)
+            return False
+        return self._is_fit(run, found)
+
+    async def _confirm_slowly(self, run: Run, found: Unrendered | NeedsCloserLook) -> None:
         try:
-            confirmed = await confirm_job(kind, job)
+            is_fit = self._is_fit(run, await confirm_slowly(run.kind, run.job, found))
         except StoreError as error:
-            log.store_failed("render", error, wait=self._lengths.lease)
-            await self._give_back([job.lease], wait=self._lengths.lease)
-            return None
-        if isinstance(confirmed, Unfit):
-            await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
-            return None
-        handover = Handover(kind.call_limit or _UNLIMITED)
-        attempt = await self._begin(kind, job, confirmed, received)
-        return None if attempt is None else (_parcel(job, confirmed, attempt), handover)
+            await self._give_back_unrendered(run, error)
+        else:
+            if is_fit:
+                await self._declare([run])
 
-    async def _attempt(
-        self, kind: Kind, job: model.LeasedJob, received: float, parcel: Parcel, handover: Handover
-    ) -> None:
-        """Deliver, judge, settle and track.
+    async def _give_back_unrendered(self, run: Run, error: StoreError) -> None:
+        log.store_failed("render", error, wait=self._lengths.lease)
+        await self._give_back(run, self._lengths.lease)
 
-        A taken message is settled as sent even if something fails here: an open attempt would be repeated.
-        """
-        self._calls[job.lease] = handover
-        called = time.monotonic()
-        outcome = await deliver(kind, parcel, handover)
+    def _is_fit(self, run: Run, found: Confirmed | Unfit) -> bool:
+        if isinstance(found, Unfit):
+            return self._end(run, settle.unfit(run.job, found, duration=_since(run.received)))
+        run.confirmed = found
+        return True
+
+    async def _declare(self, runs: list[Run]) -> None:
+        """Make attempts durable, all in one commit, before they are made; some kinds need none."""
+        declared: list[Run] = []
+        for run in runs:
+            if not run.kind.declares:
+                self._call(run, run.job.attempts + 1)
+            elif self._is_late(run):
+                self._go(self._give_back(run))
+            else:
+                run.handover = Handover(run.kind.call_limit or _UNLIMITED)
+                declared.append(run)
+        if declared:
+            starts = [self._start_of(run) for run in declared]
+            answers = await stored("declare", self._store.declare, starts)
+            for run, answer in zip(declared, answers, strict=True):
+                self._declared(run, answer)
+
+    def _start_of(self, run: Run) -> model.Start:
+        job, kind = run.job, run.kind
+        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
+        return start(
+            job, provider=kind.provider, hold=hold, received=run.received, confirmed=run.confirmed
+        )
+
+    def _declared(self, run: Run, answer: model.Begun | model.Refused | Exception) -> None:
+        job = run.job
+        if isinstance(answer, Exception):
+            self._fail(run, answer)
+        elif isinstance(answer, model.Begun):
+            run.is_declared = True
+            if job.open_attempt:
+                duration = _since(run.received)
+                log.attempt_in_doubt(
+                    job, classify.in_doubt(), attempt=job.attempts, duration=duration
+                )
+            self._call(run, answer.attempt)
+        elif (end := settle.refused(job, answer)) is not None:
+            self._end(run, end)
+        else:
+            self._go(self._give_back(run, answer.wait))
+
+    def _call(self, run: Run, attempt: int) -> None:
+        job, confirmed = run.job, run.confirmed
+        content = job.content if confirmed is None else confirmed.email
+        parcel = Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+        handover = run.handover or Handover(run.kind.call_limit or _UNLIMITED)
+        run.parcel, run.handover = parcel, handover
+        run.task = asyncio.get_running_loop().create_task(self._deliver(run, parcel, handover))
+
+    async def _deliver(self, run: Run, parcel: Parcel, handover: Handover) -> None:
+        run.called_at = time.monotonic()
         try:
-            self._tally.called(kind.provider, outcome, time.monotonic() - called)
-            duration = _since(received)
-            left = job.expires_in - duration
-            verdict = judge_outcome(
-                outcome, lambda: self._verdict(kind, job, outcome, expires_in=left)
-            )
-            end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
-            await self._end(kind, job, end, parcel.attempt)
-        except Exception as error:
-            if not isinstance(outcome, model.Taken):
-                raise
-            log.unexpected("worker", error)
-            verdict = model.Sent(kind.provider, "")
-            end = settle.ended(
-                job, verdict, model.Taken(""), duration=_since(received), declared=kind.declares
-            )
-            await self._end(kind, job, end, parcel.attempt)
-        if kind.learn is not None:
-            await kind.learn(parcel, outcome, verdict)
+            run.outcome = await deliver(run.kind, parcel, handover)
+        except Exception as error:  # noqa: BLE001 - it affects no other job
+            self._fail(run, error)
+        else:
+            self._end(run)
 
-    def _verdict(
-        self, kind: Kind, job: model.LeasedJob, outcome: model.Outcome, *, expires_in: timedelta
-    ) -> model.Verdict:
+    def _end(self, run: Run, end: model.End | None = None) -> bool:
+        """Settle it together with others; without an ``end`` its outcome is judged. Returns False.
+
+        The slot is free from now on, so that the next claim goes into the same transaction.
+        """
+        run.is_handed_on = True
+        run.end = end
+        run.ended_at = time.monotonic()
+        if not self._is_stuck:
+            run.free_slot()
+        self._ended.append(run)
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().create_task(self._settle_all())
+        return False
+
+    async def _settle_all(self) -> None:
+        try:
+            await asyncio.sleep(0)  # what ends in this turn of the loop still joins
+            while self._ended:
+                runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
+                await self._settle([run for run in runs if self._has_end(run)])
+        finally:
+            self._settling = None
+
+    def _has_end(self, run: Run) -> bool:
+        return run.outcome is None or run.end is not None or self._judge(run, run.outcome)
+
+    def _judge(self, run: Run, outcome: model.Outcome) -> bool:
+        """Set the end of an attempt; False if it failed and the job is given back.
+
+        A taken message ends as sent even if something fails here: an open attempt would be repeated.
+        """
+        kind, job = run.kind, run.job
+        duration = timedelta(seconds=run.ended_at - run.received)
+        try:
+            self._tally.called(kind.provider, outcome, run.ended_at - run.called_at)
+            verdict = judge_outcome(outcome, partial(self._verdict, run, outcome, duration))
+            declared = kind.declares
+            run.end = settle.ended(job, verdict, outcome, duration=duration, declared=declared)
+        except Exception as error:  # noqa: BLE001 - it affects no other job
+            if not isinstance(outcome, model.Taken):
+                self._fail(run, error)
+                return False
+            log.unexpected("worker", error)
+            run.end = _sent_for_sure(run, duration)
+        return True
+
+    def _verdict(self, run: Run, outcome: model.Outcome, duration: timedelta) -> model.Verdict:
+        kind, job = run.kind, run.job
+        if isinstance(outcome, model.Taken):
+            return model.Sent(kind.provider, classify.one_line(outcome.provider_id))
         return judge(
             outcome,
             provider=kind.provider,
@@ -378,49 +469,66 @@ class Worker:
             in_doubt_before=doubts(job),
             delivery=job.delivery,
             policy=kind.policy(job),
-            expires_in=expires_in,
+            expires_in=job.expires_in - duration,
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
             elsewhere=_elsewhere(kind, job, outcome),
         )
 
-    async def _begin(
-        self, kind: Kind, job: model.LeasedJob, confirmed: Confirmed | None, received: float
-    ) -> int | None:
-        """Declare the attempt; None if it must not be made."""
-        if not kind.declares:
-            return job.attempts + 1
-        if self._is_late(kind, job, received):
-            await self._give_back([job.lease])
-            return None
-        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
-        begin = start(
-            job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed
-        )
+    async def _settle(self, runs: list[Run]) -> None:
+        """Store the ends in one commit, until it succeeds: an outcome is never dropped. Then track them."""
+        ends = [run.end for run in runs if run.end is not None]
         try:
-            answer = await self._declare(begin)
-        except StoreError as error:
-            answer = await _stored("declare", self._declare, begin, error)
-        if isinstance(answer, model.Begun):
-            self._leases.discard(job.lease)  # the hold replaces it
-            if job.open_attempt:
-                log.attempt_in_doubt(
-                    job, classify.in_doubt(), attempt=job.attempts, duration=_since(received)
-                )
-            return answer.attempt
-        end = settle.refused(job, answer)
-        if end is not None:
-            await self._end(kind, job, end)
-        else:
-            await self._give_back([job.lease], wait=answer.wait)
-        return None
+            answers = await stored(
+                "settle",
+                self._store.settle,
+                ends,
+                in_trouble=partial(self._keep_slots, runs),
+                give_up=self._stopping_now,
+            )
+        except StoreError:  # we stop: jobs that are not declared are released
+            return
+        self._is_stuck = False
+        for run, end, answer in zip(runs, ends, answers, strict=True):
+            try:
+                self._track(run, end, answer)
+            except Exception as error:  # noqa: BLE001 - it affects no other job
+                self._fail(run, error)
 
-    def _is_late(self, kind: Kind, job: model.LeasedJob, received: float) -> bool:
+    def _keep_slots(self, runs: list[Run]) -> None:
+        """Outcomes must not pile up while they cannot be stored."""
+        self._is_stuck = True
+        for run in runs:
+            run.take_slot()
+
+    def _track(
+        self, run: Run, end: model.End, answer: model.Settled | model.Late | Exception
+    ) -> None:
+        job, kind = run.job, run.kind
+        if isinstance(answer, Exception):
+            sure = _sent_for_sure(run, end.duration)
+            if not isinstance(run.outcome, model.Taken) or end == sure:
+                raise answer
+            log.unexpected("worker", answer)
+            self._end(run, sure)
+            return
+        if self._one_shot is not None and isinstance(answer, model.Settled):
+            self._one_shot.states[answer.state] += 1
+        number = None if run.parcel is None else run.parcel.attempt
+        limit = kind.policy(job).max_attempts if isinstance(end.verdict, model.Retry) else 0
+        track(job, end, answer, Attempt(number, kind.provider, limit), self._tally)
+        self._leave(run)
+        if kind.learn is not None and run.parcel is not None and run.outcome is not None:
+            self._go(kind.learn(run.parcel, run.outcome, end.verdict))
+
+    # --- leaving the path
+
+    def _is_late(self, run: Run) -> bool:
         """True if it must be claimed again; only once, as its own preparation may always take too long."""
-        message = job.lease.job
-        if kind.start_within is None or _since(received) <= kind.start_within:
+        within, message = run.kind.start_within, run.job.lease.job
+        if within is None or _since(run.received) <= within:
             return False
-        if message in self._late or may_kill(job):  # a suspect had to wait
+        if message in self._late or may_kill(run.job):  # a suspect had to wait
             self._late.discard(message)
             return False
         if len(self._late) >= _MOST_LATE:
@@ -428,67 +536,97 @@ class Worker:
         self._late.add(message)
         return True
 
-    def _back_off(self, job: model.LeasedJob) -> timedelta:
-        """Wait of a job after an internal error: half its age, so that the waits grow."""
-        made = model.made_at(job.lease.job)
+    def _fail(self, run: Run, error: Exception) -> None:
+        """An internal error affects no other job, and does not count as a crash of the worker."""
+        log.unexpected("worker", error)
+        made = model.made_at(run.job.lease.job)
         age = model.ZERO if made is None else timedelta(seconds=time.time() - made)
-        return min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)
+        back_off = min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)  # the waits grow
+        self._go(self._give_back(run, back_off))
 
-    async def _end(
-        self, kind: Kind, job: model.LeasedJob, end: model.End, attempt: int | None = None
-    ) -> None:
-        """Settle until it is stored: an outcome is never dropped.
-
-        The slot is free from now on, so that the next claim goes into the same transaction.
-        """
-        pool = self._pool_of[kind.name]
-        pool.give_back(job.lease)
+    async def _give_back(self, run: Run, wait: timedelta = model.ZERO) -> None:
+        run.is_handed_on = True
         try:
-            answer = await self._settle(end)
-        except StoreError as error:
-            pool.take(job.lease)  # outcomes must not pile up while they cannot be stored
-            answer = await _stored("settle", self._settle, end, error)
-        if self._one_shot is not None and isinstance(answer, model.Settled):
-            self._one_shot.states[answer.state] += 1
-        limit = kind.policy(job).max_attempts
-        track(job, end, answer, Attempt(attempt, kind.provider, limit), self._tally)
+            await self._release([run.job.lease], wait=wait)
+        finally:
+            if not self._stopping_now.is_set():  # else it is released with the others
+                self._leave(run)
+
+    def _leave(self, run: Run) -> None:
+        """The job is settled or given back."""
+        job = run.job
+        self._runs.pop(job.lease, None)
+        run.free_slot()
+        if run.place is None:
+            self._quiet.leave()
+        else:
+            run.place.leave()
+        if run.timer is not None:
+            run.timer.cancel()
+        if job.claims > 1:
+            self._orphans.end(job.lease)
+        if run.link is not None and run.task is None:
+            run.link.unused()
+        self._left.set()
+
+    def _go(self, work: Awaitable[None], *runs: Run) -> None:
+        """Start a part of the path; if it fails, these runs fail that it has not handed on."""
+        task = asyncio.get_running_loop().create_task(self._guarded(work, runs))
+        self._tasks.add(task)
+        task.add_done_callback(self._gone)
+
+    async def _guarded(self, work: Awaitable[None], runs: tuple[Run, ...]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - any error
+            open_ = [run for run in runs if not run.is_handed_on]
+            for run in open_:
+                self._fail(run, error)
+            if not open_:
+                log.unexpected("worker", error)
+
+    def _gone(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._left.set()
 
     # --- stopping
 
     async def _wait_for_jobs(self) -> None:
         """Let jobs in flight end, within the grace period."""
-        if not self._jobs or self._stopping_now.is_set():
+        if not (self._runs or self._tasks) or self._stopping_now.is_set():
             return
-        log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
+        log.worker_stopping(in_flight=len(self._runs), grace=self._lengths.grace)
         grace = self._lengths.grace.total_seconds()
-        await _first_of(asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace)
+        await _first_of(self._all_left(), self._stopping_now.wait(), timeout=grace)
+
+    async def _all_left(self) -> None:
+        while self._runs or self._tasks:
+            self._left.clear()
+            await self._left.wait()
 
     async def _give_back_all(self) -> None:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
-        await self._settle.drained()
-        leases = list(self._leases)
-        await self._give_back(leases)
+        while self._settling is not None:
+            await asyncio.wait([self._settling])
+        leases = [lease for lease, run in self._runs.items() if not run.is_declared]
+        await self._release(leases)
         try:
             await self._claims.undo_failed()
         except StoreError as error:  # then their leases expire
             log.store_failed("undo_claims", error, wait=self._lengths.lease)
-        await self._declare.drained()
         log.worker_stopped(released=len(leases))
 
     async def _close_kinds(self) -> None:
         kinds = [kind for pool in self._pools for kind in pool.kinds.values()]
         await asyncio.gather(*(kind.close() for kind in kinds if kind.close is not None))
 
-    async def _give_back(
-        self, leases: Sequence[model.Lease], wait: timedelta = timedelta(0)
-    ) -> None:
+    async def _release(self, leases: Sequence[model.Lease], wait: timedelta = timedelta(0)) -> None:
         try:
             if leases:
                 await self._store.release(leases, wait=wait)
         except StoreError as error:
             log.store_failed("release", error, wait=self._lengths.extends_every)
             self._unreleased.update(leases)
-        self._leases.difference_update(leases)
 
 
 class _OneShot:
@@ -523,9 +661,10 @@ class _OneShot:
         return self.states
 
 
-def _parcel(job: model.LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
-    content = confirmed.email if confirmed is not None else job.content
-    return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+def _sent_for_sure(run: Run, duration: timedelta) -> model.End:
+    """The end of a taken message that can always be stored."""
+    verdict, taken = model.Sent(run.kind.provider, ""), model.Taken("")
+    return settle.ended(run.job, verdict, taken, duration=duration, declared=run.kind.declares)
 
 
 def _elsewhere(kind: Kind, job: model.LeasedJob, outcome: model.Outcome) -> timedelta | None:
@@ -550,21 +689,6 @@ def _in(wait: timedelta, act: Callable[[], None]) -> asyncio.TimerHandle:
 
 def _since(moment: float) -> timedelta:
     return timedelta(seconds=time.monotonic() - moment)
-
-
-async def _stored(
-    operation: str, write: Gatherer[Item, Answer], item: Item, error: StoreError
-) -> Answer:
-    """Write again after a failure, until the store is back: the write may be repeated."""
-    wait = _FIRST_WAIT
-    while True:
-        log.store_failed(operation, error, wait=timedelta(seconds=wait))
-        await asyncio.sleep(wait)
-        wait = min(2 * wait, _LONGEST_WAIT)
-        try:
-            return await write(item)
-        except StoreError as again:
-            error = again
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:

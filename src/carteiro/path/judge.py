@@ -81,6 +81,16 @@ def judge_claim(
     return None
 
 
+def is_plain(job: model.LeasedJob) -> bool:
+    """True if nothing happened to the job yet and it has not expired: `judge_claim` would let it run."""
+    return (
+        job.claims == 1
+        and not job.in_doubt
+        and not job.open_attempt
+        and job.expires_in > model.ZERO
+    )
+
+
 def may_kill(job: model.LeasedJob) -> bool:
     """True if the job must run alone: its last workers died or hung.
 

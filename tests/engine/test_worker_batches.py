@@ -1,0 +1,138 @@
+"""The jobs of a claim go together, and none of them is another one's problem."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+
+from carteiro.jobs.kind import Pool
+from carteiro.model import (
+    Begun,
+    Deferred,
+    End,
+    Late,
+    MessageId,
+    Outcome,
+    Refused,
+    Settled,
+    Start,
+    State,
+    Taken,
+)
+from carteiro.ports import Handover, Parcel
+from support.builders import a_failure
+from support.working import Through, a_kind, an_office
+
+
+async def test_no_end_is_lost_however_often_handlers_suspend() -> None:
+    """They end one by one, together, during a claim and during a settle."""
+    numbers = count()
+
+    async def suspends(_parcel: Parcel, _handover: Handover) -> Outcome:
+        for _ in range(next(numbers) % 7):
+            await asyncio.sleep(0)
+        return Taken("")
+
+    async with an_office() as office:
+        for _ in range(200):
+            await office.task()
+
+        await office.work(Pool("task", 9, (a_kind(suspends),)))
+
+        assert await office.backend.reading.states() == {State.SENT: 200}
+
+
+async def test_jobs_of_a_claim_are_declared_and_settled_as_lists() -> None:
+    """One commit each, not one for every message."""
+    sizes: list[tuple[str, int]] = []
+
+    class Counting(Through):
+        async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+            sizes.append(("declare", len(starts)))
+            return await super().declare(starts)
+
+        async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+            sizes.append(("settle", len(ends)))
+            return await super().settle(ends)
+
+    async with an_office() as office:
+        for _ in range(20):
+            await office.post()
+
+        async def at_once(_parcel: Parcel, handover: Handover) -> Outcome:
+            handover.begin()
+            return Taken("id")
+
+        pool = Pool("email", 20, (office.email_kind(deliver=at_once),))
+        await office.work(pool, store=Counting(office.backend.store))
+
+        assert sizes == [("declare", 20), ("settle", 20)]
+
+
+async def test_attempt_that_cannot_be_declared_does_not_stop_the_others() -> None:
+    """It is given back, and declared when the store can."""
+    tries: list[int] = []
+
+    class Choosy(Through):
+        async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+            if bad in {start.lease.job for start in starts} and len(tries) < 3:
+                tries.append(len(starts))
+                raise ZeroDivisionError
+            return await super().declare(starts)
+
+    async with an_office() as office:
+        others = [await office.post() for _ in range(3)]
+        bad = await office.post()
+
+        await office.work(
+            Pool("email", 4, (office.email_kind(),)), store=Choosy(office.backend.store)
+        )
+
+        assert {await office.state(each) for each in (*others, bad)} == {State.SENT}
+        assert tries[:2] == [4, 1]
+
+
+async def test_end_that_cannot_be_stored_does_not_stop_the_others() -> None:
+    """A taken message is stored as sent, without what the store does not take; others of its list are stored."""
+    lists: list[int] = []
+
+    class Choosy(Through):
+        async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+            lists.append(len(ends))
+            if any(getattr(each.verdict, "provider_id", "") == "bad" for each in ends):
+                raise ZeroDivisionError
+            return await super().settle(ends)
+
+    async with an_office() as office:
+        messages = [await office.post() for _ in range(3)]
+
+        async def at_once(parcel: Parcel, handover: Handover) -> Outcome:
+            handover.begin()
+            return Taken("bad" if parcel.message == messages[1] else "good")
+
+        pool = Pool("email", 3, (office.email_kind(deliver=at_once),))
+        await office.work(pool, store=Choosy(office.backend.store))
+
+        ids = [(await office.row(each)).provider_id for each in messages]
+        assert ids == ["good", "", "good"]
+        assert await office.backend.reading.states() == {State.SENT: 3}
+        assert lists == [3, 1, 1, 1, 1]
+
+
+async def test_failures_and_successes_of_a_claim_end_in_one_list() -> None:
+    """Each with its own verdict."""
+    failed: set[MessageId] = set()
+
+    async def every_other(parcel: Parcel, _handover: Handover) -> Outcome:
+        if parcel.message in even and parcel.message not in failed:
+            failed.add(parcel.message)
+            return Deferred(a_failure())
+        return Taken("")
+
+    async with an_office() as office:
+        messages = [await office.task() for _ in range(10)]
+        even = set(messages[::2])
+
+        await office.work(Pool("task", 10, (a_kind(every_other),)))
+
+        assert failed == even
+        assert await office.backend.reading.states() == {State.SENT: 10}
