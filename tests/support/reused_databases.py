@@ -1,4 +1,4 @@
-"""Migrated databases that serve one test after another: emptying one costs a tenth of making one.
+"""Migrated databases that serve one test after another: emptying one is cheaper than making one.
 
 A database is dropped instead if emptying it could leave a trace: after any command that alters its schema, after a
 change of its settings, with statistics for the planner, or when it has grown.
