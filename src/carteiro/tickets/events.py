@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 
 from carteiro.observability.log import Level, event
 from carteiro.tickets.deaths import Death, advice
@@ -262,5 +263,8 @@ def _of(death: Death) -> dict[str, object]:
     }
 
 
+@lru_cache(
+    256
+)  # tickets that fail together fail of the same, and scrubbing costs more than all the rest
 def _shown(text: str) -> str:
     return scrubbed_start(text, _LONGEST_REASON)

@@ -83,13 +83,15 @@ class Unreadable:
 
 def read(record: Record) -> Ticket | Unreadable:
     """The ticket of a record, or why there is none."""
-    body = record.body
+    body = record.body or b""
     try:
-        fields = orjson.loads(body or b"")
+        fields = orjson.loads(body)
         id, type_ = fields["ticket_id"], fields["task_type"]
-        if is_fit(id) and _is_fit_type(type_):
-            return Ticket(id, type_, record, 1, fields if len(body or b"") <= _READ_ONCE else None)
-    except (orjson.JSONDecodeError, LookupError, TypeError):
+        # Most ids are plain, and a call for each would cost as much as the look itself.
+        is_plain = 0 < len(id) <= LONGEST_ID and id.isascii() and id.isprintable() and " " not in id
+        if (is_plain or is_fit(id)) and _is_fit_type(type_):
+            return Ticket(id, type_, record, 1, fields if len(body) <= _READ_ONCE else None)
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         pass
     return _why_none(record)
 
@@ -115,8 +117,6 @@ def is_fit(name: object) -> TypeGuard[str]:
     """Return True if it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return False
-    if name.isascii():  # most are, and this is asked for each ticket
-        return name.isprintable() and " " not in name
     return _FIT.fullmatch(name) is not None
 
 

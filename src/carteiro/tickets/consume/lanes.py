@@ -146,7 +146,10 @@ class Lanes:
             lanes, key = work.partition.lanes, work.key
             if key not in lanes:
                 lanes[key] = None
-                self.ready(work)
+                if work.failures or work.death or work.line is None:
+                    self.ready(work)
+                else:
+                    work.line.ready.append(work)
             elif (behind := lanes[key]) is not None:
                 behind.append(work)
             else:

@@ -7,7 +7,7 @@ round trip for all. If we are killed before, a failure is not counted, and its t
 import asyncio
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -50,14 +50,24 @@ class Settling:
         live = [work for work in returned if work.partition.is_live]
         if len(live) < len(returned):
             line.health.breaker.unused(time.monotonic())
-        if not [work for work in live if work.error is not None]:
-            self._succeeded(line, live)
-            return
-        for is_done, works in groupby(live, key=lambda work: work.error is None):
-            if is_done:
-                self._succeeded(line, [*works])
-            else:
-                self._failed(line, works)
+        done = [work for work in live if work.error is None]
+        if len(done) < len(live) or not line.health.is_perfect:
+            self._judge_health(line, live)
+        self._succeeded(line, done)
+        for work in live if len(done) < len(live) else ():
+            if work.error is not None:
+                self._tell(work)
+
+    def _judge_health(self, line: Line, works: Sequence[Work]) -> None:
+        """Pause the type if too many of its tickets cannot reach something; a success ends that."""
+        now, health = time.monotonic(), line.health
+        for is_done, some in groupby(works, key=lambda work: work.error is None):
+            if not is_done:
+                for work in some:
+                    self._notice(work, line, now)
+            elif not health.is_perfect and health.succeeded([work.began for work in some], now):
+                self.resume(line)
+                self.watch.pause_ended(line.type)
 
     async def run(self) -> None:
         """Tell Redis what it must hear, until it is cancelled."""
@@ -82,10 +92,6 @@ class Settling:
     # --- done -------------------------------------------------------------------------------------
 
     def _succeeded(self, line: Line, works: Sequence[Work]) -> None:
-        health = line.health
-        if not health.is_perfect and health.succeeded([w.began for w in works], time.monotonic()):
-            self.resume(line)
-            self.watch.pause_ended(line.type)
         at_once = [work for work in works if not (work.failures or work.redrives)]
         line.done_at_once += len(at_once)
         self.ended(at_once)
@@ -125,20 +131,19 @@ class Settling:
 
     # --- failed -----------------------------------------------------------------------------------
 
-    def _failed(self, line: Line, works: Iterable[Work]) -> None:
-        for work in works:
-            assert work.error is not None  # noqa: S101 - it has failed
-            self._notice(work, line, work.error)
-            self._tell(work)
-
-    def _notice(self, work: Work, line: Line, error: BaseException) -> None:
+    def _notice(self, work: Work, line: Line, now: float) -> None:
         """Pause its type if too many cannot reach something. The failure is the ticket's own all the same.
 
         One that failed before says nothing of others: many such come together, when their waits are over.
         """
-        now = time.monotonic()
-        terms, counts = self.terms, line.health.is_paused or not work.failures
-        if terms is None or not counts or terms.errors.isdisjoint(failing.names_of(error)):
+        terms, error = self.terms, work.error
+        counts = line.health.is_paused or not work.failures
+        if (
+            terms is None
+            or error is None
+            or not counts
+            or terms.errors.isdisjoint(failing.names_of(error))
+        ):
             line.health.breaker.unused(now)
         elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             line.end_of_pause = asyncio.get_running_loop().call_later(
