@@ -118,7 +118,7 @@ async def test_one_dead_letter_of_a_batch_that_cannot_be_made_does_not_keep_the_
 ) -> None:
     """A bug of ours is the answer for that one alone, in its place."""
     deaths = [a_death(a_record(b"x", offset=offset)) for offset in range(3)]
-    deaths[1] = replace(deaths[1], error=None)  # no text that could be scrubbed
+    deaths[1] = replace(deaths[1], error=None)  # type: ignore[arg-type] # a bug
     async with publishing(settings) as publisher:
         results = await publisher.publish(deaths)
 

@@ -204,14 +204,18 @@ class Runner:
         works: list[Work] = []
         for part, some in groupby(records, key=itemgetter(0, 1)):
             works += self._works(part, [*some])
-        ended = await self._ended_before(works)
-        if ended:
+        if ended := await self._ended_before(works):
             self._settling.leave([work for work in works if work in ended])
-        works = [work for work in works if work.partition.is_live and work not in ended]
-        await self._foresee_deaths(works)
-        self._lanes.put([work for work in works if work.partition.is_live])
+            works = [work for work in works if work not in ended]
+        # Those that must not be run, or not as if they were new.
+        if odd := [work for work in works if work.line is None or work.failures]:
+            await self._foresee_deaths(odd)
+        partitions = {work.partition for work in works}
+        if not all(each.is_live for each in partitions):
+            works = [work for work in works if work.partition.is_live]
+        self._lanes.put(works)
         self._pool.wake()
-        for partition in {work.partition for work in works}:
+        for partition in partitions:
             self._commits.bound(partition)
 
     # --- taking in --------------------------------------------------------------------------------
@@ -270,7 +274,7 @@ class Runner:
 
     async def _foresee_deaths(self, works: Sequence[Work]) -> None:
         """Those that must not be run: no ticket, no handler, or used up. Of the last it is asked what they died of."""
-        for work in [work for work in works if work.line is None or work.failures]:
+        for work in works:
             work.death = failing.death_at_once(work, now_ms=now_ms())
         used_up = [work for work in works if work.death is not None and work.line is not None]
         if used_up:

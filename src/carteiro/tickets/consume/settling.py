@@ -26,7 +26,9 @@ from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
 
 _FOR_EVER = timedelta.max
-_GATHER_S = 0.005  # in which failures come together, to be counted in one round trip
+_GATHER_S = (
+    0.005  # between two round trips: the first failure is counted at once, those after it together
+)
 
 
 @dataclass
@@ -73,13 +75,15 @@ class Settling:
         """Tell Redis what it must hear, until it is cancelled."""
         while True:
             await self._news.wait()
-            await asyncio.sleep(_GATHER_S)
             self._news.clear()
             untold, self._untold = self._untold, []
             recovered = [work for work in untold if work.error is None]
             await self._count([work for work in untold if work.error is not None])
             await self._forget(recovered)
             self._told.set()
+            self.commits.look_around()
+            self.wake()
+            await asyncio.sleep(_GATHER_S)
 
     async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
         """Wait until Redis has heard all of them, or the patience is over."""

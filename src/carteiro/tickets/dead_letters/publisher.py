@@ -91,13 +91,13 @@ class Publisher:
     def _told(self, tried: "_Try") -> bool | Exception:
         """The result of one, said in the log, too."""
         result, topic = tried.result, self._topic
-        if isinstance(result, PublishFailed):
-            type_ = result.error_type
-            events.dlq_publish_failed(tried.death, str(result), topic=topic, error_type=type_)
-        elif isinstance(result, Envelope):
+        if isinstance(result, Envelope):
             is_whole, bytes_ = result.is_whole, size(result)
             events.dlq_published(tried.death, topic=topic, size_bytes=bytes_, is_whole=is_whole)
             return is_whole
+        if isinstance(result, PublishFailed):
+            type_ = result.error_type
+            events.dlq_publish_failed(tried.death, str(result), topic=topic, error_type=type_)
         return result
 
     async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
@@ -142,27 +142,25 @@ class Publisher:
 class _Try:
     """A dead letter on its way, from the fullest form down to the one that is taken; compressed, a large one may fit.
 
-    ``result`` is what is there, why nothing is, or None: not known yet.
+    ``result`` is what is there, or why nothing is.
     """
 
     def __init__(self, death: Death, group: str) -> None:
         self.death = death
         self.made: Envelope | None = None
-        self.result: Envelope | Exception | None = None
+        self.result: Envelope | Exception = _failed(TOO_LARGE, "it is too large in every form")
         self._limit = _LARGEST
         self._forms = forms(death, published_at_ms=time.time_ns() // 1_000_000, group=group)
 
     def prepare(self) -> bool:
         """Make the next form that may fit; False: there is nothing to try."""
-        if self.result is None or _is_too_large(self.result):
-            try:
-                self.made = next((e for e in self._forms if size(e) <= self._limit), None)
-            except Exception as error:  # noqa: BLE001 - a bug of ours must not keep others from being published
-                self.made, self.result = None, error
-            if self.made is not None:
-                return True
-            self.result = self.result or _failed(TOO_LARGE, "it is too large in every form")
-        return False
+        if not _is_too_large(self.result):
+            return False
+        try:
+            self.made = next((each for each in self._forms if size(each) <= self._limit), None)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not keep others from being published
+            self.made, self.result = None, error
+        return self.made is not None
 
     def tried(self, failed: PublishFailed | None, topic: str) -> None:
         """Hear what became of it."""
