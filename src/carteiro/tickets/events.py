@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import lru_cache
 
 from carteiro.observability.log import Level, event
 from carteiro.tickets.deaths import Death, advice

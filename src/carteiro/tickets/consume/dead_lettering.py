@@ -1,7 +1,7 @@
 """Dead letters on their way: the broker has one before the counter forgets it, and before the log may.
 
 Those of a partition that die in one turn of the event loop go together: published with one wait, forgotten in
-one round trip. One that cannot be published holds up the others for that wait only, and is then tried again without them.
+one round trip. One that cannot be published holds up the others for that wait only, then it is tried again alone.
 """
 
 import asyncio

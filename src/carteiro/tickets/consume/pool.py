@@ -92,7 +92,7 @@ class HandlerPool:
                 while self._holding(partitions):
                     self._put_down.clear()
                     await self._put_down.wait()
-        self._settle_returned()
+        self.settle_returned()
 
     def _holding(self, partitions: Collection[Partition]) -> list[_Slot]:
         return [
@@ -106,7 +106,7 @@ class HandlerPool:
         while not self._is_over:
             now = time.monotonic()
             found = self._lanes.next(now)
-            if found is None and self._settle_returned():
+            if found is None and self.settle_returned():
                 found = self._lanes.next(now)  # keys go on when a ticket of theirs is settled
             if found is None:
                 self._look_around()
@@ -138,7 +138,7 @@ class HandlerPool:
             if turn != self._turn or now >= until:
                 break
             if not line.ready:
-                self._settle_returned()
+                self.settle_returned()
             work = line.take(now)
         self._turn_soon()
         return turn != self._turn
@@ -168,14 +168,14 @@ class HandlerPool:
         """The slot that ran last waits, or has had its turn: settle what has returned, and call the next."""
         self._is_turn_due = False
         self._turn += 1
-        self._settle_returned()
+        self.settle_returned()
         self._put_down.set()
         self._look_around()
         if self._lanes.are_ready:
             self.wake()
 
-    def _settle_returned(self) -> bool:
-        """Return True if there was any."""
+    def settle_returned(self) -> bool:
+        """Settle what has returned, now; return True if there was any."""
         lines = [line for line in self._lanes.lines.values() if line.returned]
         for line in lines:
             returned, line.returned = line.returned, []

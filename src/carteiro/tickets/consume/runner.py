@@ -136,6 +136,7 @@ class Runner:
     def stop_now(self) -> None:
         """Do not wait for what is in flight, either: it is read again."""
         self._is_urgent.set()
+        self._pool.settle_returned()
         for partition in self._partitions.values():
             self._abandon(partition)
         self._log.stop()
