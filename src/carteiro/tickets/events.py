@@ -262,8 +262,5 @@ def _of(death: Death) -> dict[str, object]:
     }
 
 
-@lru_cache(
-    256
-)  # tickets that fail together fail of the same, and scrubbing costs more than all the rest
 def _shown(text: str) -> str:
     return scrubbed_start(text, _LONGEST_REASON)

@@ -70,9 +70,8 @@ def scrubbed_start(text: str, most_bytes: int) -> str:
     return _scrubbed_start(text[:room], most_bytes, is_cut=len(text) > room)
 
 
-@lru_cache(
-    256
-)  # tickets that fail together fail of the same, and this costs more than all the rest
+# Tickets that fail together fail of the same, and this costs more than all the rest.
+@lru_cache(256)
 def _scrubbed_start(start: str, most_bytes: int, *, is_cut: bool) -> str:
     # What is cut off might be what tells a secret, so the last that is left of a long text is not shown.
     return cut(scrub(start)[:-_WINDOW] if is_cut else scrub(start), most_bytes)
