@@ -51,8 +51,7 @@ def _status_of(error: BaseException) -> int | None:
 
 def outcome_of(error: BaseException) -> Outcome:
     """Classify a handler's error: worth another try, or not."""
-    is_known = isinstance(error, DeliveryFailed)
-    failure = error.failure if is_known else classify.task_error(error)
+    failure = error.failure if isinstance(error, DeliveryFailed) else classify.task_error(error)
     return Rejected(failure) if _is_final(error) else Deferred(failure)
 
 
