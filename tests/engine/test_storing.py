@@ -45,25 +45,28 @@ async def test_store_that_is_down_is_asked_again_with_the_whole_list() -> None:
     assert troubles == [True] * 2
 
 
-async def test_item_that_cannot_be_written_fails_alone() -> None:
-    """Its answer is the error; the others are stored, each by itself."""
-    error = ValueError("13")
-    write = Writer(lambda items, _time: error if 13 in items else None)
+async def test_list_that_the_store_does_not_take_is_not_repeated() -> None:
+    """One of its items is the reason: the caller writes them one by one."""
+    write = Writer(lambda _items, _time: StoreError("busy"))
 
-    answers = await stored("test", write, [1, 13, 3])
-
-    assert answers == [2, error, 6]
-    assert write.lists == [[1, 13, 3], [1], [13], [3]]
+    assert await stored("test", write, [1, 13]) is None
+    assert write.lists == [[1, 13]]
 
 
-async def test_item_that_the_store_refuses_is_repeated_without_the_others() -> None:
+async def test_single_item_that_the_store_refuses_is_repeated() -> None:
     """It may be a lock or a deadlock: its outcome must not be dropped."""
-    write = Writer(lambda items, time: StoreError("busy") if 13 in items and time < 5 else None)
+    write = Writer(lambda _items, time: StoreError("busy") if time < 3 else None)
 
-    answers = await stored("test", write, [1, 13])
+    assert await stored("test", write, [13]) == [26]
+    assert write.lists == [[13]] * 3
 
-    assert answers == [2, 26]
-    assert write.lists == [[1, 13], [1], [13], [13], [13]]
+
+async def test_single_item_that_cannot_be_written_raises_its_error() -> None:
+    """It would fail for ever."""
+    write = Writer(lambda _items, _time: ValueError("13"))
+
+    with pytest.raises(ValueError, match="13"):
+        await stored("test", write, [13])
 
 
 async def test_failure_is_raised_once_the_caller_gives_up() -> None:

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
+from carteiro.errors import StoreError
 from carteiro.jobs.kind import Pool
 from carteiro.model import (
     Begun,
@@ -136,3 +138,72 @@ async def test_failures_and_successes_of_a_claim_end_in_one_list() -> None:
 
         assert failed == even
         assert await office.backend.reading.states() == {State.SENT: 10}
+
+
+async def test_end_that_the_store_always_refuses_holds_up_no_other() -> None:
+    """It is tried again by itself, and others are stored meanwhile."""
+    refused: list[int] = []
+
+    class Refusing(Through):
+        async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+            if bad in {end.lease.job for end in ends} and len(refused) < 5:
+                refused.append(len(ends))
+                raise StoreError("does not fit")
+            return await super().settle(ends)
+
+    async def at_once(_parcel: Parcel, _handover: Handover) -> Outcome:
+        return Taken("")
+
+    async with an_office() as office:
+        before = [await office.task() for _ in range(3)]
+        bad = await office.task()
+        after = [await office.task() for _ in range(6)]
+
+        pool = Pool("task", 4, (a_kind(at_once),))
+        await office.work(pool, store=Refusing(office.backend.store))
+
+        assert {await office.state(each) for each in (*before, bad, *after)} == {State.SENT}
+        assert refused == [4, 1, 1, 1, 1]
+
+
+async def test_call_that_cancels_itself_leaves_nothing_behind() -> None:
+    """Its slot is free, others run, and it is given back."""
+    tries: list[MessageId] = []
+
+    async def suicidal(parcel: Parcel, _handover: Handover) -> Outcome:
+        if parcel.message == bad and len(tries) < 2:
+            tries.append(parcel.message)
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+        return Taken("")
+
+    async with an_office() as office:
+        bad = await office.task()
+        others = [await office.task() for _ in range(3)]
+
+        await office.work(Pool("task", 1, (a_kind(suicidal),)))
+
+        assert tries == [bad]
+        assert {await office.state(each) for each in others} == {State.SENT}
+        assert await office.backend.reading.place(bad) is None  # it expired before its next attempt
+
+
+async def test_call_without_an_outcome_is_its_own_problem() -> None:
+    """A provider that returns nothing is broken: its job is given back, the others end with their own results."""
+    tries: list[MessageId] = []
+
+    async def broken(parcel: Parcel, _handover: Handover) -> Any:
+        if parcel.message == bad and not tries:
+            tries.append(parcel.message)
+            return None
+        return Taken(parcel.message)
+
+    async with an_office() as office:
+        first, bad, last = [await office.task() for _ in range(3)]
+
+        await office.work(Pool("task", 3, (a_kind(broken),)))
+
+        ids = [(await office.row(each)).provider_id for each in (first, bad, last)]
+        assert ids == [first, None, last]

@@ -21,28 +21,22 @@ async def stored(
     *,
     in_trouble: Callable[[], None] = lambda: None,
     give_up: asyncio.Event | None = None,
-) -> list[Answer | Exception]:
+) -> list[Answer] | None:
     """Write a list, again and again after an error of the store: the write may be repeated.
 
-    An item that cannot be written for another reason fails alone: its answer is the error. ``in_trouble`` is called
-    when the store fails. Once ``give_up`` is set, its error is raised.
+    None: the store does not take it as a whole, so its items are to be written one by one. A single item that cannot be
+    written for another reason raises its error. ``in_trouble`` is called when the store fails. Once ``give_up`` is
+    set, its error is raised.
     """
     wait = FIRST_WAIT_S
     while True:
         try:
-            return list(await write(items))
+            return await write(items)
         except Exception as error:
-            is_alone = len(items) == 1
             is_down = isinstance(error, StoreUnavailable | StoreFull | StoreCorrupt)
-            if not is_alone and not is_down:
-                parts = [
-                    await stored(operation, write, [each], in_trouble=in_trouble, give_up=give_up)
-                    for each in items
-                ]
-                return [answer for part in parts for answer in part]
-            if not isinstance(error, StoreError):
-                return [error]
-            if give_up is not None and give_up.is_set():
+            if len(items) > 1 and not is_down:
+                return None
+            if not isinstance(error, StoreError) or (give_up is not None and give_up.is_set()):
                 raise
             log.store_failed(operation, error, wait=timedelta(seconds=wait))
             in_trouble()

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -42,7 +42,7 @@ _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
 _MOST_ENDS = 500  # in one settle
-_AT_ONCE = 100  # jobs that are confirmed before others have a turn of the event loop
+_TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
 
@@ -88,8 +88,11 @@ class Worker:
         self._pools = [Slots(pool) for pool in pools if pool.kinds]
         self._runs: dict[model.Lease, Run] = {}  # until they are settled or given back
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
+        self._confirmed: list[Run] = []  # by themselves, to be declared
+        self._is_declaring = False
         self._ended: list[Run] = []  # to be settled
-        self._settling: asyncio.Task[None] | None = None
+        self._is_settling = False
+        self._settling: set[asyncio.Task[None]] = set()  # never cancelled
         self._is_stuck = False  # ends cannot be stored: they keep their slots
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._late: set[model.MessageId] = set()  # returned once for being late
@@ -206,10 +209,11 @@ class Worker:
             raise
         received = time.monotonic()
         runs = {job.lease: Run(job, pool, received) for job in claimed.jobs}
-        self._runs |= runs  # from now on they are released if we stop
-        self._start(pool, await self._without_surplus(runs))
-        if claimed.jobs and pool.is_limited:
-            await asyncio.sleep(0)  # let them choose their providers before the next claim
+        try:
+            self._start(pool, await self._without_surplus(runs))
+        except asyncio.CancelledError:
+            await self._release(list(runs))
+            raise
         return claimed
 
     async def _without_surplus(self, runs: dict[model.Lease, Run]) -> list[Run]:
@@ -223,32 +227,32 @@ class Worker:
         except Exception:
             for lease in runs:
                 self._orphans.end(lease)
-                del self._runs[lease]
             self._unreleased.update(runs)
             raise
-        for _, surplus in rounds:
-            for lease in surplus:
-                del self._runs[lease], runs[lease]
-            if self._one_shot is not None:
-                self._one_shot.put_off(len(surplus))
-        return list(runs.values())
+        given_back = {lease for _, surplus in rounds for lease in surplus}
+        if self._one_shot is not None:
+            self._one_shot.put_off(len(given_back))
+        return [run for lease, run in runs.items() if lease not in given_back]
 
     def _start(self, pool: Slots, runs: list[Run]) -> None:
         """Start the jobs of a claim: together, but those that may kill the worker wait to be alone."""
         together = []
         for run in runs:
-            if run.job.claims > 1 and may_kill(run.job):
+            job = run.job
+            self._runs[job.lease] = run
+            if job.claims > 1 and may_kill(job):
                 self._start_alone(run)
                 continue
-            if run.job.claims > 1 and is_orphan(run.job):
+            if job.claims > 1 and is_orphan(job):
                 after = self._lengths.lease / _ORPHANS_PER_LEASE
-                run.timer = _in(after, partial(self._orphans.end, run.job.lease))
+                run.timer = _in(after, partial(self._orphans.end, job.lease))
             run.has_slot = True
             together.append(run)
         if together:
             pool.take(len(together))
             self._quiet.enter(len(together))
-            self._go(self._work(together), *together)
+            chosen = [run for run in together if self._choose(run)]  # before the next claim
+            self._go(self._work(chosen), *chosen)
 
     def _start_alone(self, run: Run) -> None:
         place = self._quiet.place_alone(run.job.tenant)
@@ -266,7 +270,24 @@ class Worker:
             return
         if run.place is not None:
             run.timer = _in(self._lengths.lease, run.place.share)
-        await self._work([run])
+        if self._choose(run):
+            await self._work([run])
+
+    def _choose(self, run: Run) -> bool:
+        """Choose the provider of a chain; False if none can be called now, and the job is given back."""
+        chain = run.kind.chain
+        if chain is None:
+            return True
+        try:
+            chosen = chain.choose(run.job)
+        except Exception as error:  # noqa: BLE001 - it affects no other job
+            self._fail(run, error)
+            return False
+        if isinstance(chosen, timedelta):
+            self._go(self._give_back(run, chosen))
+            return False
+        run.kind, run.link = chosen, chosen.link
+        return True
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
@@ -297,7 +318,8 @@ class Worker:
     async def _work(self, runs: list[Run]) -> None:
         """Confirm and declare; a job that needs longer goes on by itself."""
         ready: list[Run] = []
-        for number, run in enumerate(runs, 1):
+        turn_ends = time.monotonic() + _TURN_S
+        for run in runs:
             try:
                 if self._confirm(run):
                     ready.append(run)
@@ -305,20 +327,14 @@ class Worker:
                 self._go(self._give_back_unrendered(run, error))
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
-            if number % _AT_ONCE == 0:
+            if time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
+                turn_ends = time.monotonic() + _TURN_S
         await self._declare(ready)
 
     def _confirm(self, run: Run) -> bool:
-        """Choose its provider, judge the claim and validate; True if it can be attempted now."""
+        """Judge the claim and validate; True if it can be attempted now."""
         job, kind = run.job, run.kind
-        if kind.chain is not None:
-            chosen = kind.chain.choose(job)
-            if isinstance(chosen, timedelta):
-                self._go(self._give_back(run, chosen))
-                return False
-            kind = run.kind = chosen
-            run.link = chosen.link
         if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
             return self._end(run, settle.not_made(job))
         if not is_plain(job):
@@ -341,7 +357,19 @@ class Worker:
             await self._give_back_unrendered(run, error)
         else:
             if is_fit:
-                await self._declare([run])
+                self._confirmed.append(run)
+                if not self._is_declaring:
+                    await self._declare_confirmed()
+
+    async def _declare_confirmed(self) -> None:
+        """Declare jobs that were confirmed by themselves; those that come meanwhile are the next list."""
+        self._is_declaring = True
+        try:
+            while self._confirmed:
+                runs, self._confirmed = self._confirmed, []
+                await self._guarded(self._declare(runs), tuple(runs))
+        finally:
+            self._is_declaring = False
 
     async def _give_back_unrendered(self, run: Run, error: StoreError) -> None:
         log.store_failed("render", error, wait=self._lengths.lease)
@@ -365,10 +393,17 @@ class Worker:
                 run.handover = Handover(run.kind.call_limit or _UNLIMITED)
                 declared.append(run)
         if declared:
-            starts = [self._start_of(run) for run in declared]
-            answers = await stored("declare", self._store.declare, starts)
-            for run, answer in zip(declared, answers, strict=True):
-                self._declared(run, answer)
+            await self._declare_together(declared)
+
+    async def _declare_together(self, runs: list[Run]) -> None:
+        starts = [self._start_of(run) for run in runs]
+        answers = await stored("declare", self._store.declare, starts)
+        if answers is None:
+            for run in runs:
+                self._go(self._declare_together([run]), run)
+            return
+        for run, answer in zip(runs, answers, strict=True):
+            self._declared(run, answer)
 
     def _start_of(self, run: Run) -> model.Start:
         job, kind = run.job, run.kind
@@ -377,11 +412,9 @@ class Worker:
             job, provider=kind.provider, hold=hold, received=run.received, confirmed=run.confirmed
         )
 
-    def _declared(self, run: Run, answer: model.Begun | model.Refused | Exception) -> None:
+    def _declared(self, run: Run, answer: model.Begun | model.Refused) -> None:
         job = run.job
-        if isinstance(answer, Exception):
-            self._fail(run, answer)
-        elif isinstance(answer, model.Begun):
+        if isinstance(answer, model.Begun):
             run.is_declared = True
             if job.open_attempt:
                 duration = _since(run.received)
@@ -399,13 +432,19 @@ class Worker:
         content = job.content if confirmed is None else confirmed.email
         parcel = Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
         handover = run.handover or Handover(run.kind.call_limit or _UNLIMITED)
-        run.parcel, run.handover = parcel, handover
+        run.parcel, run.handover, run.is_handed_on = parcel, handover, True
         run.task = asyncio.get_running_loop().create_task(self._deliver(run, parcel, handover))
 
     async def _deliver(self, run: Run, parcel: Parcel, handover: Handover) -> None:
         run.called_at = time.monotonic()
         try:
             run.outcome = await deliver(run.kind, parcel, handover)
+            if run.outcome is None:
+                raise TypeError(f"{run.kind.name} has returned no outcome")  # noqa: TRY301 - of the provider
+        except asyncio.CancelledError:
+            if self._stopping_now.is_set():
+                raise
+            self._fail(run, RuntimeError("the call has cancelled itself"))
         except Exception as error:  # noqa: BLE001 - it affects no other job
             self._fail(run, error)
         else:
@@ -422,21 +461,26 @@ class Worker:
         if not self._is_stuck:
             run.free_slot()
         self._ended.append(run)
-        if self._settling is None:
-            self._settling = asyncio.get_running_loop().create_task(self._settle_all())
+        if not self._is_settling:
+            self._is_settling = True
+            self._settle_in_a_task(self._settle_all())
         return False
 
+    def _settle_in_a_task(self, settle: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(settle)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
     async def _settle_all(self) -> None:
-        try:
-            await asyncio.sleep(0)  # what ends in this turn of the loop still joins
-            while self._ended:
-                runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
-                await self._settle([run for run in runs if self._has_end(run)])
-        finally:
-            self._settling = None
+        await asyncio.sleep(0)  # what ends in this turn of the loop still joins
+        while self._ended:
+            runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
+            await self._settle([run for run in runs if self._has_end(run)])
+            self._is_stuck = False
+        self._is_settling = False
 
     def _has_end(self, run: Run) -> bool:
-        return run.outcome is None or run.end is not None or self._judge(run, run.outcome)
+        return run.end is not None or (run.outcome is not None and self._judge(run, run.outcome))
 
     def _judge(self, run: Run, outcome: model.Outcome) -> bool:
         """Set the end of an attempt; False if it failed and the job is given back.
@@ -460,6 +504,9 @@ class Worker:
 
     def _verdict(self, run: Run, outcome: model.Outcome, duration: timedelta) -> model.Verdict:
         kind, job = run.kind, run.job
+        elsewhere = (
+            None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
+        )
         if isinstance(outcome, model.Taken):
             return model.Sent(kind.provider, classify.one_line(outcome.provider_id))
         return judge(
@@ -472,46 +519,50 @@ class Worker:
             expires_in=job.expires_in - duration,
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
-            elsewhere=_elsewhere(kind, job, outcome),
+            elsewhere=elsewhere,
         )
 
-    async def _settle(self, runs: list[Run]) -> None:
+    async def _settle(self, runs: list[Run], *, apart: bool = False) -> None:
         """Store the ends in one commit, until it succeeds: an outcome is never dropped. Then track them."""
         ends = [run.end for run in runs if run.end is not None]
+        hold = partial(self._keep_slots, runs, apart=apart)
         try:
             answers = await stored(
-                "settle",
-                self._store.settle,
-                ends,
-                in_trouble=partial(self._keep_slots, runs),
-                give_up=self._stopping_now,
+                "settle", self._store.settle, ends, in_trouble=hold, give_up=self._stopping_now
             )
         except StoreError:  # we stop: jobs that are not declared are released
             return
-        self._is_stuck = False
+        except Exception as error:  # noqa: BLE001 - of the only one
+            self._unsettled(runs[0], error)
+            return
+        if answers is None:
+            for run in runs:
+                self._settle_in_a_task(self._settle([run], apart=True))
+            return
         for run, end, answer in zip(runs, ends, answers, strict=True):
             try:
                 self._track(run, end, answer)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
 
-    def _keep_slots(self, runs: list[Run]) -> None:
+    def _keep_slots(self, runs: list[Run], *, apart: bool) -> None:
         """Outcomes must not pile up while they cannot be stored."""
-        self._is_stuck = True
+        self._is_stuck = self._is_stuck or not apart
         for run in runs:
             run.take_slot()
 
-    def _track(
-        self, run: Run, end: model.End, answer: model.Settled | model.Late | Exception
-    ) -> None:
-        job, kind = run.job, run.kind
-        if isinstance(answer, Exception):
-            sure = _sent_for_sure(run, end.duration)
-            if not isinstance(run.outcome, model.Taken) or end == sure:
-                raise answer
-            log.unexpected("worker", answer)
-            self._end(run, sure)
+    def _unsettled(self, run: Run, error: Exception) -> None:
+        """An end that cannot be stored: a taken message is stored as sent and nothing else."""
+        duration = timedelta(seconds=run.ended_at - run.received)
+        sure = _sent_for_sure(run, duration)
+        if not isinstance(run.outcome, model.Taken) or run.end == sure:
+            self._fail(run, error)
             return
+        log.unexpected("worker", error)
+        self._end(run, sure)
+
+    def _track(self, run: Run, end: model.End, answer: model.Settled | model.Late) -> None:
+        job, kind = run.job, run.kind
         if self._one_shot is not None and isinstance(answer, model.Settled):
             self._one_shot.states[answer.state] += 1
         number = None if run.parcel is None else run.parcel.attempt
@@ -538,6 +589,7 @@ class Worker:
 
     def _fail(self, run: Run, error: Exception) -> None:
         """An internal error affects no other job, and does not count as a crash of the worker."""
+        run.is_handed_on = True
         log.unexpected("worker", error)
         made = model.made_at(run.job.lease.job)
         age = model.ZERO if made is None else timedelta(seconds=time.time() - made)
@@ -555,7 +607,8 @@ class Worker:
     def _leave(self, run: Run) -> None:
         """The job is settled or given back."""
         job = run.job
-        self._runs.pop(job.lease, None)
+        if self._runs.pop(job.lease, None) is None:
+            return
         run.free_slot()
         if run.place is None:
             self._quiet.leave()
@@ -573,7 +626,7 @@ class Worker:
         """Start a part of the path; if it fails, these runs fail that it has not handed on."""
         task = asyncio.get_running_loop().create_task(self._guarded(work, runs))
         self._tasks.add(task)
-        task.add_done_callback(self._gone)
+        task.add_done_callback(partial(self._gone, work))
 
     async def _guarded(self, work: Awaitable[None], runs: tuple[Run, ...]) -> None:
         try:
@@ -585,7 +638,9 @@ class Worker:
             if not open_:
                 log.unexpected("worker", error)
 
-    def _gone(self, task: "asyncio.Task[None]") -> None:
+    def _gone(self, work: Awaitable[None], task: "asyncio.Task[None]") -> None:
+        if isinstance(work, Coroutine):
+            work.close()  # if it was cancelled before it began
         self._tasks.discard(task)
         self._left.set()
 
@@ -606,8 +661,9 @@ class Worker:
 
     async def _give_back_all(self) -> None:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
-        while self._settling is not None:
-            await asyncio.wait([self._settling])
+        while self._settling:
+            await asyncio.wait(list(self._settling))
+        await _cancelled(list(self._tasks))  # of the last ends
         leases = [lease for lease, run in self._runs.items() if not run.is_declared]
         await self._release(leases)
         try:
@@ -665,10 +721,6 @@ def _sent_for_sure(run: Run, duration: timedelta) -> model.End:
     """The end of a taken message that can always be stored."""
     verdict, taken = model.Sent(run.kind.provider, ""), model.Taken("")
     return settle.ended(run.job, verdict, taken, duration=duration, declared=run.kind.declares)
-
-
-def _elsewhere(kind: Kind, job: model.LeasedJob, outcome: model.Outcome) -> timedelta | None:
-    return None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
 
 
 def _replays_in(kind: Kind, job: model.LeasedJob, *, last: str | None) -> timedelta:
