@@ -1,5 +1,5 @@
-# Everything runs in .venv, which is made from constraints.txt when it is missing or out of date: by uv if it is
-# installed, else by pip.
+# Everything runs in .venv, which is made from constraints.txt if it is missing, and updated if it is out of date: by uv
+# if it is installed, else by pip.
 
 # A name on PATH may be a shim without a Python behind it, so each candidate has to run to count.
 PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
@@ -27,7 +27,7 @@ help: ## show this list
 		echo "No Python 3.11 or newer with venv was found. Install one (Debian, Ubuntu:"; \
 		echo "apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python ..."; \
 		exit 1; } >&2
-	@rm -rf .venv && tools/install $(PYTHON) '.'
+	@tools/install $(PYTHON) '.'
 	@touch $@
 
 .venv/ready: .venv/run

@@ -441,7 +441,7 @@ async def test_overrides_are_settings_by_their_names() -> None:
         assert post.settings.provider == "noop"
         assert post.settings.delivery.lease == timedelta(milliseconds=500)
         assert post.settings.delivery.call_limit == timedelta(seconds=30)
-        assert post.settings.origin("delivery.lease_ms") == "flag"
+        assert post.settings.origin("delivery.lease_ms") == "argument delivery"
         assert retry_policy(post.settings).max_attempts == PRESETS["development"].max_attempts
 
 
@@ -470,7 +470,9 @@ async def test_unknown_store_is_refused_with_its_origin(store: str) -> None:
         async with Carteiro.open(store):
             pass
 
-    assert f"store = {store!r} (from flag): should be sqlite:///FILE" in str(refused.value)
+    assert f"store = {store!r} (from argument store): should be sqlite:///FILE" in str(
+        refused.value
+    )
 
 
 async def test_unknown_provider_is_refused_with_its_origin() -> None:
@@ -480,7 +482,9 @@ async def test_unknown_provider_is_refused_with_its_origin() -> None:
             pass
 
     text = str(refused.value)
-    assert text.startswith("provider = 'pigeon' (from flag): should be sandbox, smtp, ")
+    assert text.startswith(
+        "provider = 'pigeon' (from argument provider): should be sandbox, smtp, "
+    )
 
 
 async def test_unknown_override_is_refused() -> None:

@@ -69,11 +69,12 @@ async def test_wait_ends_with_the_message(post: Carteiro) -> None:
     assert states == [(State.SENT, True), (State.FAILED, False)]
 
 
-async def test_wait_ends_at_its_timeout(post: Carteiro) -> None:
+@pytest.mark.parametrize("timeout", [timedelta(milliseconds=1), 0.001, 0])
+async def test_wait_ends_at_its_timeout(post: Carteiro, timeout: timedelta | float) -> None:
     """Without a worker nothing ends: the message comes back unchanged."""
     message = await _sent(post)
 
-    found = await post.wait(message, timeout=timedelta(milliseconds=1))
+    found = await post.wait(message, timeout=timeout)
 
     assert found is not None
     assert found.state is State.ENQUEUED
@@ -113,6 +114,16 @@ async def test_message_that_never_failed_is_not_redriven(post: Carteiro) -> None
 
     assert await post.redrive(message) is RedriveAnswer.NOT_FOUND
     assert (await post.get(message)) == await post.wait(message, timeout=NO_TIME)
+
+
+@pytest.mark.parametrize("method", ["get", "timeline", "wait", "explain", "cancel", "redrive"])
+async def test_error_of_a_wrong_id_says_what_to_pass(post: Carteiro, method: str) -> None:
+    """None, or the whole answer of `send`, is not an id."""
+    accepted = await post.send(tenant="acme", to="ok@sandbox.test", **HELLO)
+
+    for wrong in (None, accepted):
+        with pytest.raises(TypeError, match=r"pass the id of a message.*accepted\.id"):
+            await getattr(post, method)(wrong)
 
 
 @pytest.mark.parametrize("tenant", ["brasa", "acme"])

@@ -62,7 +62,7 @@ class Carteiro:
         """
         if settings is None:
             given = _flat({"store": store, **overrides})
-            settings = load(overrides=given)
+            settings = load(overrides=given, origin=_argument)
         threads = ThreadPoolExecutor(
             settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
         )
@@ -133,13 +133,15 @@ class Carteiro:
         message: str,
         *,
         tenant: str | None = None,
-        timeout: timedelta = timedelta(seconds=30),
+        timeout: timedelta | float = timedelta(seconds=30),
     ) -> model.StoredMessage | None:
         """Wait until the message is finished: sent, cancelled, failed or expired. None if there is none.
 
-        After ``timeout`` return it unfinished. Needs a running worker, in this process or another.
+        After ``timeout``, a timedelta or seconds, return it unfinished. Needs a running worker, in this
+        process or another.
         """
-        async for _ in polls(within=timeout):
+        within = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
+        async for _ in polls(within=within):
             found = await self.get(message, tenant=tenant)
             if found is None or found.state in model.FINISHED:
                 break
@@ -311,6 +313,10 @@ def _policy(
         text = f"retry={given!r} is not a RetryPolicy and not one of {', '.join(presets)}"
         raise ValueError(text)
     return presets[given]
+
+
+def _argument(key: str) -> str:
+    return f"argument {key.partition('.')[0]}"
 
 
 def _flat(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -100,6 +100,18 @@ async def test_unknown_dead_letter_is_not_found(post: Carteiro, method: str, pat
             error_in(response, 404, "NOT_FOUND")
 
 
+async def test_refused_redrive_names_the_state_of_the_message(post: Carteiro) -> None:
+    """The caller learns that the id is right, and why there is nothing to redrive."""
+    async with a_client(post) as client:
+        waits = (await sent(client))["outboxId"]
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        response = await admin.post(f"{PATH}/{waits}/redrive")
+
+    error = error_in(response, 404, "NOT_FOUND")
+    assert error["message"] == "The message is not a dead letter: it is ENQUEUED"
+
+
 # --- redriving ----------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
 from carteiro.doctor import installation
+from carteiro.model.checkup import in_size
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.resend_process import running_twin
@@ -359,6 +360,34 @@ def test_full_disk_and_unusable_provider_fail(line: CommandLine) -> None:
     assert "provider" in {each["check"] for each in full.documents}
     assert {each["check"] for each in wrong.documents if each["level"] == "fail"} == {"provider"}
     assert (full.code, wrong.code) == (ExitCode.FAILED, ExitCode.FAILED)
+
+
+def test_sizes_are_short_for_people_and_exact_for_programs(line: CommandLine) -> None:
+    """A row of digits is hard to read, and a rounded size hard to compare."""
+    line.sent()
+    kept = {"CARTEIRO_SQLITE_MIN_FREE_BYTES": "1234567"}
+
+    people = line("doctor", **kept).out
+    programs = line("doctor", "--json", **kept).documents
+
+    [disk] = [each for each in programs if each["check"] == "disk"]
+    assert "1.2 MB are kept" in people
+    assert disk["figures"]["minFreeBytes"] == 1_234_567
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (2**30, "1.1 GB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_size_has_the_largest_unit_that_fits(count: int, said: str) -> None:
+    """Units are decimal, as those of disks."""
+    assert in_size(count) == said
 
 
 def test_unreachable_relay_is_a_warning(line: CommandLine) -> None:

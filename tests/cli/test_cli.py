@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from carteiro.cli.exit_codes import ExitCode
 from support.command_line import CommandLine
 from support.commands import environment_of_a_command
 
@@ -65,16 +66,16 @@ def test_settings_are_shown_as_json_for_programs(line: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("up", "--provider", "pigeon", "--port", "0"), "provider = 'pigeon' (from flag)"),
-        (("up", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from flag)"),
-        (("up", "--port", "70000"), "api.port = 70000 (from flag)"),
+        (("up", "--provider", "pigeon", "--port", "0"), "provider = 'pigeon' (from --provider)"),
+        (("up", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from --store)"),
+        (("up", "--port", "70000"), "api.port = 70000 (from --port)"),
         (("up", "--config", "missing.toml"), "missing.toml: cannot be read"),
-        (("api", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from flag)"),
-        (("api", "--store", "memory://", "--port", "0"), "store = 'memory://' (from flag)"),
-        (("process", "--provider", "pigeon"), "provider = 'pigeon' (from flag)"),
-        (("ls", "--store", "oracle://x"), "store = 'oracle://x' (from flag)"),
-        (("migrate", "--store", "oracle://x"), "store = 'oracle://x' (from flag)"),
-        (("worker", "--provider", "pigeon"), "provider = 'pigeon' (from flag)"),
+        (("api", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from --store)"),
+        (("api", "--store", "memory://", "--port", "0"), "store = 'memory://' (from --store)"),
+        (("process", "--provider", "pigeon"), "provider = 'pigeon' (from --provider)"),
+        (("ls", "--store", "oracle://x"), "store = 'oracle://x' (from --store)"),
+        (("migrate", "--store", "oracle://x"), "store = 'oracle://x' (from --store)"),
+        (("worker", "--provider", "pigeon"), "provider = 'pigeon' (from --provider)"),
         (("config", "show", "--config", "missing.toml"), "missing.toml: cannot be read"),
     ],
 )
@@ -87,6 +88,26 @@ def test_wrong_setting_is_one_line_and_exit_code_2(
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"carteiro: {says}")
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("up", "--port", "x"), "'--port': must be an integer"),
+        (("ls", "--limit", "-1"), "'--limit': must be at least 0"),
+        (("tenant", "set", "acme", "--rate", "x"), "'--rate': must be a number"),
+        (("ls", "--status", "lost"), "'--status': 'lost' is not one of 'enqueued'"),
+        (("dead", "group", "--by", "size"), "'--by': 'size' is not one of 'code'"),
+    ],
+)
+def test_wrong_value_of_an_option_is_refused_in_plain_words(
+    line: CommandLine, arguments: tuple[str, ...], says: str
+) -> None:
+    """Without the words of a library."""
+    ran = line(*arguments)
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert says in ran.err
 
 
 @pytest.mark.parametrize(

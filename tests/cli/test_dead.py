@@ -22,7 +22,7 @@ def test_empty_list_is_reported_to_people(line: CommandLine, command: str) -> No
     """Programs get no output."""
     line.tenant("acme")
 
-    assert line("dead", command).err == "There is none.\n"
+    assert line("dead", command).err == "No dead letters found.\n"
     ran = line("dead", command, "--json")
     assert (ran.out, ran.err) == ("", "")
 
@@ -276,6 +276,17 @@ def test_purge_deletes_matching_dead_letters(line: CommandLine) -> None:
     assert (young["dropped"], all_of_them["dropped"]) == (0, 1)
     assert [row["outboxId"] for row in line.listed("dead", "ls")] == [redriven]
     assert line.listed("dead", "redrive", old)[0]["answer"] == "redriven"
+
+
+def test_refused_redrive_names_the_state_of_the_message(line: CommandLine) -> None:
+    """The id is right: the message is just not dead."""
+    line.tenant("acme")
+    message = line.sent()
+
+    ran = line("dead", "redrive", message)
+
+    assert ran.code == ExitCode.NOT_FOUND
+    assert ran.err == f"Message {message} is not a dead letter: it is ENQUEUED.\n"
 
 
 @pytest.mark.parametrize("command", [("show",), ("redrive",), ("edit", "--subject", "X")])

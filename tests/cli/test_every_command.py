@@ -187,6 +187,13 @@ OF_A_TENANT = [
     ("suppression", "add", "ana@example.com"),
     ("suppression", "rm", "ana@example.com"),
 ]
+EMPTY_LISTS = {
+    "messages": ("ls",),
+    "keys": ("key", "ls"),
+    "templates": ("template", "ls"),
+    "recipients": ("recipient", "ls"),
+    "suppressions": ("suppression", "ls"),
+}
 ABOUT_A_TENANT = ["show", "set", "disable", "enable", "pause", "resume", "erase"]
 
 
@@ -200,6 +207,18 @@ def test_unknown_tenant_is_not_found(line: CommandLine, command: tuple[str, ...]
     assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
     assert "carteiro tenant ls" in ran.err
     assert [row["companyId"] for row in line.listed("tenant", "ls")] == ["acme"]
+
+
+@pytest.mark.parametrize("what", EMPTY_LISTS)
+def test_empty_list_names_what_was_not_found(line: CommandLine, what: str) -> None:
+    """For people; programs get no output."""
+    line.tenant("acme")
+
+    people = line(*EMPTY_LISTS[what], "--tenant", "acme")
+    programs = line(*EMPTY_LISTS[what], "--tenant", "acme", "--json")
+
+    assert (people.out, people.err) == ("", f"No {what} found.\n")
+    assert (programs.out, programs.err) == ("", "")
 
 
 @pytest.mark.parametrize("command", ABOUT_A_TENANT)

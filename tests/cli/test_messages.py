@@ -9,6 +9,8 @@ import pytest
 from carteiro.cli.exit_codes import ExitCode
 from support.command_line import CommandLine
 
+WHOLE = ("--to", "a@example.com", "--subject", "S", "--text", "T")
+
 # --- send ---------------------------------------------------------------------------------------
 
 
@@ -90,9 +92,12 @@ def test_idempotency_key_sends_once(line: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("flags", "code", "says"),
     [
-        (("--to", "nobody", "--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "to: "),
-        (("--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "to: "),
-        (("--to", "a@example.com", "--text", "T"), ExitCode.WRONG_USE, "subject: "),
+        (("--to", "nobody", "--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "--to: "),
+        (("--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "--to: "),
+        ((*WHOLE, "--reply-to", "bad"), ExitCode.WRONG_USE, "--reply-to: is not an e-mail"),
+        ((*WHOLE, "--cc", "bad"), ExitCode.WRONG_USE, "--cc: is not an e-mail"),
+        ((*WHOLE, "--key", "k" * 300), ExitCode.WRONG_USE, "--key: "),
+        (("--to", "a@example.com", "--text", "T"), ExitCode.WRONG_USE, "--subject: "),
         (("--to", "a@example.com", "--ttl", "soon"), ExitCode.WRONG_USE, "is not a duration"),
         (("--to", "a@example.com", "--at", "soon"), ExitCode.WRONG_USE, "is not a time"),
         (("--to", "a@example.com", "--var", "a=b"), ExitCode.WRONG_USE, "--template"),
@@ -111,6 +116,19 @@ def test_invalid_email_is_refused_whole(
     assert (ran.code, ran.out) == (code, "")
     assert says in ran.err
     assert len(line.listed("ls")) == 1
+
+
+def test_fault_has_the_name_that_the_user_wrote(line: CommandLine, tmp_path: Path) -> None:
+    """The option, or the field of the file."""
+    line.tenant("acme")
+    file = tmp_path / "email.json"
+    file.write_text('{"to": "a@example.com", "subject": "S", "text": "T", "replyTo": "bad"}')
+
+    ran = line("send", "--tenant", "acme", "--file", str(file), "--cc", "bad")
+
+    assert ran.code == ExitCode.WRONG_USE
+    assert "replyTo: is not" in ran.err
+    assert "--cc: is not" in ran.err
 
 
 def test_disabled_tenant_does_not_send(line: CommandLine) -> None:

@@ -167,7 +167,7 @@ def test_samples_do_not_replace_existing_templates(line: CommandLine, tmp_path: 
     ("flags", "code", "says"),
     [
         (("--subject", "{{ oops"), ExitCode.WRONG_USE, "subject"),
-        (("--subject", "S", "--retry-preset", "never"), ExitCode.WRONG_USE, "retryPreset"),
+        (("--subject", "S", "--retry-preset", "never"), ExitCode.WRONG_USE, "--retry-preset: "),
         (("--subject", "S", "--text", "missing.txt"), ExitCode.NOT_FOUND, "missing.txt"),
     ],
 )

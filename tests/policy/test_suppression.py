@@ -16,7 +16,7 @@ from carteiro.policy.suppression import (
     SOFT_BOUNCES,
     SOFT_WINDOW,
     Record,
-    Told,
+    Report,
     addresses_of,
     key_of,
     merge_all,
@@ -68,7 +68,7 @@ def test_recipients_of_an_email(content: str | None, found: list[str]) -> None:
 
 
 _told = st.builds(
-    Told,
+    Report,
     key=st.sampled_from(["a", "b"]),
     reason=st.sampled_from(
         [
@@ -83,9 +83,9 @@ _told = st.builds(
 )
 
 
-def _after(told: list[Told]) -> set[Record]:
+def _after(reports: list[Report]) -> set[Record]:
     known: dict[tuple[str, str], Record] = {}
-    for each in told:
+    for each in reports:
         for record in merge_all(known, [each]):
             known[record.key, record.reason.value] = record
     return set(known.values())
@@ -93,24 +93,24 @@ def _after(told: list[Told]) -> set[Record]:
 
 @given(
     drawn=st.lists(_told, max_size=8).flatmap(
-        lambda told: st.tuples(st.just(told), st.permutations(told))
+        lambda reports: st.tuples(st.just(reports), st.permutations(reports))
     )
 )
 def test_order_and_grouping_of_feedback_do_not_matter(
-    drawn: tuple[list[Told], list[Told]],
+    drawn: tuple[list[Report], list[Report]],
 ) -> None:
     """Repeated, in another order, or all at once: the same records."""
-    told, other = drawn
+    reports, other = drawn
 
-    assert _after(told) == _after([*other, *told]) == set(merge_all({}, told))
+    assert _after(reports) == _after([*other, *reports]) == set(merge_all({}, reports))
 
 
 def test_soft_bounces_are_counted_in_their_window() -> None:
     """The last ones alone; their suppression ends one window after the last."""
     soft = SuppressionReason.SOFT_BOUNCE
     times = [each * (WINDOW_MS // (SOFT_BOUNCES - 1)) for each in range(SOFT_BOUNCES)]
-    within = [Told("a", soft, None, each, None) for each in times]
-    beyond = [*within[:-1], Told("a", soft, None, times[-1] + 1, None)]
+    within = [Report("a", soft, None, each, None) for each in times]
+    beyond = [*within[:-1], Report("a", soft, None, times[-1] + 1, None)]
 
     [enough], [too_far] = merge_all({}, within), merge_all({}, beyond)
 

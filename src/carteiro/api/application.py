@@ -112,7 +112,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     for tag, endpoints in _of_a_tenant(office, AnyTenants(ports.tenants), PerMinute(0)).items():
         offer(f"{tag} of a tenant", endpoints)
     offer("messages", MessageEndpoints(ports))
-    offer("dead letters", DeadLetterEndpoints(ports, ring, settings.sending_rules))
+    offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
     offer("fairness", FairnessEndpoints(ports.tenants))
     offer("metrics", MetricsEndpoints(office.metrics))
     offer("stats", StatsEndpoints(ports))
@@ -161,7 +161,7 @@ class _Api(FastAPI):
     def _for_administrators(self, call: Call) -> Call:
         @wraps(call)
         async def admitted(request: Request) -> Response:
-            await self._ring.administrator_of(request)
+            await self._ring.admit_administrator(request)
             return await call(request)
 
         return admitted

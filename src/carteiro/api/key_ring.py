@@ -22,6 +22,9 @@ _FRESH_FOR_S = 5.0  # a revoked key still works, and a change is unnoticed, for 
 _NOTED_EVERY_S = 60.0
 _MOST_REMEMBERED = 10_000
 _LONGEST_KEY = 256
+_ADMINISTRATOR = (
+    "carteiro.administrator"  # key of the token in the scope of an administrator's request
+)
 
 
 @value
@@ -77,13 +80,13 @@ class KeyRing:
             await request.scope[SHARE].read()
         return caller.tenant
 
-    async def administrator_of(self, request: Request) -> Key:
-        """The admin token of the request; a `Refusal` if it has none."""
+    async def admit_administrator(self, request: Request) -> None:
+        """Find the admin token of the request, for `token_of`; a `Refusal` if it has none."""
         caller = await self._caller(request)
         if caller is None or caller.tenant is not None:
             raise token_needed()
         self._in_flight.begin(request.scope, None)
-        return caller.key
+        request.scope[_ADMINISTRATOR] = caller.key
 
     def forget(self) -> None:
         """Expire the cache: a change takes effect at once."""
@@ -156,6 +159,12 @@ class KeyRing:
         except StoreError as error:  # the next use is recorded again
             log.unexpected("keys.used", error)
         return [None] * len(ids)
+
+
+def token_of(request: Request) -> Key:
+    """The admin token of a request that was admitted."""
+    token: Key = request.scope[_ADMINISTRATOR]
+    return token
 
 
 def key_in(headers: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from carteiro.cli.classify import classify
 from carteiro.cli.doctor import doctor
 from carteiro.cli.erase import erase
 from carteiro.cli.explain import explain
+from carteiro.cli.faults import PlainGroup
 from carteiro.cli.ls import ls
 from carteiro.cli.migrate import migrate
 from carteiro.cli.move import move
@@ -38,6 +39,7 @@ from carteiro.cli.worker import worker
 
 app = typer.Typer(
     name="carteiro",
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # they print variables, and a variable may be a key or a body
 )

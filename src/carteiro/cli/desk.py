@@ -40,7 +40,8 @@ class Place:
 
     def settings(self, **flags: object) -> Settings:
         """The settings, with these options and other flags by their keys."""
-        return load(file=self.config, overrides={"store": self.store, "queue": self.queue} | flags)
+        given = {"store": self.store, "queue": self.queue} | flags
+        return load(file=self.config, overrides=given, origin=_option)
 
     def shared_settings(self, **flags: object) -> Settings:
         """The same, for a store that other processes can open, too."""
@@ -138,6 +139,10 @@ def grouped(work: Command) -> Command:
     plain = [each for each in own if each.name not in groups]
     fields = [each for group in groups.values() for each in _options_of(group)]
     return told(_with_parameters(command, [*plain, *fields]))
+
+
+def _option(key: str) -> str:
+    return f"--{key.rpartition('.')[2]}"
 
 
 def _is_group(annotation: object) -> bool:

@@ -48,6 +48,8 @@ async def ls(desk: Desk, *, tenant: TenantName) -> None:
     known = await desk.known_tenant(tenant)
     keys = await desk.backend.keys.list(known.id)
     desk.out.rows(keys, _COLUMNS, lambda row: document_of(row, state=state_of(row)))
+    if not keys:
+        desk.out.none("keys")
 
 
 @app.command()

@@ -36,20 +36,21 @@ def move(
 
     Meanwhile no message is accepted; the move waits for messages in flight. Run it again if it was interrupted.
     """
-    left, arrival = _settings(config, source), _settings(config, target)
+    left, arrival = _settings(config, source, "--from"), _settings(config, target, "--to")
     refuse_missing(left)
     out = Printer(as_json=as_json)
     asyncio.run(_taken_back(left, arrival, out) if reopen else _moved(left, arrival, out))
 
 
-def _settings(config: Path | None, store: str) -> Settings:
-    return load(file=config, overrides={"store": store, "queue": ""})
+def _settings(config: Path | None, store: str, option: str) -> Settings:
+    given = {"store": store, "queue": ""}
+    return load(file=config, overrides=given, origin=lambda _: option)
 
 
 async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
     async with open_move(left, arrival) as (source, target):
         with share_done(f"move to {target.name}") as tell:
-            moved = await moving.move(source, target, _Told(tell))
+            moved = await moving.move(source, target, _Progress(tell))
         document = {"from": source.name, "to": target.name, "rows": dict(moved.counts)}
         messages, jobs = moved.counts["messages"], moved.counts["jobs"]
         done = "were moved before" if moved.again else "were moved"
@@ -67,7 +68,7 @@ async def _taken_back(left: Settings, arrival: Settings, out: Printer) -> None:
         out.answer({"from": source.name, "to": target.name, "reopened": True}, sentence)
 
 
-class _Told:
+class _Progress:
     """Progress on stderr."""
 
     def __init__(self, carried: Share) -> None:

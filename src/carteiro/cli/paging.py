@@ -31,15 +31,16 @@ class HasPrinter(Protocol):
         ...
 
 
-async def print_pages(
+async def print_pages(  # noqa: PLR0913 - what to list, and how
     desk: HasPrinter,
     ask: Ask[Row],
     columns: Sequence[Column[Row]],
     document: Callable[[Row], Mapping[str, Any]],
     *,
+    what: str,
     limit: int,
 ) -> None:
-    """Print at most ``limit`` rows (0: all), page after page; say if there are none, or more."""
+    """Print at most ``limit`` rows (0: all), page after page; say if there are none of ``what``, or more."""
     has_any = False
     async for page, is_cut in pages(ask, limit=limit):
         has_any = has_any or bool(page)
@@ -47,7 +48,7 @@ async def print_pages(
         if is_cut:
             note("There are more: raise --limit, or use --limit 0 for all.")
     if not has_any:
-        desk.out.none()
+        desk.out.none(what)
 
 
 async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], bool]]:

@@ -51,10 +51,10 @@ class Printer:
         elif rows:
             self._console.print(_table(rows, columns))
 
-    def none(self) -> None:
+    def none(self, what: str) -> None:
         """Say that a list is empty; print nothing for programs."""
         if not self.is_for_programs:
-            note("There is none.")
+            note(f"No {what} found.")
 
     def thing(self, document: Mapping[str, Any], facts: Mapping[str, object]) -> None:
         """One thing: its fields line by line, or one JSON document."""

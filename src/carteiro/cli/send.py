@@ -11,6 +11,7 @@ from carteiro.app import Carteiro
 from carteiro.cli.desk import Desk, at_a_new_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
+from carteiro.cli.faults import faults_by_option
 from carteiro.cli.files import read_document, read_words
 from carteiro.cli.first_tenant import FIRST_TENANT
 from carteiro.cli.options import (
@@ -70,8 +71,7 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     ] = None,
 ) -> None:
     """Submit one e-mail; it is stored durably, and a worker sends it."""
-    fields = {} if file is None else read_document(file)
-    fields |= _given(
+    given = _given(
         to=to,
         subject=subject,
         text=read_words(text, text_file, flag="--text"),
@@ -88,13 +88,15 @@ async def send(  # noqa: PLR0913 - a parameter per flag
         idempotency_key=key,
     )
     if template is not None:
-        fields["template"] = {"type": template, "variables": variables_of(var)}
+        given["template"] = {"type": template, "variables": variables_of(var)}
     elif var:
         raise WrongUse("--var needs --template")
+    fields = given if file is None else read_document(file) | given
     await _refuse_closed(desk, tenant)
     # It has no task, so it needs no thread.
     post = Carteiro(desk.backend, desk.settings, threads=ThreadPoolExecutor(1))
-    answer = await post.send(tenant=tenant, **fields)
+    with faults_by_option(None if file is None else given):
+        answer = await post.send(tenant=tenant, **fields)
     document = {
         "outboxId": answer.id,
         "companyId": tenant,

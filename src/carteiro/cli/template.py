@@ -10,6 +10,7 @@ import typer
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
+from carteiro.cli.faults import faults_by_option
 from carteiro.cli.files import read_text
 from carteiro.cli.options import RetryPreset, TenantName, Variables, Yes
 from carteiro.cli.printing import Column
@@ -51,6 +52,8 @@ async def ls(
     templates = desk.backend.templates
     found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
     desk.out.rows(found, _COLUMNS, document_of)
+    if not found:
+        desk.out.none("templates")
 
 
 @app.command()
@@ -122,7 +125,8 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     """Write the next version of a template; the 100 newest are kept. Messages accepted before keep their content."""
     known = await desk.known_tenant(tenant)
     new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
-    check_template(new, presets=desk.settings.presets)
+    with faults_by_option():
+        check_template(new, presets=desk.settings.presets)
     made = await _defined(desk, new)
     desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
 

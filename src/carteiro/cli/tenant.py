@@ -11,6 +11,7 @@ import typer
 from carteiro.cli.desk import Desk, at_a_desk, at_a_new_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow, WrongUse
+from carteiro.cli.faults import by_option, option_of
 from carteiro.cli.options import Limit, OfTenant, RetryPreset, TenantArgument, Yes
 from carteiro.cli.paging import erased_in_pages, print_pages
 from carteiro.cli.printing import Column
@@ -118,7 +119,8 @@ class Fields:
 @at_a_desk
 async def ls(desk: Desk, *, limit: Limit = 100) -> None:
     """List tenants, by name."""
-    await print_pages(desk, desk.backend.tenants.list, _COLUMNS, document_of, limit=limit)
+    listed = desk.backend.tenants.list
+    await print_pages(desk, listed, _COLUMNS, document_of, what="tenants", limit=limit)
 
 
 @app.command()
@@ -209,7 +211,9 @@ async def set_(
     if not changes and not cleared:
         raise WrongUse("nothing to change: carteiro tenant set --help lists what can be set")
     if both := cleared.keys() & changes.keys():
-        raise WrongUse(f"{', '.join(sorted(both))}: cannot be set and cleared in one command")
+        raise WrongUse(
+            f"{', '.join(sorted(map(option_of, both)))}: cannot be set and cleared in one command"
+        )
     changed = replace(base, **changes)
     faults = judge_tenant(changed, presets=desk.settings.presets)
     await _define(desk, changed, known, faults, f"Changed {tenant}.")
@@ -219,7 +223,7 @@ async def _define(
     desk: Desk, tenant: Tenant, before: Tenant | None, faults: Sequence[FieldError], sentence: str
 ) -> None:
     if faults:
-        raise WrongUse("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
+        raise WrongUse(by_option(faults))
     tenants = desk.backend.tenants
     await refuse_others_sender(tenants, before, tenant)
     try:

@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -47,8 +47,24 @@ _TABLES = "retry.presets"  # the one setting that is tables by their names
 _TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 _LIST = "verdicts"  # the one setting that is tables in a row
 
-# The library's text for these does not help.
-_ALLOWED = {"missing": "is missing"}
+# In place of the library's texts.
+_WHOLE = "should be a whole number"
+_ALLOWED = {
+    "bool_parsing": "should be true or false",
+    "bool_type": "should be true or false",
+    "float_parsing": "should be a number",
+    "float_type": "should be a number",
+    "greater_than": "should be above {gt}",
+    "greater_than_equal": "should be at least {ge}",
+    "int_from_float": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_parsing_size": "is too large",
+    "int_type": _WHOLE,
+    "less_than": "should be below {lt}",
+    "less_than_equal": "should be at most {le}",
+    "missing": "is missing",
+    "string_type": "should be a text",
+}
 _PRESET_KEYS = [field.alias or name for name, field in PresetSettings.model_fields.items()]
 _HAS = {
     _LIST: f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",
@@ -61,11 +77,13 @@ def load(
     file: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
+    origin: Callable[[str], str] = lambda _: "flag",
 ) -> Settings:
     """Read all layers; later ones win. An unknown or wrong value raises `ConfigError`.
 
     ``file`` must exist, as must the one that CARTEIRO_CONFIG names; without either, carteiro.toml
-    is read if it exists. ``overrides`` are the flags, by key; None is a flag not given.
+    is read if it exists. ``overrides`` are the flags, by key; None is a flag not given. ``origin``
+    names the flag of a key, for errors.
     """
     environ = os.environ if environ is None else environ
     given: dict[str, Given] = {}
@@ -73,7 +91,7 @@ def load(
         _flattened(tomllib.loads(default_text()), "default"),
         _from_file(file or environ.get(ENV_FILE)),
         _from_environ(environ),
-        _from_flags(overrides or {}),
+        _from_flags(overrides or {}, origin),
     ):
         given.update((each.key, each) for each in layer)
     return _checked(given)
@@ -155,10 +173,10 @@ def _free_key(name: str) -> str | None:
     return None
 
 
-def _from_flags(overrides: Mapping[str, object]) -> Iterator[Given]:
+def _from_flags(overrides: Mapping[str, object], origin: Callable[[str], str]) -> Iterator[Given]:
     for key, raw in overrides.items():
         if raw is not None:
-            yield Given(_known(key, "flag"), raw, "flag")
+            yield Given(_known(key, origin(key)), raw, origin(key))
 
 
 def _known(key: str, origin: str) -> str:
@@ -210,7 +228,8 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
     for each in error.errors():
         wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
         said = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        allowed = _ALLOWED.get(each["type"], said)
+        plain = _ALLOWED.get(each["type"])
+        allowed = said if plain is None else plain.format_map(each.get("ctx", {}))
         if each["type"] == "extra_forbidden":
             allowed = _HAS.get(wrong.key, said)
         written = (

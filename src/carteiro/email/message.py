@@ -559,8 +559,13 @@ def _plain_fault(error: ErrorDetails) -> FieldError:
     if kind == "string_pattern_mismatch":
         message = _PATTERNS.get(path.rpartition(".")[2], _ANY_PATTERN)
     else:
-        message = _MESSAGES.get(kind, "is not valid").format_map(error.get("ctx", {}))
+        message = in_plain_words(error)
     return FieldError(path, message, missing=kind == "missing")
+
+
+def in_plain_words(error: ErrorDetails) -> str:
+    """The rule that a value breaks."""
+    return _MESSAGES.get(error["type"], "is not valid").format_map(error.get("ctx", {}))
 
 
 def _path(parts: tuple[int | str, ...], names: Mapping[int | str, str]) -> str:

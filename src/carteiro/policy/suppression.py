@@ -47,7 +47,7 @@ class Record(NamedTuple):
         return self.expires_at is not None and self.expires_at <= now
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """A new suppression, its times in milliseconds."""
 
     key: str
@@ -66,33 +66,33 @@ def key_of(tenant: model.TenantId, address: str) -> str:
     return sha256(f"{tenant}\0{normal}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def merged(known: Record | None, told: Told) -> Record:
+def merged(known: Record | None, report: Report) -> Record:
     """The record after a report."""
-    if told.reason is model.SuppressionReason.SOFT_BOUNCE:
-        return _counted(known, told)
-    if told.reason is model.SuppressionReason.MANUAL:  # the last one wins
-        return _active(told, since=told.at, expires_at=told.expires_at)
-    since = told.at if known is None else min(known.created_at, told.at)
-    return _active(told, since=since, expires_at=None)
+    if report.reason is model.SuppressionReason.SOFT_BOUNCE:
+        return _counted(known, report)
+    if report.reason is model.SuppressionReason.MANUAL:  # the last one wins
+        return _active(report, since=report.at, expires_at=report.expires_at)
+    since = report.at if known is None else min(known.created_at, report.at)
+    return _active(report, since=since, expires_at=None)
 
 
-def _active(told: Told, *, since: int, expires_at: int | None) -> Record:
-    return Record(told.key, told.reason, told.address, since, expires_at, is_active=True)
+def _active(report: Report, *, since: int, expires_at: int | None) -> Record:
+    return Record(report.key, report.reason, report.address, since, expires_at, is_active=True)
 
 
-def _counted(known: Record | None, told: Told) -> Record:
+def _counted(known: Record | None, report: Report) -> Record:
     before = () if known is None else known.bounces
-    bounces = tuple(sorted({*before, told.at})[-SOFT_BOUNCES:])
+    bounces = tuple(sorted({*before, report.at})[-SOFT_BOUNCES:])
     is_active = len(bounces) == SOFT_BOUNCES and bounces[-1] - bounces[0] <= _WINDOW_MS
     ends = bounces[-1] + _WINDOW_MS
-    return Record(told.key, told.reason, told.address, bounces[0], ends, is_active, bounces)
+    return Record(report.key, report.reason, report.address, bounces[0], ends, is_active, bounces)
 
 
-def merge_all(known: Mapping[tuple[str, str], Record], told: Iterable[Told]) -> list[Record]:
+def merge_all(known: Mapping[tuple[str, str], Record], reports: Iterable[Report]) -> list[Record]:
     """The records to store after many reports, by key and reason."""
     found = dict(known)
     changed: dict[tuple[str, str], Record] = {}
-    for each in told:
+    for each in reports:
         place = each.key, each.reason.value
         changed[place] = found[place] = merged(found.get(place), each)
     return list(changed.values())

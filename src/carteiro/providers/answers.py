@@ -12,7 +12,7 @@ from carteiro.model import Failure
 from carteiro.policy import classify
 from carteiro.policy.own_rules import stage_of
 from carteiro.policy.rules import silence
-from carteiro.policy.rules.answers import Answers, Told
+from carteiro.policy.rules.answers import Answers, Parsed
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.stage import Stage
 
@@ -66,23 +66,23 @@ def _is_open(failure: Failure) -> bool:
 
 
 def _decided(text: str, provider: str, stage: Stage | None, mx: str) -> Failure:
-    told = _document(text) or _taken_apart(text)
-    own = answers().get(provider) or next((a for a in answers().values() if a.is_own(told)), None)
+    parsed = _document(text) or _taken_apart(text)
+    own = answers().get(provider) or next((a for a in answers().values() if a.is_own(parsed)), None)
     if stage or (provider and own and own.is_smtp):
         found = classify.classify_smtp(text, stage=stage, mx=mx)
         return found if found.rule != "unknown" else _of_text(text, stage, mx)
-    judged = own.judge(told) if own else None
-    return judged or _by_its_looks(told, mx, is_known=bool(own))
+    judged = own.judge(parsed) if own else None
+    return judged or _by_its_looks(parsed, mx, is_known=bool(own))
 
 
-def _by_its_looks(told: Told, mx: str, *, is_known: bool) -> Failure:
-    found = classify.unknown(told.text) if told.is_http else _of_text(told.text, None, mx)
+def _by_its_looks(parsed: Parsed, mx: str, *, is_known: bool) -> Failure:
+    found = classify.unknown(parsed.text) if parsed.is_http else _of_text(parsed.text, None, mx)
     if is_known or found.rule != "unknown":
         return found
-    if told.status is not None:
-        return classify.classify_http(told.status, told.text)
-    owner = _owner_of(told.name)
-    return (owner and owner.judge(told)) or found
+    if parsed.status is not None:
+        return classify.classify_http(parsed.status, parsed.text)
+    owner = _owner_of(parsed.name)
+    return (owner and owner.judge(parsed)) or found
 
 
 def _of_text(text: str, stage: Stage | None = None, mx: str = "") -> Failure:
@@ -115,17 +115,17 @@ def _of_silence(text: str, provider: str) -> Failure | None:
 # --- taking apart -----------------------------------------------------------------------------
 
 
-def _taken_apart(text: str) -> Told:
+def _taken_apart(text: str) -> Parsed:
     """A status and a name where a text begins with them; a word is a name if it is known or a colon follows."""
     found = _TOLD.fullmatch(text)
     if found is None:  # pragma: no cover - every part of it may be missing
-        return Told(text, text)
+        return Parsed(text, text)
     name, rest = found["name"] or "", found["rest"] or ""
     is_name = bool(name) and (found["colon"] is not None or "_" in name or bool(_owner_of(name)))
     status = int(found["status"]) if found["status"] else None
     message = rest[len(name) :].lstrip(" :,") if is_name else rest
     is_http = bool(found["http"]) and status is not None
-    return Told(text, message or text, name if is_name else "", status, is_http)
+    return Parsed(text, message or text, name if is_name else "", status, is_http)
 
 
 def _unpacked(text: str) -> str:
@@ -136,7 +136,7 @@ def _unpacked(text: str) -> str:
     return f"{found['code']} {found['words']}".replace("\\r", "").replace("\\n", "\n")
 
 
-def _document(text: str) -> Told | None:
+def _document(text: str) -> Parsed | None:
     """The name, message and status of an object that the text is, or ends in; None: there is none.
 
     What stands before it must not be an answer by itself: servers of mail quote objects, too.
@@ -155,7 +155,7 @@ def _document(text: str) -> Told | None:
     if not name and number is None:
         return None
     message = _first(parts, "message", "Message") or text
-    return Told(text, message, name, number, is_http=True)
+    return Parsed(text, message, name, number, is_http=True)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -193,8 +193,8 @@ def judged_again(failure: Failure, *, mx: str = "") -> Failure | None:
         return classify.classify_smtp(failure.reason, stage=stage_of(failure), mx=mx)
     *_, last = failure.rule.split(".")  # no status is stored, but the rule says what it made of it
     status = int(last) if last.isdecimal() else _STATUSES.get(last)
-    told = Told(failure.reason, failure.reason, failure.original_code or "", status)
-    return own.judge(told) or classify.unknown(failure.reason)
+    parsed = Parsed(failure.reason, failure.reason, failure.original_code or "", status)
+    return own.judge(parsed) or classify.unknown(failure.reason)
 
 
 def provider_of(failure: Failure) -> str:

@@ -12,6 +12,10 @@ async def find_message(
     reading: Reading, given: str, *, tenant: str | None = None
 ) -> StoredMessage | None:
     """Return the message with this id; None if there is none, or it is another tenant's."""
+    if not isinstance(given, str):
+        raise TypeError(
+            f"pass the id of a message, a str such as accepted.id, not a {type(given).__name__}"
+        )
     identity = parse_message_id(given)
     if identity is None:
         return None

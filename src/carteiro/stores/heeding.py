@@ -12,10 +12,10 @@ from carteiro.model import EMAIL, LeasedJob, MessageId, TenantId
 from carteiro.policy.suppression import addresses_of, key_of
 from carteiro.stores.sql.session import Session
 
-Asked: TypeAlias = Mapping[MessageId, Mapping[str, str]]  # the keys of the addresses of e-mails
+Keys: TypeAlias = Mapping[MessageId, Mapping[str, str]]  # of the addresses of e-mails
 
 
-def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Asked:
+def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Keys:
     """The addresses to look up: those of e-mails whose tenants have suppressions."""
     return {
         job.lease.job: {each: key_of(job.tenant, each) for each in addresses_of(job.content)}
@@ -24,13 +24,13 @@ def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Asked:
     }
 
 
-def places_in(jobs: Sequence[LeasedJob], asked: Asked) -> list[tuple[TenantId, str]]:
+def places_in(jobs: Sequence[LeasedJob], asked: Keys) -> list[tuple[TenantId, str]]:
     """The tenants and keys to look up."""
     return [(job.tenant, key) for job in jobs for key in set(asked.get(job.lease.job, {}).values())]
 
 
 def heeded(
-    jobs: Sequence[LeasedJob], asked: Asked, suppressed: Collection[tuple[str, str]]
+    jobs: Sequence[LeasedJob], asked: Keys, suppressed: Collection[tuple[str, str]]
 ) -> list[LeasedJob]:
     """The jobs with their suppressed addresses."""
     return [_told(job, asked.get(job.lease.job, {}), suppressed) for job in jobs]

@@ -17,7 +17,7 @@ from carteiro.ports.moving import CARRIED, InFlight, Reached, Source, Target
 _LOOK_AGAIN_S = 0.2
 
 
-class Told(Protocol):
+class Progress(Protocol):
     """Receives the progress of a move."""
 
     def waits(self, left: InFlight) -> None:
@@ -37,7 +37,7 @@ class Moved:
     again: bool
 
 
-async def move(source: Source, target: Target, told: Told) -> Moved:
+async def move(source: Source, target: Target, progress: Progress) -> Moved:
     """Move everything; the source stays closed and names the target."""
     departure = source.departure()
     _refuse_elsewhere(source, target)
@@ -46,11 +46,11 @@ async def move(source: Source, target: Target, told: Told) -> Moved:
     if departure is None:
         source.begin(identity, to=target.name)
     while (left := source.close()) is not None:
-        told.waits(left)
+        progress.waits(left)
         await asyncio.sleep(_LOOK_AGAIN_S)
     counts = source.counts()
     if reached is not None:
-        await _carry(source, target, counts, reached, told.carried)
+        await _carry(source, target, counts, reached, progress.carried)
         await target.finish(counts)
     source.finish()
     return Moved(counts, again=departure is not None and departure.is_finished)

@@ -162,7 +162,7 @@ def test_list_is_a_table_for_people(dlq: Dlq) -> None:
 
     assert "TimeoutError" in out
     assert "no route to host" in out
-    assert dlq("ls", "--task-type", "NONE").err == "There is none.\n"
+    assert dlq("ls", "--task-type", "NONE").err == "No dead tickets found.\n"
 
 
 def test_groups_are_counted(dlq: Dlq) -> None:

@@ -14,11 +14,11 @@ from carteiro.api.admin import dead_letter_documents as dead
 from carteiro.api.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.api.emails import message_id
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.key_ring import token_of
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import DeadFilter, DeadLetter, Key, MessageId, Page, RedriveAnswer
+from carteiro.model import DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
 from carteiro.views.dead_letters import import_, to_json
@@ -39,12 +39,11 @@ class DeadLetterEndpoints(Endpoints):
 
     prefix = "/admin/v1/dead-letters"
 
-    def __init__(self, backend: Backend, keys: KeyRing, rules: SendingRules) -> None:
+    def __init__(self, backend: Backend, rules: SendingRules) -> None:
         self._rules = rules
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
-        self._keys = keys
 
     # --- reading
 
@@ -84,9 +83,11 @@ class DeadLetterEndpoints(Endpoints):
     @Endpoint("POST", "/{id}/redrive", "Redrive a dead letter", dead.Redriven, refuses=(404, 409))
     async def redrive(self, request: Request) -> Response:
         """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
-        key = await self._keys.administrator_of(request)
         identity = message_id(request.path_params["id"], _WHAT)
-        [answer] = await self._letters.redrive([identity], by=_name_of(key))
+        [answer] = await self._letters.redrive([identity], by=_name_of(request))
+        if answer is RedriveAnswer.NOT_FOUND:
+            message = found(await self._reading.message(identity), _WHAT)
+            raise Refusal(404, f"The message is not a dead letter: it is {message.state}")
         return _redriven(identity, answer)
 
     @Endpoint(
@@ -102,14 +103,13 @@ class DeadLetterEndpoints(Endpoints):
 
         The result is validated like a new message. Of a task, only the arguments can be changed.
         """
-        key = await self._keys.administrator_of(request)
         letter = await self._found(request)
         asked = await read_question(request, dead.Changes)
         message = found(await self._reading.message(letter.id), _WHAT)
         if not message.content:
             raise _past_retention()
         revision = await revise(message, asked.root, backend=self._backend, rules=self._rules)
-        [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
+        [answer] = await self._letters.redrive([letter.id], by=_name_of(request), revision=revision)
         return _redriven(letter.id, answer)
 
     @Endpoint(
@@ -117,14 +117,13 @@ class DeadLetterEndpoints(Endpoints):
     )
     async def redrive_many(self, request: Request) -> Response:
         """Redrive those with the ids, or those that match and were not redriven; a result for each."""
-        key = await self._keys.administrator_of(request)
         asked = await read_question(request, dead.RedriveQuestion)
         ids, has_more = await self._asked_for(asked)
         results: list[dead.Redriven] = []
         for some in _paced(ids, asked.rate_per_second):
             if results and asked.rate_per_second is not None:
                 await asyncio.sleep(len(some) / asked.rate_per_second)
-            answers = await self._letters.redrive(some, by=_name_of(key))
+            answers = await self._letters.redrive(some, by=_name_of(request))
             results += [
                 dead.Redriven(outbox_id=identity, answer=answer)
                 for identity, answer in zip(some, answers, strict=True)
@@ -184,8 +183,8 @@ class DeadLetterEndpoints(Endpoints):
             page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE)
 
 
-def _name_of(key: Key) -> str:
-    return f"admin {key.hint}"
+def _name_of(request: Request) -> str:
+    return f"admin {token_of(request).hint}"
 
 
 def _paced(ids: Sequence[MessageId], rate: float | None) -> Iterable[Sequence[MessageId]]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from carteiro.api.access_keys import hash_key, hint_of, make_key, make_token
 from carteiro.api.documents import Document, Moment
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.key_ring import KeyRing
+from carteiro.api.key_ring import KeyRing, token_of
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
@@ -125,10 +125,9 @@ class KeyEndpoints(Endpoints):
 
         A token cannot revoke itself (409): create another one and use that.
         """
-        own = await self._ring.administrator_of(request)
         owner = await self._owner(request)
         key = KeyId(request.path_params["key"])
-        if key == own.id:
+        if key == token_of(request).id:
             raise Refusal(409, "A token cannot revoke itself: use another one")
         [was_live] = await self._keys.revoke([key], tenant=owner)
         if not was_live:

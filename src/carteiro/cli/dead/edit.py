@@ -9,6 +9,7 @@ import typer
 from carteiro.cli.dead.letters import known_letter
 from carteiro.cli.desk import Desk, at_a_desk, who
 from carteiro.cli.exit_codes import NotNow, WrongUse
+from carteiro.cli.faults import faults_by_option
 from carteiro.cli.files import read_document, read_words
 from carteiro.cli.messages import known_message
 from carteiro.cli.options import Html, HtmlFile, MessageArgument, OfTenant, TextFile, Words
@@ -41,7 +42,7 @@ class Changes:
     ] = None
 
     def as_fields(self) -> dict[str, Any]:
-        """The changed fields of an e-mail."""
+        """The fields of an e-mail that options change."""
         given = {
             "to": self.to,
             "subject": self.subject,
@@ -50,8 +51,7 @@ class Changes:
             "from": self.sender,
             "replyTo": self.reply_to,
         }
-        whole = {} if self.file is None else read_document(self.file)
-        return whole | {name: each for name, each in given.items() if each is not None}
+        return {name: each for name, each in given.items() if each is not None}
 
 
 @at_a_desk
@@ -64,11 +64,13 @@ async def edit(
     """
     letter = await known_letter(desk, message, tenant=tenant)
     before = await known_message(desk, message, tenant=tenant)
-    fields = changes.as_fields()
+    given = changes.as_fields()
+    fields = given if changes.file is None else read_document(changes.file) | given
     if not fields:
         raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
     rules = desk.settings.sending_rules
-    revision = await revise(before, fields, backend=desk.backend, rules=rules)
+    with faults_by_option(None if changes.file is None else given):
+        revision = await revise(before, fields, backend=desk.backend, rules=rules)
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

@@ -32,7 +32,7 @@ async def ls(
     """List dead letters, newest first."""
     wanted = await choice.as_filter(desk, is_redriven=redriven)
     asked = partial(desk.backend.dead_letters.find, wanted)
-    await print_pages(desk, asked, COLUMNS, to_json, limit=limit)
+    await print_pages(desk, asked, COLUMNS, to_json, what="dead letters", limit=limit)
 
 
 @at_a_desk
@@ -52,9 +52,8 @@ async def group(
     choice: Choice,
 ) -> None:
     """Count dead letters by a field, the largest group first."""
-    print_groups(
-        desk.out, by, await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
-    )
+    groups = await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
+    print_groups(desk.out, by, groups, what="dead letters")
 
 
 def _beginning(letter: DeadLetter) -> dict[str, object]:

@@ -11,6 +11,7 @@ from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode, WrongUse
 from carteiro.cli.messages import known_message, print_answers
 from carteiro.cli.options import Yes, a_rate
+from carteiro.cli.printing import note
 from carteiro.cli.progress import count_done
 from carteiro.dead_letters.redrive import redrive_matching
 from carteiro.model import DeadFilter, RedriveAnswer
@@ -59,9 +60,13 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
 
 async def _redrive_these(desk: Desk, messages: Sequence[str], tenant: str | None) -> None:
     # By the message, not by the entry: a dead message whose entry was removed is redriven too.
-    ids = [(await known_message(desk, each, tenant=tenant)).id for each in messages]
-    answers = await desk.backend.dead_letters.redrive(ids, by=who())
-    print_answers(desk, list(zip(ids, answers, strict=True)), _CODES)
+    known = [await known_message(desk, each, tenant=tenant) for each in messages]
+    answers = await desk.backend.dead_letters.redrive([each.id for each in known], by=who())
+    for message, answer in zip(known, answers, strict=True):
+        if answer is RedriveAnswer.NOT_FOUND:
+            note(f"Message {message.id} is not a dead letter: it is {message.state}.")
+    pairs = [(message.id, answer) for message, answer in zip(known, answers, strict=True)]
+    print_answers(desk, pairs, _CODES)
 
 
 async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) -> None:

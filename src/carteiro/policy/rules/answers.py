@@ -11,7 +11,7 @@ FOUND_OUT = frozenset({"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"})  #
 
 
 @value
-class Told:
+class Parsed:
     """A parsed answer: the name of an error and an HTTP status, if it has them."""
 
     text: str
@@ -36,9 +36,9 @@ class Answers:
     codes: frozenset[str] = frozenset()
     names: Mapping[str, str] = field(default_factory=dict)
     rulings: Mapping[str, Ruling] = field(default_factory=dict)
-    is_own: Callable[[Told], bool] = lambda _: False
+    is_own: Callable[[Parsed], bool] = lambda _: False
     finds: Callable[[str], Failure | None] = lambda _: None
-    judge: Callable[[Told], Failure | None] = lambda _: None
+    judge: Callable[[Parsed], Failure | None] = lambda _: None
     why: str = "a rule of the provider decides"
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy.classify import LONGEST_READ, bare_name, failure_of, one_line, upper_snake
-from carteiro.policy.rules.answers import FOUND_OUT, Answers, Told
+from carteiro.policy.rules.answers import FOUND_OUT, Answers, Parsed
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
@@ -152,11 +152,13 @@ def _rule(name: str) -> tuple[str, Ruling]:
     return "ses.unknown", UNKNOWN
 
 
-def _judge(told: Told) -> Failure | None:
-    if told.name:
-        return classify_ses(told.name, told.message)
-    found = None if told.is_http else _found(told.text)
-    return found if found or told.status is None else classify_ses(str(told.status), told.message)
+def _judge(parsed: Parsed) -> Failure | None:
+    if parsed.name:
+        return classify_ses(parsed.name, parsed.message)
+    found = None if parsed.is_http else _found(parsed.text)
+    if found or parsed.status is None:
+        return found
+    return classify_ses(str(parsed.status), parsed.message)
 
 
 def _found(text: str) -> Failure | None:
@@ -172,7 +174,7 @@ ANSWERS = Answers(
     names=_NAMED_CODES,
     rulings={f"ses.{name}": ruling for name, ruling in _ALL_NAMES.items()}
     | {f"ses.{name}.{each.name}": each.ruling for name, rules in DETAILS.items() for each in rules},
-    is_own=lambda told: told.is_http and bare_name(told.name) in _ALL_NAMES,
+    is_own=lambda parsed: parsed.is_http and bare_name(parsed.name) in _ALL_NAMES,
     judge=_judge,
     finds=_found,
     why="the name of the error decides",

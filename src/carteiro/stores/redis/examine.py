@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
-from carteiro.model.checkup import Finding, Level
+from carteiro.model.checkup import Finding, Level, in_size
 from carteiro.stores.redis.server import CHECK_WHO, client_of, close, said_by, shown
 
 _OLDEST_SERVER = (7, 0)
@@ -63,17 +63,17 @@ def _version(told: Mapping[str, Any]) -> Finding:
 
 def _memory(told: Mapping[str, Any]) -> Finding:
     most, used = int(told["maxmemory"]), int(told["used_memory"])
+    figures = {"usedBytes": used, "maxBytes": most}
     if not most:
+        said = f"{in_size(used)} used, and no limit is set"
         advice = "set maxmemory, so that it refuses before the machine runs out"
-        return Finding(
-            "queue memory", Level.WARN, f"{used:,} bytes used, and no limit is set", advice
-        )
-    said = f"{used / most:.0%} of {most:,} bytes used"
+        return Finding("queue memory", Level.WARN, said, advice, figures)
+    said = f"{used / most:.0%} of {in_size(most)} used"
     if used > _FULLISH * most:
         urgency = "at once" if used > _NEARLY_FULL * most else "soon"
         advice = f"raise maxmemory {urgency}; when it is full, messages are accepted and wait"
-        return Finding("queue memory", Level.WARN, said, advice)
-    return Finding("queue memory", Level.OK, said)
+        return Finding("queue memory", Level.WARN, said, advice, figures)
+    return Finding("queue memory", Level.OK, said, figures=figures)
 
 
 def _policy(told: Mapping[str, Any]) -> Finding:

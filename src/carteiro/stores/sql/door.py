@@ -12,7 +12,7 @@ from carteiro.policy.quota import KEY_LIFE_MS, QuotaCounts
 from carteiro.stores.columns import moment
 from carteiro.stores.sql.session import Session
 
-Fresh: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # admitted, and for which recipient
+Admitted: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # and for which recipient
 
 
 class First(NamedTuple):
@@ -97,11 +97,11 @@ class Door:
 
 async def admit(
     session: Session, new: Sequence[model.NewMessage], now: int
-) -> tuple[Door, list[model.AcceptAnswer | None], list[Fresh]]:
+) -> tuple[Door, list[model.AcceptAnswer | None], list[Admitted]]:
     """Return the answer to each message, None for an admitted one; and those. `Door.save` must follow."""
     door = await _door(session, new, now)
     answers: list[model.AcceptAnswer | None] = []
-    fresh: list[Fresh] = []
+    fresh: list[Admitted] = []
     for message in new:
         answer = door.refusal(message)
         if answer is None:

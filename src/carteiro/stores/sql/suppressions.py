@@ -16,7 +16,7 @@ from carteiro.model import (
     TenantUnknown,
 )
 from carteiro.policy.addresses import judge_address
-from carteiro.policy.suppression import Record, Told, key_of, merge_all
+from carteiro.policy.suppression import Record, Report, key_of, merge_all
 from carteiro.stores.columns import in_ms, maybe_moment, moment
 from carteiro.stores.cursors import FAR, cursor_at
 from carteiro.stores.cursors import key_of as place_of
@@ -33,8 +33,8 @@ class SqlSuppressions:
         self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
     ) -> int | StorageLimit | TenantUnknown:
         """Suppress addresses, or count their soft bounces; return the number of records written."""
-        told = told_of(tenant, new, await self._db.now())
-        return await self._db.write(lambda session: put(session, tenant, told, most=most))
+        reports = reports_of(tenant, new, await self._db.now())
+        return await self._db.write(lambda session: put(session, tenant, reports, most=most))
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
         """Allow these addresses again, for all reasons; return the number of deleted records."""
@@ -72,13 +72,13 @@ class SqlSuppressions:
 
 
 async def put(
-    session: Session, tenant: TenantId, told: Iterable[Told], *, most: int | None = None
+    session: Session, tenant: TenantId, reports: Iterable[Report], *, most: int | None = None
 ) -> int | StorageLimit | TenantUnknown:
     """Store reports on addresses, in the caller's transaction.
 
     The tenant is locked, so that two transactions that count bounces do not overwrite each other.
     """
-    listed = list(told)
+    listed = list(reports)
     if await session.value("tenant_lock", tenant=tenant) is None:
         return TenantUnknown(tenant)
     if not listed:
@@ -96,10 +96,10 @@ async def put(
     return len(changed)
 
 
-def told_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> list[Told]:
+def reports_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> list[Report]:
     """Return reports on addresses, ready to be merged with records; none is dated in the future."""
     return [
-        Told(
+        Report(
             key_of(tenant, each.address),
             each.reason,
             judge_address(each.address) or each.address,

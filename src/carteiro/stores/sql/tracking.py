@@ -15,7 +15,7 @@ from carteiro.policy.suppression import suppressions
 from carteiro.stores.columns import in_ms
 from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.session import Database, Session, Wake
-from carteiro.stores.sql.suppressions import put, told_of
+from carteiro.stores.sql.suppressions import put, reports_of
 
 _MOST_TRIES = 20  # others keep changing it: let the caller try again
 
@@ -60,7 +60,7 @@ async def _noted(
     if change is None:
         return answer, False
     tenant = held.entry.tenant
-    consequences = told_of(tenant, suppressions(told), now)
+    consequences = reports_of(tenant, suppressions(told), now)
     if consequences:  # locked before the message, as by the process that erases it: no deadlock
         await session.value("tenant_lock", tenant=tenant)
     stored, has_work = await entries.save(session, [(held, change)], now)

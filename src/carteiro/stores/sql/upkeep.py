@@ -10,8 +10,8 @@ from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sql.erasing import Messages, forget_messages
-from carteiro.stores.sql.half import overdue
 from carteiro.stores.sql.ledger import Entries, expiries
+from carteiro.stores.sql.paired_ledger import overdue
 from carteiro.stores.sql.session import Database, Session, Wake
 
 _LOCKS = 10_000  # a page

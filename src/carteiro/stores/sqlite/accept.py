@@ -10,7 +10,7 @@ from datetime import datetime
 from carteiro.model import AcceptAnswer, Accepted, NewMessage, RecipientId
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import FAR, in_ms, moment
-from carteiro.stores.sql.door import Fresh, admit
+from carteiro.stores.sql.door import Admitted, admit
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.ledger import touch_seats
 from carteiro.stores.sqlite.moving import refuse_left
@@ -33,12 +33,14 @@ def accept(
     return [_accepted(next(put), at) if answer is None else answer for answer in answers]
 
 
-def _accepted(fresh: Fresh, at: datetime) -> Accepted:
+def _accepted(fresh: Admitted, at: datetime) -> Accepted:
     message, recipient = fresh
     return Accepted(message.id, at, recipient)
 
 
-def _insert(db: sqlite3.Connection, fresh: Sequence[Fresh], now: int, *, has_queue: bool) -> None:
+def _insert(
+    db: sqlite3.Connection, fresh: Sequence[Admitted], now: int, *, has_queue: bool
+) -> None:
     messages: list[list[object]] = []
     events: list[list[object]] = []
     tags: list[tuple[int, str]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from carteiro.errors import StoreError
 from carteiro.model import Fairness
-from carteiro.model.checkup import Finding, Level
+from carteiro.model.checkup import Finding, Level, in_size
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.sqlite.moving import left_for
 from carteiro.stores.sqlite.opening import PACKAGE, connect, digest, in_our_words, version
@@ -100,9 +100,11 @@ def _clock(db: sqlite3.Connection, now: int) -> Finding:
 
 def _room(path: Path, min_free_bytes: int) -> Finding:
     free = SqliteOptions().free_bytes(path)
-    told = f"{free:,} bytes free, {min_free_bytes:,} are kept for what is accepted already"
+    kept = f"{in_size(min_free_bytes)} are kept for what is accepted already"
+    level, advice = Level.OK, ""
     if free < min_free_bytes:
-        return Finding("disk", Level.FAIL, told, "free some space: nothing new is accepted")
-    if free < 2 * min_free_bytes:
-        return Finding("disk", Level.WARN, told, "free some space soon")
-    return Finding("disk", Level.OK, told)
+        level, advice = Level.FAIL, "free some space: nothing new is accepted"
+    elif free < 2 * min_free_bytes:
+        level, advice = Level.WARN, "free some space soon"
+    figures = {"freeBytes": free, "minFreeBytes": min_free_bytes}
+    return Finding("disk", level, f"{in_size(free)} free, {kept}", advice, figures)

@@ -9,11 +9,11 @@ from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
-from carteiro.stores.sql.half import SqlLedgerDesk
 from carteiro.stores.sql.inbox import SqlInbox
 from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
+from carteiro.stores.sql.paired_ledger import SqlLedgerDesk
 from carteiro.stores.sql.rates import SqlRates
 from carteiro.stores.sql.reading import SqlReading
 from carteiro.stores.sql.recipients import SqlRecipients
@@ -22,9 +22,9 @@ from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
 from carteiro.stores.sql.tracking import SqlTracking
 from carteiro.stores.sqlite.database import SqliteDatabase
-from carteiro.stores.sqlite.half import SqliteLedger
 from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.paired_ledger import SqliteLedger
 from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.store import SqliteStore
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep

@@ -60,7 +60,7 @@ async def ls(
     """List archived dead tickets, newest first."""
     wanted = choice.wanted(states=None if state is None else (state,))
     asked = partial(session.archive.find, wanted)
-    await print_pages(session, asked, COLUMNS, summary, limit=limit)
+    await print_pages(session, asked, COLUMNS, summary, what="dead tickets", limit=limit)
 
 
 @at_the_archive
@@ -77,7 +77,8 @@ async def group(
     """
     unasked = None if by == "state" else UNSETTLED
     wanted = choice.wanted(states=unasked if state is None else (state,))
-    print_groups(session.out, by, await session.archive.group(by, wanted))
+    groups = await session.archive.group(by, wanted)
+    print_groups(session.out, by, groups, what="dead tickets")
 
 
 @at_the_archive

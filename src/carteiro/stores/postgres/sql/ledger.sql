@@ -1,3 +1,10 @@
+-- name: begin
+-- Stores declared attempts: see the function of that name.
+SELECT carteiro.begin_attempts(
+    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::integer[], $5::text::integer[],
+    $6::text::bigint[], $7::text::text[], $8::text::integer[], $9::text::text[], $10::text::json[], $11::text::bigint[]
+);
+
 -- name: drop_orphans
 -- Drops leased jobs whose message is gone or finished. $1 message numbers; $2 claim
 WITH dropped AS (
@@ -32,6 +39,30 @@ JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = m.no OFFS
 LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true
 WHERE m.id = ANY (ARRAY(SELECT unnest(:ids::text[])));
+
+-- name: save
+-- Stores judged entries: see the function of that name.
+SELECT stored, has_work
+FROM carteiro.save(
+    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[],
+    $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[], $10::text::integer[],
+    $11::text::integer[], $12::text::integer[], $13::text::integer[], $14::text::text[], $15::text::bigint[],
+    $16::text::bigint[], $17::text::text[], $18::text::text[], $19::text::text[], $20::text::json[],
+    $21::text::bigint[], $22::text::bigint[],
+    $23::text::integer[], $24::text::bigint[],
+    $25::text::integer[], $26::text::text[], $27::text::json[], $28::text::bigint[],
+    $29::text::integer[], $30::text::text[], $31::text::text[], $32::text::text[], $33::text::json[],
+    $34::text::integer[], $35::text::integer[], $36, $37, $38
+);
+
+-- name: settle_sent
+-- Stores sent messages: see the function of that name.
+SELECT stored, has_work
+FROM carteiro.settle_sent(
+    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::integer[], $5::text::integer[],
+    $6::text::bigint[], $7::text::text[], $8::text::text[], $9::text::integer[], $10::text::text[], $11::text::json[],
+    $12::text::bigint[], $13, $14
+);
 
 -- name: track_known
 -- The recipient and providers of a message, and the ids of feedback on its timeline. :id

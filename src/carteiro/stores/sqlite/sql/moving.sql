@@ -181,6 +181,15 @@ FROM templates
 WHERE (tenant, type, version) > (:after ->> 0, :after ->> 1, :after ->> 2)
 ORDER BY tenant, type, version;
 
+-- name: move_tenants
+-- The next tenants. :after = [id]
+SELECT
+    id, name, tier, weight, stride, cap, rate_per_second, paused, disabled, default_from, from_domains,
+    allowed_networks, limits, retry_preset, external_id_is_key, next_token_us, created_at
+FROM tenants
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
 -- name: move_tiers
 -- The next tiers. :after = [name]
 SELECT name, weight FROM tiers WHERE name > (:after ->> 0) ORDER BY name;

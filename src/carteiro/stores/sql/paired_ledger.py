@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry, is_open
@@ -18,7 +18,7 @@ from carteiro.stores.sql import ledger
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.session import Database, Session
 
-Told = Sequence[bool | None]
+QueueAnswers: TypeAlias = Sequence[bool | None]
 _ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
 _FIRST = (-FAR, "0")
 _DELIVERIES = {each.value: each for each in model.Delivery}
@@ -102,10 +102,10 @@ class SqlLedger(ABC):
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
         until = await self._db.now() + lease // MILLISECOND
-        pairs = _pairs(leases)
-        await self._db.write(
-            lambda session: session.run("extend_holds", leases=pairs, until=until), durable=False
-        )
+        await self._extend_holds(leases=_pairs(leases), until=until)
+
+    async def _extend_holds(self, **given: object) -> None:
+        await self._db.write(lambda session: session.run("extend_holds", **given), durable=False)
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
         """The leases without an attempt in flight."""
@@ -117,25 +117,27 @@ class SqlLedger(ABC):
     # --- changes
 
     async def declare(
-        self, starts: Sequence[model.Start], told: Told
+        self, starts: Sequence[model.Start], told: QueueAnswers
     ) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made."""
         answers, _ = await self._entries.write(ledger.starts(starts, told), declares=True)
         return answers
 
-    async def settle(self, ends: Sequence[model.End], told: Told) -> list[Closed]:
+    async def settle(self, ends: Sequence[model.End], told: QueueAnswers) -> list[Closed]:
         """Store the verdicts: state, events and dead letter in one transaction."""
         answers, _ = await self._entries.write(ledger.closings(ends, told))
         return answers
 
     async def cancel(
-        self, ids: Sequence[model.MessageId], told: Told, *, tenant: model.TenantId
+        self, ids: Sequence[model.MessageId], told: QueueAnswers, *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
         """End waiting messages, mark those in flight; ``told``: True if the job has a live lease."""
         answers, _ = await self._entries.write(ledger.cancels(ids, tenant, told))
         return answers
 
-    async def expire(self, ids: Sequence[model.MessageId], told: Told) -> list[model.MessageId]:
+    async def expire(
+        self, ids: Sequence[model.MessageId], told: QueueAnswers
+    ) -> list[model.MessageId]:
         """Expire messages past their time to live; return those. ``told``: True if the job has a live lease."""
         answers, _ = await self._entries.write(ledger.expiries(ids, told))
         return [message for message, is_buried in zip(ids, answers, strict=True) if is_buried]

@@ -1,7 +1,7 @@
 """The ledger without a queue, for a pair with a separate queue."""
 
 from carteiro.ports.queue import QueueEntry
-from carteiro.stores.sql.half import SqlLedger
+from carteiro.stores.sql.paired_ledger import SqlLedger
 
 _OVERLAP = 1000  # numbers of erased messages are used again: read them once more
 
