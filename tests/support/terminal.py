@@ -32,6 +32,7 @@ _MASKS = (
     (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
     (re.compile(r"(redrivenBy\W+)\w+"), r"\1SOMEBODY"),
     (re.compile(r"\b\d{1,3}(?:,\d{3})+\b"), "N"),
+    (re.compile(r"\b\d+\.\d (?:kB|MB|GB|TB)\b"), "SIZE"),
 )
 LEFT_OUT = "..."
 
