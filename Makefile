@@ -34,6 +34,12 @@ help: ## show this list
 	@tools/install $(PYTHON) '.[dev,bench]'
 	@touch $@
 
+# Once, while servers are downloaded: without it each process of the tests compiles all packages and tests. Errors are
+# shown by the tests themselves.
+.venv/compiled: .venv/ready
+	@$(BIN)/pytest --collect-only --quiet >/dev/null || true
+	@touch $@
+
 run: .venv/run ## start Carteiro on SQLite with the sandbox provider (ARGS=... are passed on)
 	$(BIN)/carteiro up $(ARGS)
 
@@ -42,7 +48,7 @@ demo: .venv/run ## play a few minutes of mixed traffic, alongside make run (ARGS
 
 # Servers are downloaded and built while packages are installed and files are looked at: neither waits for the other.
 test: ## everything that must pass: lint, imports, types, all tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target services formatted lint imports types
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target services .venv/compiled formatted lint imports types
 	@$(MAKE) --no-print-directory fast-tests
 	@$(MAKE) --no-print-directory slow-tests
 

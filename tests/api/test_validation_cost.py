@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import httpx
@@ -43,10 +44,12 @@ JSON = {"Content-Type": "application/json"}
 UNUSUAL = "{number}@exämple{number}.com"
 
 
-def many(part: str, *, bytes: int = MAX_REQUEST_BYTES - 1000) -> str:  # noqa: A002 - a number of them
-    """The part repeated up to this many bytes; {} is a number in it."""
-    longest = len(part.replace("{}", "000000")) + 1
-    return ",".join(part.replace("{}", f"{number:06}") for number in range(bytes // longest))
+@cache
+def many(part: str) -> str:
+    """The part repeated until a request is almost full; {} is a number in it."""
+    each = part.replace("{}", "%06d")
+    times = (MAX_REQUEST_BYTES - 1000) // len(part.replace("{}", "000000") + ",")
+    return ",".join(map(each.__mod__, range(times)) if each != part else [part] * times)
 
 
 CROWDS = {

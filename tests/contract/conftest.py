@@ -1,6 +1,7 @@
 """The stores under test, each of `support.set_ups.SET_UPS` in turn."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -90,19 +91,29 @@ def store(backend: Backend) -> Store:
 
 
 @pytest.fixture
-async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock
+) -> AsyncIterator[Place]:
     """A place for a store with the tenants ACME and BRASA; `place.opened()` opens it, as often as needed."""
-    return await _kept(request.param, tmp_path, clock)
+    async with _kept(request.param, tmp_path, clock) as kept:
+        yield kept
 
 
 @pytest.fixture
-async def file_place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
+async def file_place(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock
+) -> AsyncIterator[Place]:
     """The same, only of stores in our own files: a server manages its own."""
-    return await _kept(request.param, tmp_path, clock)
+    async with _kept(request.param, tmp_path, clock) as kept:
+        yield kept
 
 
-async def _kept(set_up: SetUp, folder: Path, clock: StoreClock) -> Place:
+@asynccontextmanager
+async def _kept(set_up: SetUp, folder: Path, clock: StoreClock) -> AsyncIterator[Place]:
     kept = Place(set_up, folder, clock)
-    async with kept.opened() as opened:
-        await opened.tenants.define(tenants_named([ACME, BRASA]))
-    return kept
+    try:
+        async with kept.opened() as opened:
+            await opened.tenants.define(tenants_named([ACME, BRASA]))
+        yield kept
+    finally:
+        set_up.drops(folder)

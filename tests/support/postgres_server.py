@@ -115,11 +115,19 @@ class PostgresServer(Service):
     def drop_database(self, name: str) -> None:
         """Drop a database, with clients connected; a missing one is ignored."""
         # DROP looks whether they have gone, and if not, again after a tenth of a second.
+        self.disconnect(name)
+        self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def disconnect(self, name: str, *, but: int = 0) -> None:
+        """End all connections to a database but this one; return when they have gone."""
         for _ in range(int(PATIENCE / 0.002)):
-            if not self._disconnect_all(name):
+            ended = self._superuser().execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> %s",
+                (name, but),
+            )
+            if not ended.rowcount:
                 break
             time.sleep(0.002)
-        self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     def template(self, migrate: Migrate, *, owner: str = SUPERUSER) -> str:
         """The database that this has migrated, as a template for others; created on first use."""
@@ -133,14 +141,19 @@ class PostgresServer(Service):
             self._templates[migrate, owner] = name
         return self._templates[migrate, owner]
 
+    def new_database(self, migrate: Migrate | None = None, *, owner: str = SUPERUSER) -> str:
+        """The name of a separate, empty database for its owner, migrated by this."""
+        name = f"test_{uuid4().hex}"
+        template = self.template(migrate, owner=owner) if migrate else "template1"
+        self.create_database(name, template=template, owner=owner)
+        return name
+
     @contextmanager
     def a_database(
         self, migrate: Migrate | None = None, *, owner: str = SUPERUSER
     ) -> Iterator[str]:
         """The URL of a separate, empty database for its owner, migrated by this; it is dropped afterwards."""
-        name = f"test_{uuid4().hex}"
-        template = self.template(migrate, owner=owner) if migrate else "template1"
-        self.create_database(name, template=template, owner=owner)
+        name = self.new_database(migrate, owner=owner)
         try:
             yield self.url(name, user=owner)
         finally:
@@ -177,12 +190,6 @@ class PostgresServer(Service):
         composed = SQL(statement).format(*map(Identifier, names))
         self._superuser().execute(composed)
 
-    def _disconnect_all(self, database: str) -> int:
-        ended = self._superuser().execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database,)
-        )
-        return ended.rowcount
-
     def _superuser(self) -> "psycopg.Connection[tuple[Any, ...]]":
         """A connection that is kept: a new one costs a fifth of a new database."""
         if self._kept is None or self._kept.closed:
@@ -211,9 +218,9 @@ def a_postgres(
             server.stop()
 
 
-def dumped(url: str) -> bytes:
-    """All of a database as SQL."""
-    command = [_program("pg_dump"), "--dbname", url]
+def dumped(url: str, *options: str) -> bytes:
+    """All of a database as SQL, or the part that the options of pg_dump choose."""
+    command = [_program("pg_dump"), "--dbname", url, *options]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 

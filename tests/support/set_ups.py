@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -20,7 +19,6 @@ from carteiro.ports.queue import QueueHalf
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.postgres import (
     PostgresOptions,
-    migrate,
     open_postgres,
     open_postgres_ledger,
 )
@@ -29,9 +27,9 @@ from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledge
 from support.clock import StoreClock
 from support.model import open_model
 from support.quick_store import sqlite_file
-from support.shared_servers import redis_databases, shared_postgres, shared_redis
+from support.shared_servers import redis_databases, reused_databases, shared_postgres, shared_redis
 
-_made: set[str] = set()  # databases
+_databases: dict[Path, str] = {}  # in PostgreSQL, by the folder that they belong to
 _numbers: dict[Path, int] = {}  # of databases in Redis, by the folder that they belong to
 _PATIENCE = timedelta(seconds=20)  # a busy machine is not a failed server
 DEAD_LETTER_TTL = timedelta(days=7)
@@ -107,13 +105,11 @@ async def on_postgres(
 
 
 def postgres_url(folder: Path) -> str:
-    """The database that belongs to the folder, created on first use."""
-    server, name = shared_postgres(), _database(folder)
-    if name not in _made:
-        server.create_database(name, template=server.template(migrate))
-        _made.add(name)
+    """The database that belongs to the folder, from its first use on."""
+    if folder not in _databases:
+        _databases[folder] = reused_databases().take()
     # No schema is searched: a store's statement that leaves one out fails.
-    return f"{server.url(name)}?options=-csearch_path%3D"
+    return f"{shared_postgres().url(_databases[folder])}?options=-csearch_path%3D"
 
 
 def _postgres_options(clock: StoreClock, fairness: Fairness) -> PostgresOptions:
@@ -123,8 +119,9 @@ def _postgres_options(clock: StoreClock, fairness: Fairness) -> PostgresOptions:
 
 
 def drop_postgres(folder: Path) -> None:
-    """Drop the database of `on_postgres`."""
-    shared_postgres().drop_database(_database(folder))
+    """Empty the database that belongs to the folder, for the next one."""
+    if folder in _databases:
+        reused_databases().put_back(_databases.pop(folder))
 
 
 @asynccontextmanager
@@ -181,10 +178,6 @@ def drop_redis(folder: Path) -> None:
 
 def _redis_url(folder: Path) -> str:
     return f"{shared_redis().url.removesuffix('0')}{_numbers[folder]}"
-
-
-def _database(folder: Path) -> str:
-    return f"test_{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
 
 
 # The stores that the contract suite runs on.

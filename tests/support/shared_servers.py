@@ -4,7 +4,7 @@ A broker is for all processes of a run: it is the only one that takes seconds an
 """
 
 import atexit
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache
 
 from support.alertmanager_server import AlertmanagerServer, an_alertmanager
@@ -13,6 +13,7 @@ from support.kafka_server import Broker, a_kafka
 from support.mongo_server import MongoServer, a_mongo
 from support.postgres_server import PostgresServer, a_postgres
 from support.redis_server import RedisServer, a_redis
+from support.reused_databases import ReusedDatabases
 
 redis_databases = list(range(1, 1000))  # unused ones; a test that takes one puts it back, empty
 
@@ -24,6 +25,12 @@ atexit.register(_running.close)
 def shared_postgres() -> PostgresServer:
     """The server that tests make databases of their own in."""
     return _running.enter_context(a_postgres())
+
+
+@cache
+def reused_databases() -> ReusedDatabases:
+    """Databases of that server with the schema, for tests that leave the schema alone."""
+    return _running.enter_context(closing(ReusedDatabases(shared_postgres())))
 
 
 @cache
