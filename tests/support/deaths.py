@@ -8,6 +8,7 @@ import orjson
 
 from carteiro.config import TicketSettings, load
 from carteiro.tickets.dead_letters.envelope import LIMIT, Envelope, forms, size
+from carteiro.tickets.dead_letters.publisher import Publisher
 from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Record, read
 
@@ -43,6 +44,14 @@ def a_death(record: Record | None = None, **changed: Any) -> Death:
     known |= {"reason": "max_retries_exceeded"}
     known |= {"error_type": "BuildFailed", "failures": 3, "failed_at_ms": NOW_MS}
     return Death(**(known | changed))
+
+
+async def publish_one(publisher: Publisher, death: Death) -> bool:
+    """Publish a dead letter alone; raise if that failed."""
+    [result] = await publisher.publish([death])
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def as_read(made: Envelope, *, topic: str = "execution.tickets.dlq") -> Record:

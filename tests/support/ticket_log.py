@@ -146,6 +146,8 @@ class MemoryCounter:
         self.errors: dict[TicketId, LastError] = {}
         self.away = False
         self.questions = 0
+        self.counts: list[list[TicketId]] = []  # by question
+        self.ends: list[list[TicketId]] = []
 
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """The counted failures of each."""
@@ -154,24 +156,27 @@ class MemoryCounter:
             return [TicketStanding(0, "") for _ in ids]
         return [TicketStanding(self.failures.get(id, 0), self.ended_at.get(id, "")) for id in ids]
 
-    async def failed(self, id: TicketId, *, at_least: int) -> int:
-        """One more."""
+    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
+        """One more of each."""
+        self.counts.append([id for id, _ in failures])
         if self.away:
-            return at_least
-        self.failures[id] = max(self.failures[id] + 1, at_least)
-        return self.failures[id]
+            return [at_least for _, at_least in failures]
+        for id, at_least in failures:
+            self.failures[id] = max(self.failures[id] + 1, at_least)
+        return [self.failures[id] for id, _ in failures]
 
-    async def ended(self, id: TicketId, place: str) -> None:
-        """Forget its failures, remember its place."""
-        if not self.away:
+    async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
+        """Forget their failures, remember their places."""
+        self.ends.append([id for id, _ in places])
+        for id, place in () if self.away else places:
             self.failures.pop(id, None)
             self.errors.pop(id, None)
             self.ended_at[id] = place
 
-    async def keep_error(self, id: TicketId, error: LastError) -> None:
-        """Store it."""
+    async def keep_errors(self, errors: Sequence[tuple[TicketId, LastError]]) -> None:
+        """Store them."""
         if not self.away:
-            self.errors[id] = error
+            self.errors |= dict(errors)
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
         """The stored error of each."""
@@ -184,17 +189,27 @@ class MemoryDeadLetters:
     def __init__(self) -> None:
         self.deaths: list[Death] = []
         self.dones: list[tuple[TicketId, int]] = []
+        self.batches: list[list[TicketId]] = []
         self.fails = 0
+        self.refused: set[TicketId] = set()
         self.keeps_all = True
         self.before: Callable[[Death], None] = lambda _: None
 
-    async def publish(self, death: Death) -> bool:
-        """Keep it, or fail."""
-        self.before(death)
+    async def publish(self, deaths: Sequence[Death]) -> list[bool | Exception]:
+        """Keep them, or fail."""
+        self.batches.append([each.ticket.id for each in deaths])
+        results = [self._published(each) for each in deaths]
         await asyncio.sleep(0)
-        if self.fails:
-            self.fails -= 1
-            raise PublishFailed("away", error_type="TimeoutError")
+        return results
+
+    def _published(self, death: Death) -> bool | Exception:
+        try:
+            self.before(death)
+        except Exception as error:  # noqa: BLE001 - whatever the test raises
+            return error
+        if self.fails or death.ticket.id in self.refused:
+            self.fails -= self.fails > 0
+            return PublishFailed("away", error_type="TimeoutError")
         self.deaths.append(death)
         return self.keeps_all
 

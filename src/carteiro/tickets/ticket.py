@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
 
@@ -26,9 +26,11 @@ NO_TYPE: TaskType = ""
 _READ_ONCE = 512  # bytes; what is longer is read again when it is needed: as objects it may take thirty times its room
 
 
-@value
-class Record:
-    """A record of the log; ``time_ms`` is when it was written there, 0 if that is not known."""
+class Record(NamedTuple):
+    """A record of the log; ``time_ms`` is when it was written there, 0 if that is not known.
+
+    A tuple, since a batch of tuples is made without a call of Python for each.
+    """
 
     topic: str
     partition: int
@@ -81,28 +83,33 @@ class Unreadable:
 
 def read(record: Record) -> Ticket | Unreadable:
     """The ticket of a record, or why there is none."""
-    body = record.body
-    if not body:
-        return _unreadable(
-            record, "the record is empty" if body == b"" else "the record has no value"
-        )
+    body = record.body or b""
     try:
         fields = orjson.loads(body)
+        id, type_ = fields["ticket_id"], fields["task_type"]
+        # Most ids are plain, and a call for each would cost as much as the look itself.
+        is_plain = 0 < len(id) <= LONGEST_ID and id.isascii() and id.isprintable() and " " not in id
+        if (is_plain or is_fit(id)) and _is_fit_type(type_):
+            return Ticket(id, type_, record, 1, fields if len(body) <= _READ_ONCE else None)
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        pass
+    return _why_none(record)
+
+
+def _why_none(record: Record) -> Unreadable:
+    if not record.body:
+        nothing = "the record has no value" if record.body is None else "the record is empty"
+        return _unreadable(record, nothing)
+    try:
+        fields = orjson.loads(record.body)
     except orjson.JSONDecodeError as error:
         return _unreadable(record, f"the value is not JSON: {error}")
     if not isinstance(fields, dict):
         return _unreadable(record, "the value is not an object of JSON")
     id, type_ = fields.get("ticket_id"), fields.get("task_type")
-    if is_fit(id) and isinstance(type_, str) and _is_fit_type(type_):
-        return Ticket(id, type_, record, 1, fields if len(body) <= _READ_ONCE else None)
-    return _unfit(id, type_, record)
-
-
-def _unfit(id: object, type_: object, record: Record) -> Unreadable:
     if not is_fit(id):
-        return _unreadable(
-            record, f"ticket_id is {_fault(id)}", type=type_ if is_fit(type_) else NO_TYPE
-        )
+        known = type_ if is_fit(type_) else NO_TYPE
+        return _unreadable(record, f"ticket_id is {_fault(id)}", type=known)
     return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
 
 
@@ -110,8 +117,6 @@ def is_fit(name: object) -> TypeGuard[str]:
     """Return True if it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return False
-    if name.isascii():  # most are, and this is asked for each ticket
-        return name.isprintable() and " " not in name
     return _FIT.fullmatch(name) is not None
 
 

@@ -14,7 +14,7 @@ _AGAIN = (
     ("handler.asked", 5),
     ("handler.fails", 3),
     ("handler.returns", 3),
-    ("failed.answered", 4),
+    ("failed.answered", 3),
     ("publish.answered", 3),
     ("ended.answered", 3),
     ("commit.answered", 2),

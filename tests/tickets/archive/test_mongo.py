@@ -146,7 +146,7 @@ async def test_a_ticket_that_is_too_large_as_a_document_is_kept_as_bytes(
 ) -> None:
     """Two bytes of JSON become twelve: what a topic takes may be more than a document can be."""
     fields, dead = a_ticket(numbers=[1] * 1_500_000), a_dead_ticket()
-    large = replace(dead, fields=fields, record=replace(dead.record, body=orjson.dumps(fields)))
+    large = replace(dead, fields=fields, record=dead.record._replace(body=orjson.dumps(fields)))
 
     await archive.keep([large], now=clock_at(NOW))
 

@@ -193,7 +193,7 @@ async def test_a_header_without_a_value_has_none_afterwards(kit: Kit) -> None:
     """Nor does it become an empty one on the way."""
     dead = a_dead_ticket()
     headers = (*dead.record.headers, ("null", None), ("empty", b""))
-    await kit.keep(opened(replace(dead.record, headers=headers)))
+    await kit.keep(opened(dead.record._replace(headers=headers)))
 
     await kit.ran()
 

@@ -85,13 +85,19 @@ def held(server: RedisServer) -> dict[str, str]:
         return {key: client.get(key) for key in keys}
 
 
+async def count_one(counter: RetryCounter, id: str, at_least: int) -> int:
+    """Count one failure, alone."""
+    [count] = await counter.failed([(id, at_least)])
+    return count
+
+
 # --- Redis is there ---------------------------------------------------------------------------
 
 
 async def test_failures_are_counted_under_the_name_of_the_seed(server: RedisServer) -> None:
     """``ticket:retry_count:{ticket_id}`` has one more after each failure, and seven days."""
     async with watched(server.url) as it:
-        counts = [await it.counter.failed("a", at_least=each) for each in (1, 2, 3)]
+        counts = [await count_one(it.counter, "a", each) for each in (1, 2, 3)]
 
         assert counts == [1, 2, 3]
         assert held(server) == {"ticket:retry_count:a": "3"}
@@ -101,26 +107,26 @@ async def test_failures_are_counted_under_the_name_of_the_seed(server: RedisServ
 async def test_failures_counted_by_another_worker_count(server: RedisServer) -> None:
     """Two workers that had the ticket in turn count as one."""
     async with watched(server.url) as one, watched(server.url) as other:
-        await one.counter.failed("a", at_least=1)
+        await count_one(one.counter, "a", 1)
 
-        assert await other.counter.failed("a", at_least=1) == 2
+        assert await count_one(other.counter, "a", 1) == 2
 
 
 async def test_count_is_never_below_the_count_of_the_commits(server: RedisServer) -> None:
     """The counts of the commits are written back."""
     async with watched(server.url) as it:
-        assert await it.counter.failed("a", at_least=3) == 3
-        assert await it.counter.failed("a", at_least=2) == 4
+        assert await count_one(it.counter, "a", 3) == 3
+        assert await count_one(it.counter, "a", 2) == 4
 
 
 async def test_an_end_moves_the_count_to_the_mark_in_one_transaction(server: RedisServer) -> None:
     """A crash in between would run a ticket again, from its first attempt."""
     async with watched(server.url) as it:
-        await it.counter.failed("a", at_least=3)
+        await count_one(it.counter, "a", 3)
         with redis.Redis.from_url(server.url) as client:
             client.config_resetstat()
 
-            await it.counter.ended("a", PLACE)
+            await it.counter.ended([("a", PLACE)])
 
             assert client.info("commandstats")["cmdstat_exec"]["calls"] == 1
         assert held(server) == {"ticket:dlq_done:a": PLACE}
@@ -155,7 +161,7 @@ async def test_value_that_is_not_a_count_counts_as_zero(
         client.set("ticket:retry_count:a", junk)
     async with watched(server.url) as it:
         assert await it.counter.look(["a"]) == [NOTHING]
-        assert await it.counter.failed("a", at_least=1) == 1
+        assert await count_one(it.counter, "a", 1) == 1
 
         assert it.changes == []
         assert held(server) == {"ticket:retry_count:a": "1"}
@@ -168,8 +174,8 @@ async def test_key_of_another_type_is_not_an_outage(server: RedisServer) -> None
         client.hset("ticket:dlq_done:a", "field", "1")
     async with watched(server.url) as it:
         assert await it.counter.look(["a"]) == [NOTHING]
-        assert await it.counter.failed("a", at_least=2) == 2
-        await it.counter.ended("a", PLACE)
+        assert await count_one(it.counter, "a", 2) == 2
+        await it.counter.ended([("a", PLACE)])
 
         assert it.changes == []
         assert held(server) == {"ticket:dlq_done:a": PLACE}
@@ -178,11 +184,11 @@ async def test_key_of_another_type_is_not_an_outage(server: RedisServer) -> None
 async def test_script_is_loaded_again_on_a_server_without_it(server: RedisServer) -> None:
     """A failover leads to one that never heard of it."""
     async with watched(server.url) as it:
-        await it.counter.failed("a", at_least=1)
+        await count_one(it.counter, "a", 1)
         with redis.Redis.from_url(server.url) as client:
             client.script_flush()
 
-        assert await it.counter.failed("a", at_least=2) == 2
+        assert await count_one(it.counter, "a", 2) == 2
         assert it.changes == []
 
 
@@ -190,7 +196,7 @@ async def test_many_at_once_are_all_counted(server: RedisServer) -> None:
     """There are fewer connections than tickets."""
     ids = [f"ticket-{number}" for number in range(200)]
     async with watched(server.url, patience=timedelta(minutes=1)) as it:
-        counts = await asyncio.gather(*(it.counter.failed(id, at_least=1) for id in ids))
+        counts = await asyncio.gather(*(count_one(it.counter, id, 1) for id in ids))
 
         assert (counts, it.changes) == ([1] * 200, [])
         assert len(held(server)) == 200
@@ -199,7 +205,7 @@ async def test_many_at_once_are_all_counted(server: RedisServer) -> None:
 async def test_busy_event_loop_is_not_an_outage(server: RedisServer) -> None:
     """The answer lay there all the time, only we did not look."""
     async with watched(server.url, patience=timedelta(milliseconds=50)) as it:
-        await it.counter.failed("a", at_least=1)
+        await count_one(it.counter, "a", 1)
         looking = asyncio.create_task(it.counter.look(["a"]))
         await asyncio.sleep(0)  # it is asked
 
@@ -215,12 +221,12 @@ async def test_busy_event_loop_is_not_an_outage(server: RedisServer) -> None:
 async def live_a_life(it: Watched) -> None:
     """One ticket dies, one succeeds at its second attempt, one is tried again later."""
     counter = it.counter
-    assert [await counter.failed("dies", at_least=each) for each in (1, 2, 3)] == [1, 2, 3]
+    assert [await count_one(counter, "dies", each) for each in (1, 2, 3)] == [1, 2, 3]
     assert await counter.look(["dies", "new"]) == [TicketStanding(3, ""), NOTHING]
-    await counter.ended("dies", PLACE)
-    assert await counter.failed("succeeds", at_least=1) == 1
-    await counter.ended("succeeds", PLACE)
-    assert await counter.failed("waits", at_least=2) == 2
+    await counter.ended([("dies", PLACE)])
+    assert await count_one(counter, "succeeds", 1) == 1
+    await counter.ended([("succeeds", PLACE)])
+    assert await count_one(counter, "waits", 2) == 2
     known = await counter.look(["dies", "succeeds", "waits"])
     assert known == [TicketStanding(0, PLACE), TicketStanding(0, PLACE), TicketStanding(2, "")]
 
@@ -251,9 +257,9 @@ async def test_a_life_without_redis_is_written_when_it_comes(mortal: RedisServer
 async def test_a_redis_that_is_stopped_is_not_waited_for_twice(mortal: RedisServer) -> None:
     """It takes connections and never answers; a failure sent before is not counted twice."""
     async with watched(mortal.url) as it:
-        await it.counter.failed("dies", at_least=1)
+        await count_one(it.counter, "dies", 1)
         with stopped(mortal.pid):
-            assert await it.counter.failed("waits", at_least=1) == 1
+            assert await count_one(it.counter, "waits", 1) == 1
             it.will_not_wait()
 
             await live_a_life(it)
@@ -268,7 +274,7 @@ async def test_a_network_that_swallows_everything_is_left_when_it_heals(
 ) -> None:
     """Connections that a firewall forgot are not used again."""
     async with a_cut_proxy(server.port) as proxy, watched(f"redis://{HOST}:{proxy.port}/0") as it:
-        await asyncio.gather(*(it.counter.failed("waits", at_least=1) for _ in range(5)))
+        await asyncio.gather(*(count_one(it.counter, "waits", 1) for _ in range(5)))
         proxy.freeze()
         proxy.stall()
         assert await it.counter.look(["waits"]) == [NOTHING]
@@ -284,13 +290,13 @@ async def test_a_network_that_swallows_everything_is_left_when_it_heals(
 async def test_a_redis_that_is_killed_and_started_goes_on(mortal: RedisServer) -> None:
     """Without its keys, what is known elsewhere counts."""
     async with watched(mortal.url) as it:
-        await it.counter.failed("a", at_least=1)
+        await count_one(it.counter, "a", 1)
         mortal.kill()
-        assert await it.counter.failed("a", at_least=2) == 2
+        assert await count_one(it.counter, "a", 2) == 2
         mortal.start(empty=True)
         await it.is_back()
 
-        assert await it.counter.failed("a", at_least=3) == 3
+        assert await count_one(it.counter, "a", 3) == 3
         assert held(mortal) == {"ticket:retry_count:a": "3"}
 
 
@@ -298,10 +304,10 @@ async def test_a_count_from_before_a_burial_is_void(mortal: RedisServer) -> None
     """A ticket that died and was redriven while Redis was down has fresh attempts."""
     async with watched(mortal.url) as it:
         for failures in (1, 2, 3):
-            await it.counter.failed("a", at_least=failures)
+            await count_one(it.counter, "a", failures)
         mortal.stop()
-        await it.counter.ended("a", PLACE)
-        assert await it.counter.failed("a", at_least=1) == 1
+        await it.counter.ended([("a", PLACE)])
+        assert await count_one(it.counter, "a", 1) == 1
         mortal.start()
         await it.is_back()
 
@@ -313,7 +319,7 @@ async def test_full_redis_counts_as_unreachable(mortal: RedisServer) -> None:
     async with watched(mortal.url) as it:
         with redis.Redis.from_url(mortal.url) as client:
             client.config_set("maxmemory", "1")
-            assert await it.counter.failed("a", at_least=1) == 1
+            assert await count_one(it.counter, "a", 1) == 1
             assert it.changes == [False]
 
             client.config_set("maxmemory", "0")
@@ -325,15 +331,15 @@ async def test_full_redis_counts_as_unreachable(mortal: RedisServer) -> None:
 async def test_redis_that_refuses_the_password_counts_as_unreachable(server: RedisServer) -> None:
     """A wrong password stops no ticket."""
     async with watched(server.url.replace("://", "://someone:wrong@")) as it:
-        assert await it.counter.failed("a", at_least=1) == 1
+        assert await count_one(it.counter, "a", 1) == 1
         assert it.changes == [False]
 
 
 async def test_counter_without_an_address_is_off_and_silent() -> None:
     """That is what was asked for."""
     async with watched("") as it:
-        assert await it.counter.failed("a", at_least=2) == 2
-        await it.counter.ended("a", PLACE)
+        assert await count_one(it.counter, "a", 2) == 2
+        await it.counter.ended([("a", PLACE)])
 
         assert await it.counter.look(["a"]) == [NOTHING]
         assert (it.counter.is_up, it.changes, it.counter._owed) == (False, [], {})
@@ -350,7 +356,7 @@ async def test_debts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OWED", 3)
     async with watched(f"redis://{HOST}:{free_port()}/0") as it:
         for id in ("a", "b", "c", "a", "d"):
-            await it.counter.failed(id, at_least=1)
+            await count_one(it.counter, id, 1)
 
         known = await it.counter.look(["a", "b", "c", "d"])
         assert [each.failures for each in known] == [1, 0, 1, 1]
@@ -364,7 +370,7 @@ async def test_more_is_written_than_goes_at_once(
     mortal.kill()
     async with watched(mortal.url) as it:
         for number in range(95):
-            await it.counter.failed(f"ticket-{number}", at_least=1)
+            await count_one(it.counter, f"ticket-{number}", 1)
         mortal.start()
         await it.is_back()
 
@@ -378,7 +384,7 @@ async def test_closing_writes_owed_counts(
     monkeypatch.setattr(module, "_FIRST_PAUSE_S", FOR_EVER)
     mortal.kill()
     async with watched(mortal.url) as it:
-        await it.counter.failed("a", at_least=2)
+        await count_one(it.counter, "a", 2)
         mortal.start()
 
     assert held(mortal) == {"ticket:retry_count:a": "2"}
@@ -394,12 +400,12 @@ DIED_OF = LastError(
 async def test_cause_of_a_held_ticket_is_stored_until_it_has_ended(server: RedisServer) -> None:
     """The next worker finds it; it goes with the count."""
     async with watched(server.url) as one, watched(server.url) as other:
-        await one.counter.failed("a", at_least=1)
-        await one.counter.keep_error("a", DIED_OF)
+        await count_one(one.counter, "a", 1)
+        await one.counter.keep_errors([("a", DIED_OF)])
 
         assert await other.counter.kept_errors(["a", "b"]) == [DIED_OF, None]
         assert held(server)["ticket:retry_count:a"] == "1"
-        await other.counter.ended("a", PLACE)
+        await other.counter.ended([("a", PLACE)])
         assert held(server) == {"ticket:dlq_done:a": PLACE}
 
 
@@ -415,7 +421,7 @@ async def test_foreign_value_is_not_an_error(server: RedisServer) -> None:
 async def test_redrive_deletes_the_cause_of_death(server: RedisServer) -> None:
     """It begins anew."""
     async with watched(server.url) as it:
-        await it.counter.keep_error("a", DIED_OF)
+        await it.counter.keep_errors([("a", DIED_OF)])
         await it.counter.forget(["a"])
         assert held(server) == {}
 
@@ -424,9 +430,9 @@ async def test_an_error_that_could_not_be_written_is_owed(mortal: RedisServer) -
     """It is known here meanwhile, and Redis has it when it is back."""
     async with watched(mortal.url) as it:
         mortal.stop()
-        await it.counter.keep_error("a", DIED_OF)
+        await it.counter.keep_errors([("a", DIED_OF)])
         assert await it.counter.kept_errors(["a"]) == [DIED_OF]
-        assert await it.counter.failed("a", at_least=2) == 2
+        assert await count_one(it.counter, "a", 2) == 2
         assert await it.counter.kept_errors(["a"]) == [DIED_OF]
         mortal.start()
         await it.is_back()

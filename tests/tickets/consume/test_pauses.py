@@ -43,8 +43,8 @@ def test_a_few_among_many_that_succeed_are_none() -> None:
     """A third of failures does not make an outage."""
     health = TypeHealth(TERMS)
     for each in range(500):
-        health.succeeded(health.breaker.begin(0.0), 0.0)
-        health.succeeded(health.breaker.begin(0.0), 0.0)
+        health.succeeded([health.breaker.begin(0.0)], 0.0)
+        health.succeeded([health.breaker.begin(0.0)], 0.0)
         assert not fail(health, f"t{each}")
 
 
@@ -70,7 +70,7 @@ def test_after_the_pause_one_is_tried_and_its_failure_makes_the_next_pause_longe
 def test_success_ends_the_pause_and_clears_the_failures() -> None:
     """The next failure is a first one."""
     health = an_outage()
-    assert health.succeeded(health.breaker.begin(FIRST_PAUSE_S), FIRST_PAUSE_S)
+    assert health.succeeded([health.breaker.begin(FIRST_PAUSE_S)], FIRST_PAUSE_S)
     assert not health.breaker.is_open
     assert not fail(health, "another", now=FIRST_PAUSE_S)
 
@@ -81,7 +81,7 @@ def test_a_success_that_was_begun_before_the_outage_does_not_end_it() -> None:
     early = health.breaker.begin(0.0)
     for each in range(TICKETS):
         fail(health, f"t{each}")
-    assert not health.succeeded(early, 0.0)
+    assert not health.succeeded([early], 0.0)
     assert health.breaker.is_open
 
 
@@ -100,14 +100,14 @@ def test_a_pause_that_was_given_up_is_not_begun_again_before_a_success() -> None
     assert not health.breaker.is_open
     assert not any(fail(health, f"u{each}") for each in range(5 * TICKETS))
 
-    health.succeeded(health.breaker.begin(0.0), 0.0)
+    health.succeeded([health.breaker.begin(0.0)], 0.0)
     assert any(fail(health, f"v{each}") for each in range(5 * TICKETS))
 
 
 def test_thresholds_are_those_of_the_settings() -> None:
     """Few tickets, a large share, a short while."""
     health = TypeHealth(replace(TERMS, tickets=2, share=1.0, within_s=5.0))
-    health.succeeded(health.breaker.begin(0.0), 0.0)
+    health.succeeded([health.breaker.begin(0.0)], 0.0)
     assert not fail(health, "a")
     assert not fail(health, "b")  # two of three
     assert not fail(health, "c", now=6.0)

@@ -1,6 +1,5 @@
 """The publisher and a real broker: sizes that it refuses, its absence, and its return."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +16,7 @@ from support.deaths import (
     a_death,
     a_record,
     a_ticket_record,
+    publish_one,
     random_bytes,
     random_text,
     settings_of,
@@ -63,7 +63,7 @@ async def buried(broker: Broker, death: Death, *, limit: int = TOPIC_LIMIT) -> D
     """The dead letter as it stands in a new topic with such a limit."""
     topic = broker.new_topic(settings=AS_OURS | {"max.message.bytes": str(limit)})
     async with publishing(to(broker, topic)) as publisher:
-        await publisher.publish(death)
+        await publish_one(publisher, death)
     [record] = records_of(broker.bootstrap_servers, topic)
     return opened(record)
 
@@ -119,9 +119,7 @@ async def test_refused_dead_letter_does_not_harm_the_rest_of_its_batch(broker: B
     large = a_record(b"\xff" + random_bytes(TOPIC_LIMIT), offset=1_000)
     deaths = [a_death(a_record(f"not JSON {n}".encode(), offset=n)) for n in range(200)]
     async with publishing(to(broker, topic)) as publisher:
-        await asyncio.gather(
-            *map(publisher.publish, [*deaths[:100], a_death(large), *deaths[100:]])
-        )
+        await publisher.publish([*deaths[:100], a_death(large), *deaths[100:]])
 
     dead = [opened(each) for each in records_of(broker.bootstrap_servers, topic)]
     assert {each.source for each in dead if each.missing} == {large.place}
@@ -135,7 +133,7 @@ async def test_a_missing_topic_fails_every_publish_until_it_is_there(
     topic = f"{broker.new_topic()}-missing"
     async with publishing(to(broker, topic)) as publisher:
         with pytest.raises(PublishFailed) as failed:
-            await publisher.publish(a_death())
+            await publish_one(publisher, a_death())
         assert failed.value.error_type in {"_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"}
 
         broker.create_topic(topic)
@@ -148,7 +146,7 @@ async def published_in_the_end(publisher: Publisher, death: Death) -> None:
     """Try as the worker does: again and again, each time within the bound."""
     for _ in range(10):
         try:
-            await publisher.publish(death)
+            await publish_one(publisher, death)
         except PublishFailed:
             continue
         return
@@ -166,10 +164,10 @@ async def test_a_broker_that_is_killed_and_comes_back_takes_it_then(mortal: Kafk
     """With the same publisher; what was acknowledged before survives the kill."""
     topic = mortal.new_topic()
     async with publishing(to(mortal, topic)) as publisher:
-        await publisher.publish(a_death(failures=1))
+        await publish_one(publisher, a_death(failures=1))
         mortal.kill()
         with pytest.raises(PublishFailed) as failed:
-            await publisher.publish(a_death(failures=2))
+            await publish_one(publisher, a_death(failures=2))
         assert failed.value.error_type == TIMED_OUT
 
         mortal.start()
@@ -186,9 +184,9 @@ async def test_a_broker_that_is_stopped_is_not_waited_for(mortal: KafkaServer) -
     """It holds the connection and says nothing; when it wakes up, the same publisher goes on."""
     topic = mortal.new_topic()
     async with publishing(to(mortal, topic)) as publisher:
-        await publisher.publish(a_death(failures=1))
+        await publish_one(publisher, a_death(failures=1))
         with stopped(mortal.pid), pytest.raises(PublishFailed):
-            await publisher.publish(a_death(failures=2))
+            await publish_one(publisher, a_death(failures=2))
         await published_in_the_end(publisher, a_death(failures=3))
 
     found = {

@@ -170,8 +170,8 @@ def _opened(record: Record) -> DeadTicket:
         return opened(record)
     except Exception as error:  # noqa: BLE001 - it would be met again at every start, and hold up all others
         events.dlq_not_understood(record, type(error).__name__)
-        unnamed = replace(record, key=None, headers=())
-        return replace(opened(replace(unnamed, body=None)), raw=record.body, record=unnamed)
+        unnamed = record._replace(key=None, headers=())
+        return replace(opened(unnamed._replace(body=None)), raw=record.body, record=unnamed)
 
 
 def _age_s(records: list[Record]) -> float:

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.errors import KafkaAway
-from carteiro.tickets.kafka_client import client_options, record_of, said_by
+from carteiro.tickets.kafka_client import client_options, records_of, said_by
 from carteiro.tickets.ticket import Record
 
 _PATIENCE_S = 10.0
@@ -60,7 +60,7 @@ def _read_by(consumer: Consumer, wanted: TopicPartition) -> Record | None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - so it is named
     error = message.error()
     if error is None:
-        return record_of(message)
+        return records_of([message])[0]
     if error.code() in _GONE:
         return None
     raise KafkaException(error)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
-from carteiro.tickets.kafka_client import SESSION_MS, client_options, record_of
+from carteiro.tickets.kafka_client import SESSION_MS, client_options, records_of
 from carteiro.tickets.ticket import Part, Record
 
 Answer = TypeVar("Answer")
@@ -119,7 +119,7 @@ class DeadLetterLog:
         if (error := message.error()) is not None:
             self._tell(error.str())
             return None
-        record = record_of(message)
+        [record] = records_of([message])
         self._in_hand.append(record)
         return record
 

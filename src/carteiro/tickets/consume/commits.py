@@ -17,7 +17,7 @@ MOST_UNNOTED = 20_000  # records that are read before what became of those befor
 
 @dataclass
 class Committer:
-    """Commits what has ended: now and then while there is more, at once when there is not.
+    """Commits what has ended: now and then while there is more, at once when there is not, or reading would stop.
 
     ``hurry`` ends the wait of work that holds up its partition.
     """
@@ -27,7 +27,7 @@ class Committer:
     partitions: Mapping[Part, Partition]
     hurry: Callable[[Work], None]
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _nothing_left: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_urgent: asyncio.Event = field(default_factory=asyncio.Event)
     _has_changed: bool = False  # as the event, but cheap to ask
 
     def changed(self) -> None:
@@ -40,8 +40,8 @@ class Committer:
         """Several may have ended: commit at once if nothing is left, and have more brought where there is room."""
         if self._has_changed:
             for partition in self.partitions.values():
-                if partition.offsets.is_idle:
-                    self._nothing_left.set()
+                if partition.offsets.is_idle or partition.unnoted * 2 >= MOST_UNNOTED:
+                    self._is_urgent.set()
                 if partition.is_paused:
                     self.bound(partition)
 
@@ -80,9 +80,9 @@ class Committer:
             await self._something_changed.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.settings.commit_every.total_seconds()):
-                    await self._nothing_left.wait()
+                    await self._is_urgent.wait()
             self._something_changed.clear()
-            self._nothing_left.clear()
+            self._is_urgent.clear()
             self._has_changed = False
             await self._commit()
             await asyncio.sleep(_SHORTEST_PAUSE_S)

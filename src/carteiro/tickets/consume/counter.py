@@ -35,7 +35,7 @@ PATIENCE = timedelta(milliseconds=200)
 MOST_OWED = 100_000  # tickets; beyond it the oldest debts are forgotten
 
 _COUNT, _ENDED, _ERROR = "ticket:retry_count:", "ticket:dlq_done:", "ticket:held_error:"
-_SCRIPT = (files("carteiro.tickets.consume") / "count_failure.lua").read_text(encoding="utf-8")
+_SCRIPT = (files("carteiro.tickets.consume") / "count_failures.lua").read_text(encoding="utf-8")
 _CONNECTIONS = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _PAYING_PATIENCE_S = 2.0  # nobody waits for it
@@ -93,32 +93,37 @@ class RetryCounter:
         held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
         if held is None:
             return [self._known_here(id) for id in ids]
+        if not any(held):
+            return [NOTHING] * len(ids)
         found = zip(held[: len(ids)], held[len(ids) :], strict=True)
         return [
             TicketStanding(_whole(count), buried or "") if count or buried else NOTHING
             for count, buried in found
         ]
 
-    async def failed(self, id: TicketId, *, at_least: int) -> int:
-        """Count one more failure, but never fewer than ``at_least``; return the new count."""
-        count = await self._asked(lambda _: self._counted(id, more=1, at_least=at_least))
-        if count is None:
+    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
+        """Count one more failure of each, but never fewer than is said with it; return the new counts."""
+        counts = await self._asked(lambda _: self._counted(failures))
+        if counts is not None:
+            return counts
+        for id, at_least in failures:
             debt = self._owed.get(id, _NO_DEBT)
             self._owe(id, replace(debt, failures=max(debt.failures, at_least)))
-            return at_least
-        return int(count)
+        return [at_least for _, at_least in failures]
 
-    async def ended(self, id: TicketId, place: str) -> None:
-        """Forget its failures and remember that this record needs nothing any more, both or neither."""
-        debt = _Debt(0, fresh=True, ended_at=place)
-        if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
-            self._owe(id, debt)
+    async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
+        """Forget their failures and remember that these records need nothing any more, all or nothing."""
+        debts = [(id, _Debt(0, fresh=True, ended_at=place)) for id, place in places]
+        if await self._asked(lambda redis: _written(redis, debts)) is None:
+            for each in debts:
+                self._owe(*each)
 
-    async def keep_error(self, id: TicketId, error: LastError) -> None:
-        """Remember what it died of."""
-        debt = _Debt(0, fresh=False, error=error)
-        if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
-            self._owe(id, replace(self._owed.get(id, _NO_DEBT), error=error))
+    async def keep_errors(self, errors: Sequence[tuple[TicketId, LastError]]) -> None:
+        """Remember what each died of."""
+        debts = [(id, _Debt(0, fresh=False, error=error)) for id, error in errors]
+        if await self._asked(lambda redis: _written(redis, debts)) is None:
+            for id, error in errors:
+                self._owe(id, replace(self._owed.get(id, _NO_DEBT), error=error))
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
         """Return the last error of each, in one question to Redis for all of them."""
@@ -183,9 +188,10 @@ class RetryCounter:
             asking.cancel()
         raise TimeoutError("no answer in time")
 
-    def _counted(self, id: TicketId, *, more: int, at_least: int) -> Awaitable[int]:
+    def _counted(self, failures: Sequence[tuple[TicketId, int]]) -> Awaitable[list[int]]:
         assert self._count is not None  # noqa: S101 - asked only where there is a client
-        return self._count(keys=[_COUNT + id], args=[more, at_least, TIME_TO_LIVE_S])
+        keys = [_COUNT + id for id, _ in failures]
+        return self._count(keys=keys, args=[1, TIME_TO_LIVE_S, *(least for _, least in failures)])
 
     # --- debts ---
 
@@ -273,7 +279,7 @@ def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
     if debt.failures and debt.fresh:
         pipeline.set(count, debt.failures, ex=TIME_TO_LIVE_S)
     elif debt.failures:
-        pipeline.eval(_SCRIPT, 1, count, 0, debt.failures, TIME_TO_LIVE_S)
+        pipeline.eval(_SCRIPT, 1, count, 0, TIME_TO_LIVE_S, debt.failures)
     elif debt.fresh:
         pipeline.delete(count, _ERROR + id)
     if debt.error is not None:

@@ -29,7 +29,7 @@ def names_of(error: BaseException) -> frozenset[str]:
 
     None if it is for good: then it says nothing of others.
     """
-    if not isinstance(outcome_of(error), Deferred):
+    if _is_final(error):
         return frozenset()
     names = {each.__name__ for each in type(error).__mro__} | {error_type(error)}
     if (status := _status_of(error)) is not None:
@@ -51,10 +51,15 @@ def _status_of(error: BaseException) -> int | None:
 
 def outcome_of(error: BaseException) -> Outcome:
     """Classify a handler's error: worth another try, or not."""
+    failure = error.failure if isinstance(error, DeliveryFailed) else classify.task_error(error)
+    return Rejected(failure) if _is_final(error) else Deferred(failure)
+
+
+def _is_final(error: BaseException) -> bool:
+    """Return True if trying again is pointless."""
     if isinstance(error, DeliveryFailed):
-        return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
-    failure = classify.task_error(error)
-    return Rejected(failure) if isinstance(error, Permanent) else Deferred(failure)
+        return not error.failure.retryable
+    return isinstance(error, Permanent)
 
 
 def error_type(error: BaseException) -> str:
@@ -66,9 +71,7 @@ def error_type(error: BaseException) -> str:
 
 def death_of(work: Work, error: BaseException, *, now_ms: int) -> Death:
     """The end of a ticket that has just failed, and is not tried again."""
-    reason: Reason = (
-        "permanent_error" if isinstance(outcome_of(error), Rejected) else "max_retries_exceeded"
-    )
+    reason: Reason = "permanent_error" if _is_final(error) else "max_retries_exceeded"
     said = classify.message_of(error) or type(error).__name__
     return Death(work.ticket, reason, error_type(error), said, work.failures, now_ms)
 

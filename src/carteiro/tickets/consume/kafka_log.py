@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from carteiro.tickets import events
 from carteiro.tickets.consume.notes import Noted, read_notes
 from carteiro.tickets.consume.ports import Commit, Given, Keeper
-from carteiro.tickets.kafka_client import SESSION_MS, record_of
+from carteiro.tickets.kafka_client import SESSION_MS, records_of
 from carteiro.tickets.ticket import Part, Record
 
 _T = TypeVar("_T")
@@ -211,16 +211,12 @@ class KafkaLog:
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return []
-        messages = (first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0))
-        return [record for each in messages if (record := self._record(each)) is not None]
-
-    def _record(self, message: Message) -> Record | None:
-        error = message.error()
-        if error is not None:
-            self._waits(f"Kafka: {error.str()}")
+        messages = [first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0)]
+        errors = [error for error in map(Message.error, messages) if error is not None]
+        for each in errors:
+            self._waits(f"Kafka: {each.str()}")
             self._stopping.wait(_RETRY_S)  # nothing else slows it down
-            return None
-        return record_of(message)
+        return records_of([m for m in messages if m.error() is None] if errors else messages)
 
     def _bring(self, records: list[Record]) -> None:
         """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""

@@ -38,25 +38,29 @@ class Line:
         self.end_of_pause: asyncio.TimerHandle | None = None
         self.ready: deque[Work] = deque()
         self.running = 0
-        # Tickets that never failed; counted here, it is the one thing that is done for each.
-        self.done_at_once = 0
+        self.returned: list[Work] = []  # by their handlers, in this order, and not settled yet
+        self.done_at_once = 0  # tickets that never failed
 
-    def pop(self) -> "Work":
-        """The next one; in a pause one that never failed, if there is one: others would only use up their attempts."""
-        if self.health.is_perfect or not self.health.breaker.is_open:
-            return self.ready.popleft()
+    def take(self, now: float) -> "Work | None":
+        """The next one that may be started now."""
+        while self.ready and (self.limit is None or self.running < self.limit):
+            if self.health.is_paused:
+                if self.health.breaker.wait(now) > 0:
+                    return None
+                self._prefer_new()
+            work = self.ready.popleft()
+            if work.partition.is_open:
+                if self.health.is_paused:
+                    work.began = self.health.breaker.begin(now)
+                return work
+        return None
+
+    def _prefer_new(self) -> None:
+        """In a pause one that never failed comes first, if there is one: others would only use up their attempts."""
         place = next((at for at, work in enumerate(self.ready) if not work.failures), 0)
-        self.ready.rotate(-place)
-        work = self.ready.popleft()
-        self.ready.rotate(place)
-        return work
-
-    def may_start(self, now: float) -> bool:
-        """Return True if one more of its tickets may be started."""
-        if self.limit is not None and self.running >= self.limit:
-            return False
-        health = self.health
-        return health.is_perfect or not health.breaker.is_open or health.breaker.wait(now) <= 0
+        work = self.ready[place]
+        del self.ready[place]
+        self.ready.appendleft(work)
 
 
 class Partition:
@@ -68,7 +72,9 @@ class Partition:
         self.offsets = offsets
         # A key that is here has a ticket before the others.
         self.lanes: dict[bytes, deque[Work] | None] = {}
+        self.untold: set[Work] = set()  # failed, or done at last, and Redis has not heard of it
         self.waiting: set[Work] = set()  # for another try
+        self.dying: list[Work] = []  # their burial begins with the next turn of the loop
         self.burials: dict[Work, asyncio.Task[None]] = {}
         self.held: list[Trouble] = []  # dead, and nowhere to go
         self.is_live = True  # ours
@@ -90,19 +96,25 @@ class Partition:
     @property
     def held_keys(self) -> int:
         """The number of keys that wait for something else than their turn."""
-        return len(self.waiting) + len(self.burials) + len(self.held)
+        own = (self.untold, self.waiting, self.dying, self.burials, self.held)
+        return sum(map(len, own))
 
 
 class Work:
-    """A record on its way to its end; ``line`` is None if it is not a ticket, or has no handler."""
+    """A record on its way to its end; ``line`` is None if it is not a ticket, or has no handler.
 
-    __slots__ = (
-        *("ticket", "partition", "line", "key", "size", "redrives"),
-        *("failures", "death", "began", "timer"),
-    )
+    Most of it is true of all that never failed, and stands in the class: one is made for each ticket.
+    """
+
+    redrives = 0  # how often it was republished: the archive waits to hear of its end
+    failures = 0
+    error: BaseException | None = None  # of its handler, until it is counted
+    death: Death | None = None
+    began: Round | None = None  # None: not as the trial of a pause
+    timer: asyncio.TimerHandle | None = None
 
     def __init__(
-        self, ticket: Ticket | Unreadable, partition: Partition, line: Line | None, failures: int
+        self, ticket: Ticket | Unreadable, partition: Partition, line: Line | None
     ) -> None:
         record = ticket.record
         self.ticket = ticket
@@ -110,14 +122,9 @@ class Work:
         self.line = line
         self.key = record.key or ticket.id.encode()
         self.size = len(record.body or b"") + len(self.key)
-        self.redrives = 0  # how often it was republished: the archive waits to hear of its end
         if record.headers:
             self.size += sum(len(name) + len(said or b"") for name, said in record.headers)
             self.redrives = redrives_of(record.headers)
-        self.failures = failures
-        self.death: Death | None = None
-        self.began: Round = 0
-        self.timer: asyncio.TimerHandle | None = None
 
 
 class Lanes:
@@ -133,41 +140,45 @@ class Lanes:
         """Something could be started, as far as its type allows."""
         return any(line.ready for line in self._turns)
 
-    def put(self, work: Work) -> None:
-        """It has come; it starts when all of its key before it have ended."""
-        lanes = work.partition.lanes
-        if work.key not in lanes:
-            lanes[work.key] = None
-            self.ready(work)
-            return
-        behind = lanes[work.key]
-        if behind is None:
-            behind = lanes[work.key] = deque()
-        behind.append(work)
+    def put(self, works: Iterable[Work]) -> None:
+        """They have come; each starts when all of its key before it have ended."""
+        for work in works:
+            lanes, key = work.partition.lanes, work.key
+            if key not in lanes:
+                lanes[key] = None
+                if work.failures or work.death or work.line is None:
+                    self.ready(work)
+                else:
+                    work.line.ready.append(work)
+            elif (behind := lanes[key]) is not None:
+                behind.append(work)
+            else:
+                lanes[key] = deque([work])
 
     def ready(self, work: Work) -> None:
         """It could start now."""
         if work.death is not None:
             self._bury(work, work.death)
         elif work.line is not None:
+            if work.failures:
+                work.ticket.attempt = work.failures + 1  # type: ignore[misc,union-attr] # the handler has it from now on
             work.line.ready.append(work)
 
-    def ended(self, work: Work) -> None:
-        """It needs nothing any more: the next one of its key could start."""
-        lanes = work.partition.lanes
-        behind = lanes[work.key]
-        if behind:
-            self.ready(behind.popleft())
-        else:
-            del lanes[work.key]
+    def ended(self, works: Iterable[Work]) -> None:
+        """They need nothing any more: the next one of each key could start."""
+        for work in works:
+            lanes = work.partition.lanes
+            behind = lanes[work.key]
+            if behind:
+                self.ready(behind.popleft())
+            else:
+                del lanes[work.key]
 
-    def next(self, now: float) -> tuple[Work, Line] | None:
+    def next(self, now: float) -> tuple[Line, Work] | None:
         """Work that may be started now, types taking turns; None: there is none."""
         for _ in range(len(self._turns)):
             line = self._turns[0]
             self._turns.rotate(-1)
-            while line.ready and line.may_start(now):
-                work = line.pop()
-                if work.partition.is_open:
-                    return work, line
+            if (work := line.take(now)) is not None:
+                return line, work
         return None

@@ -6,6 +6,7 @@ often those that have not have failed.
 """
 
 from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 
 from carteiro.tickets.consume.notes import Noted, is_nearly_full, note_down
 
@@ -29,29 +30,32 @@ class Offsets:
             False  # the notes of the last commit are near the most that a broker keeps
         )
 
-    def take(self, offset: int) -> int | None:
-        """A record has come: how often it has failed before, or None if it needs nothing any more."""
+    def take(self, offsets: Sequence[int]) -> Mapping[int, int]:
+        """Records have come, in the order of the log: the failures so far of each that still needs something."""
         if self.end is None:
-            self.start = offset
-        elif offset < self.end:
-            return None  # seen already
-        self.end = offset + 1
-        failures = 0
-        if self._noted is not None and self._noted.covers(offset):
-            if self._noted.is_done(offset):
-                return None
-            failures = self._noted.failures.get(offset, 0)
-        self._open[offset] = failures
-        self._taken.append(offset)
-        return failures
+            self.start = offsets[0]
+        elif offsets[0] < self.end:  # seen already
+            offsets = [each for each in offsets if each >= self.end]
+        if not offsets:
+            return {}
+        self.end = offsets[-1] + 1
+        noted = self._noted
+        if noted is None or offsets[0] >= noted.end:
+            needed = dict.fromkeys(offsets, 0)
+        else:
+            needed = {at: noted.failures.get(at, 0) for at in offsets if not noted.is_done(at)}
+        self._open |= needed
+        self._taken.extend(needed)
+        return needed
 
     def failed(self, offset: int, failures: int) -> None:
         """So often it has failed by now."""
         self._open[offset] = failures
 
-    def finish(self, offset: int) -> None:
-        """It needs nothing any more: it is done, or it is a dead letter that others know of."""
-        del self._open[offset]
+    def finish(self, offsets: Iterable[int]) -> None:
+        """They need nothing any more: they are done, or dead letters that others know of."""
+        for each in offsets:
+            del self._open[each]
 
     @property
     def unfinished(self) -> int:

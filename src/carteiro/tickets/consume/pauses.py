@@ -4,6 +4,7 @@ Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from carteiro.config import TicketSettings
@@ -45,7 +46,7 @@ class TypeHealth:
 
     It pauses when enough of its tickets could not reach something. Then none is started for a while, and after
     that one at a time, until one succeeds or the pause has lasted too long: after that it does not pause
-    again before a ticket has succeeded. While ``is_perfect`` nothing has to be said of successes.
+    again before a ticket has succeeded.
     """
 
     def __init__(self, terms: PauseTerms | None) -> None:
@@ -53,36 +54,41 @@ class TypeHealth:
         self.breaker = Breaker()
         self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
         self._has_given_up = False
-        # No failure is remembered. A plain attribute, since it is asked for each ticket.
-        self.is_perfect = True
+        # Plain attributes, since they are asked for each ticket. Perfect: no failure is remembered, and nothing
+        # has to be said of successes.
+        self.is_perfect, self.is_paused = True, False
 
-    def succeeded(self, began: Round, now: float) -> bool:
-        """The ticket is done; return whether that ended a pause."""
-        self._last.append((now, None))
-        ends = self.breaker.succeeded(began)
+    def succeeded(self, rounds: Sequence[Round | None], now: float) -> bool:
+        """Tickets are done, with the round of each that was a trial; return whether that ended a pause."""
+        self._last.extend([(now, None)] * min(len(rounds), REMEMBERED))
+        ends = any(self.breaker.succeeded(each) for each in rounds if each is not None)
         if ends:
             self._last.clear()
         self._has_given_up = False
-        self.is_perfect = not self.breaker.is_open and all(id is None for _, id in self._last)
+        self.is_paused = self.breaker.is_open
+        self.is_perfect = not self.is_paused and all(id is None for _, id in self._last)
         return ends
 
-    def failed(self, began: Round, now: float, chance: float, *, id: TicketId) -> bool:
+    def failed(self, began: Round | None, now: float, chance: float, *, id: TicketId) -> bool:
         """The ticket could not reach something; return whether that began a pause."""
         if self._terms is None:
             return False
         self.is_perfect = False
-        if self.breaker.is_open:
-            self.breaker.failed(began, now, chance)
+        if self.is_paused:
+            if began is not None:
+                self.breaker.failed(began, now, chance)
             return False
         self._last.append((now, id))
         if self._has_given_up or not self._is_outage(self._terms, now):
             return False
         self.breaker.open(now, chance)
+        self.is_paused = True
         return True
 
     def give_up(self) -> None:
         """The pause has lasted too long: go on, whatever comes of it."""
         self.breaker = Breaker()
+        self.is_paused = False
         self._last.clear()
         self._has_given_up = True
 

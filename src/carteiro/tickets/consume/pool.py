@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
@@ -10,9 +10,9 @@ from typing import TypeAlias
 from carteiro.tickets.consume.failures import OutOfTime
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 
-Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]]
+Settle: TypeAlias = Callable[[Line, list[Work]], None]
 
-_BREATH = 50  # tickets that one slot may finish before others have a turn
+_BREATH_S = 0.002  # for which one slot may run handlers before others have a turn
 _LONGEST_LATENESS_S = 0.1
 _AGAIN_S = (
     10.0  # until a handler that takes no notice is cancelled again; also its time to clean up
@@ -20,57 +20,48 @@ _AGAIN_S = (
 
 
 class _Slot:
-    """One of them: what it holds, since when, and whether its handler may be interrupted."""
+    """One of them: the ticket whose handler runs, and until when it may."""
+
+    task: asyncio.Task[None]
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self.work: Work | None = None
+        self.work: Work | None = None  # None: nothing that may be interrupted
         self.late_at = 0.0
-        self.is_running = False
         self.interruptions = 0
 
     def interrupt(self, now: float) -> None:
         """Cancel its handler; if it goes on all the same, it is late again in a while."""
-        if self.is_running and self.task is not None:
-            self.late_at = now + _AGAIN_S
-            self.interruptions += 1
-            self.task.cancel()
+        self.late_at = now + _AGAIN_S
+        self.interruptions += 1
+        self.task.cancel()
 
 
 class HandlerPool:
-    """As many as may be in flight at once. ``settle`` is awaited after each handler, unless there is nothing to say.
+    """As many as may be in flight at once.
 
-    That is when a ticket that never failed is done at once by a type that never fails; then ``ended`` is
-    called alone. ``look_around`` is called now and then, and whenever a slot has nothing to do.
+    Handlers that do not wait run one after the other, without a turn of the event loop between them. ``settle``
+    hears of all that have returned together, in that order, at the next turn. ``look_around`` is called then, too.
     """
 
     def __init__(
-        self,
-        lanes: Lanes,
-        many: int,
-        *,
-        settle: Settle,
-        ended: Callable[[Work], None],
-        look_around: Callable[[], None],
+        self, lanes: Lanes, many: int, *, settle: Settle, look_around: Callable[[], None]
     ) -> None:
         self._lanes = lanes
         self._settle = settle
-        self._ended = ended
         self._look_around = look_around
         self._slots = [_Slot() for _ in range(many)]
         self._idle: list[asyncio.Future[None]] = []
-        # A slot has been called that has not come yet: it calls the next one itself.
+        # A slot has been called that has not come yet.
         self._is_waking = False
+        self._turn, self._is_turn_due = 0, False
         self._put_down = asyncio.Event()
-        self._drains = 0  # how many wait for that
         self._is_over = False
 
     def start(self) -> list[asyncio.Task[None]]:
         """Begin to work; the tasks end only with an error, or when they are cancelled."""
         for slot in self._slots:
             slot.task = asyncio.create_task(self._work(slot))
-        tasks = [slot.task for slot in self._slots if slot.task is not None]
-        return [*tasks, asyncio.create_task(self._watch_the_clock())]
+        return [*(slot.task for slot in self._slots), asyncio.create_task(self._watch_the_clock())]
 
     def dismissed(
         self, tasks: Collection["asyncio.Task[None]"]
@@ -81,7 +72,7 @@ class HandlerPool:
         return [each for each in tasks if each not in busy]
 
     def wake(self) -> None:
-        """Another slot may find something to do; each that does calls the next one."""
+        """A slot may find something to do; the next one is called when that one waits."""
         while self._idle and not self._is_waking:
             slot = self._idle.pop()
             if not slot.done():
@@ -95,17 +86,13 @@ class HandlerPool:
             slot.interrupt(now)
 
     async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
-        """Wait until nothing of them is in flight, or the patience is over."""
-        self._drains += 1
-        try:
+        """Wait until nothing of them is in flight, or the patience is over; what has returned is settled."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(patience.total_seconds()):
                 while self._holding(partitions):
                     self._put_down.clear()
                     await self._put_down.wait()
-        except TimeoutError:
-            return
-        finally:
-            self._drains -= 1
+        self.settle_returned()
 
     def _holding(self, partitions: Collection[Partition]) -> list[_Slot]:
         return [
@@ -116,78 +103,84 @@ class HandlerPool:
 
     async def _work(self, slot: _Slot) -> None:
         """Take the next piece of work, whichever it is, for ever."""
-        taken = 0
         while not self._is_over:
             now = time.monotonic()
             found = self._lanes.next(now)
+            if found is None and self.settle_returned():
+                found = self._lanes.next(now)  # keys go on when a ticket of theirs is settled
             if found is None:
                 self._look_around()
                 await self._rest()
-                continue
-            work, line = found
-            if self._idle and not self._is_waking and self._lanes.are_ready:
-                self.wake()  # this one may take long
-            await self._handle(slot, work, line, now)
-            if self._drains:
-                self._put_down.set()
-            taken += 1
-            if taken % _BREATH == 0:
-                self._look_around()
-                await asyncio.sleep(0)
+            elif not await self._has_waited(slot, *found, now):
+                await self._rest()
 
-    async def _handle(self, slot: _Slot, work: Work, line: Line, now: float) -> None:
-        """Have a ticket's handler run, and see to what comes of it."""
-        work.began = 0 if line.health.is_perfect else line.health.breaker.begin(now)
-        if work.failures:
-            work.ticket.attempt = work.failures + 1  # type: ignore[misc,union-attr] # the handler has it from now on
-        line.running += 1
-        slot.late_at = now + line.time_limit
-        slot.work = work
-        slot.is_running = True
-        error: BaseException | None = None
-        try:
+    async def _has_waited(self, slot: _Slot, line: Line, work: Work | None, now: float) -> bool:
+        """Run tickets of a type until a handler had to wait, there are no more, or others should have a turn."""
+        self._turn_soon()  # it comes as soon as a handler waits
+        turn, until = self._turn, now + _BREATH_S
+        while work is not None:
+            line.running += 1
+            slot.late_at = now + line.time_limit
+            slot.work = work
             try:
                 await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
             except KeyboardInterrupt:
                 raise
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
-                error = raised
-            slot.is_running = False  # from here on it must not be interrupted
-            if error is not None or (slot.task is not None and slot.task.cancelling()):
-                error = await self._without_interruptions(slot, error, line)
-            if (
-                error is None
-                and line.health.is_perfect
-                and not work.failures
-                and not work.redrives
-                and work.partition.is_live
-            ):
-                line.done_at_once += 1
-                self._ended(work)
-            else:
-                await self._settle(work, line, error)
-        finally:
-            line.running -= 1
-            slot.work = None
+                work.error = raised
+            finally:
+                slot.work = None  # from here on it must not be interrupted
+                line.running -= 1
+            if slot.interruptions or slot.task.cancelling():
+                await self._without_interruptions(slot, work, line)
+            line.returned.append(work)
+            now = time.monotonic()
+            if turn != self._turn or now >= until:
+                break
+            if not line.ready:
+                self.settle_returned()
+            work = line.take(now)
+        self._turn_soon()
+        return turn != self._turn
 
-    async def _without_interruptions(
-        self, slot: _Slot, error: BaseException | None, line: Line
-    ) -> BaseException | None:
+    async def _without_interruptions(self, slot: _Slot, work: Work, line: Line) -> None:
         """Translate a cancellation that we asked for into an error; raise it if this task itself is to end.
 
         A handler may have cancelled its own task, and left that so: it is the ticket's affair, not the slot's.
         """
         was_late, slot.interruptions = slot.interruptions > 0, 0
-        if slot.task is not None and slot.task.cancelling():
+        if slot.task.cancelling():
             if self._is_over:
                 raise asyncio.CancelledError
             while slot.task.uncancel():
                 pass
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # one that was asked for and has not come yet comes here
-        if was_late and isinstance(error, asyncio.CancelledError):
-            return OutOfTime(f"it took longer than {line.time_limit:g} s")
-        return error
+        if was_late and isinstance(work.error, asyncio.CancelledError):
+            work.error = OutOfTime(f"it took longer than {line.time_limit:g} s")
+
+    def _turn_soon(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        """The slot that ran last waits, or has had its turn: settle what has returned, and call the next."""
+        self._is_turn_due = False
+        self._turn += 1
+        self.settle_returned()
+        self._put_down.set()
+        self._look_around()
+        if self._lanes.are_ready:
+            self.wake()
+
+    def settle_returned(self) -> bool:
+        """Settle what has returned, now; return True if there was any."""
+        lines = [line for line in self._lanes.lines.values() if line.returned]
+        for line in lines:
+            returned, line.returned = line.returned, []
+            self._settle(line, returned)
+        return bool(lines)
 
     async def _rest(self) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -206,7 +199,7 @@ class HandlerPool:
             await asyncio.sleep(pause)
             now = time.monotonic()
             for slot in self._slots:
-                if slot.is_running and slot.late_at <= now:
+                if slot.work is not None and slot.late_at <= now:
                     slot.interrupt(now)
             if self._lanes.are_ready:
                 self.wake()

@@ -111,19 +111,19 @@ class FailureCounter(Protocol):
         """Return the standing of each, in one question."""
         ...
 
-    async def failed(self, id: TicketId, *, at_least: int) -> int:
-        """One more failure: how many there are now, ``at_least`` as many as the caller knows of."""
+    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
+        """One more failure of each: how many it has now, at least as many as the caller knows of; in one question."""
         ...
 
-    async def ended(self, id: TicketId, place: str) -> None:
-        """It is done, or its dead letter is stored: forget its failures, and remember the place of its record.
+    async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
+        """Each is done, or its dead letter is stored: forget its failures, and remember the place of its record.
 
         A worker that reads that record again, because we could not commit, must not begin with the first attempt.
         """
         ...
 
-    async def keep_error(self, id: TicketId, error: LastError) -> None:
-        """It is held: remember what it died of, until it has ended."""
+    async def keep_errors(self, errors: Sequence[tuple[TicketId, LastError]]) -> None:
+        """Each is held: remember what it died of, until it has ended."""
         ...
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
@@ -134,13 +134,13 @@ class FailureCounter(Protocol):
 class DeadLetterTopic(Protocol):
     """Keeps dead letters."""
 
-    async def publish(self, death: Death) -> bool:
-        """Returns when it is safe, and whether all of the ticket is in it, or only where it stood.
+    async def publish(self, deaths: Sequence[Death]) -> Sequence[bool | Exception]:
+        """Returns when it is known of each: True if it is safe, False if only where its ticket stood is.
 
-        Raises `PublishFailed` when it is not known to be safe, or cannot be.
+        Otherwise why it is not known to be safe, or cannot be: `PublishFailed`, or a bug of ours.
         """
         ...
 
     async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
-        """Tell the archive that a ticket which it had is done; returns when that is safe, or raises as `publish`."""
+        """Tell the archive that a ticket which it had is done; returns when that is safe, or raises `PublishFailed`."""
         ...

@@ -5,16 +5,15 @@ the log may forget it. If we are killed at any line, the next owner of the parti
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import groupby
+from operator import attrgetter, ge, itemgetter
 
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
-from carteiro.model import Dead, Delivery, Outcome, Retry
-from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS
 from carteiro.tickets import events
 from carteiro.tickets.consume import failures as failing
@@ -26,11 +25,11 @@ from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.consume.pool import HandlerPool
 from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCounter, Given, TicketLog
+from carteiro.tickets.consume.settling import Settling, now_ms
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.deaths import Trouble
 from carteiro.tickets.ticket import Part, Record, Ticket, read
 
-_FOR_EVER = timedelta.max
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
 # For handlers that were cancelled, to clean up before another runs them.
@@ -59,34 +58,41 @@ class Runner:
         self._log = log
         self.stop = log.stop
         self._counter = counter
-        self._watch = watch
         self._grace = settings.drain
         self._window = settings.window
         self._is_urgent = asyncio.Event()
-        self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
-        self._terms = terms_of(settings)
+        terms, limit = terms_of(settings), settings.time_limit
         policy = replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
-        limit = settings.time_limit
-        lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
-        self._commits = Committer(settings, log, self._partitions, hurry=self._wait_over)
+        lines = [Line(each, time_limit=limit, policy=policy, terms=terms) for each in tickets]
+        self._commits = Committer(settings, log, self._partitions, hurry=self._hurry)
         self._dead_lettering = DeadLettering(
             settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
         )
         self._lanes = Lanes(lines, self._dead_lettering.start)
+        self._settling = Settling(
+            *(terms, counter, self._lanes, self._commits, self._dead_lettering, watch),
+            wake=self._wake,
+        )
         self._pool = HandlerPool(
             self._lanes,
             settings.concurrency,
-            settle=self._settle,
-            ended=self._ended,
+            settle=self._settling.settle,
             look_around=self._commits.look_around,
         )
+
+    def _hurry(self, work: Work) -> None:
+        self._settling.wait_over(work)
+
+    def _wake(self) -> None:
+        self._pool.wake()
 
     # --- its life ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Work until `stop`; what is in flight then may end, and what has ended is committed."""
-        helpers = [*self._pool.start(), asyncio.create_task(self._commits.run())]
+        loops = (self._commits.run(), self._settling.run())
+        helpers = [*self._pool.start(), *map(asyncio.create_task, loops)]
         log = asyncio.create_task(self._log.run(self))
         try:
             await asyncio.wait([log, *helpers], return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +100,7 @@ class Runner:
             self._log.stop()
             await asyncio.wait([log])
             for line in self.lines:
-                self._resume(line)
+                self._settling.resume(line)
             gone = [each for each in helpers if each.done()]
             deaf = await self._dismissed(helpers)
         for each in {log, *helpers} - deaf:
@@ -130,6 +136,7 @@ class Runner:
     def stop_now(self) -> None:
         """Do not wait for what is in flight, either: it is read again."""
         self._is_urgent.set()
+        self._pool.settle_returned()
         for partition in self._partitions.values():
             self._abandon(partition)
         self._log.stop()
@@ -195,36 +202,51 @@ class Runner:
 
     async def arrived(self, records: Sequence[Record]) -> None:
         """Take them in; those that another may have had before cost one question for all of them."""
-        works = [work for each in records if (work := self._work(each)) is not None]
-        ended = await self._ended_before(works)
-        await self._foresee_deaths([work for work in works if work not in ended])
-        for work in works:
-            if work in ended:
-                self._leave(work)
-            elif work.partition.is_live:
-                self._lanes.put(work)
+        works: list[Work] = []
+        for part, some in groupby(records, key=itemgetter(0, 1)):
+            works += self._works(part, [*some])
+        if ended := await self._ended_before(works):
+            self._settling.leave([work for work in works if work in ended])
+            works = [work for work in works if work not in ended]
+        # Those that must not be run, or not as if they were new.
+        if odd := [work for work in works if work.line is None or work.failures]:
+            await self._foresee_deaths(odd)
+        partitions = {work.partition for work in works}
+        if not all(each.is_live for each in partitions):
+            works = [work for work in works if work.partition.is_live]
+        self._lanes.put(works)
         self._pool.wake()
-        for partition in {work.partition for work in works}:
+        for partition in partitions:
             self._commits.bound(partition)
 
     # --- taking in --------------------------------------------------------------------------------
 
-    def _work(self, record: Record) -> Work | None:
-        partition = self._partitions.get((record.topic, record.partition))
+    def _works(self, part: Part, records: Sequence[Record]) -> list[Work]:
+        """The work of records of one partition, without those that had ended when it was committed."""
+        partition = self._partitions.get(part)
         if partition is None:
-            return None
-        end = partition.offsets.end
-        if end is not None and record.offset < end:
+            return []
+        offsets = [record.offset for record in records]
+        last = -1 if partition.offsets.end is None else partition.offsets.end - 1
+        if any(map(ge, [last, *offsets], offsets)):
+            if len(records) > 1:
+                return [work for record in records for work in self._works(part, [record])]
             partition = self._begin_again(partition)
-        failures = partition.offsets.take(record.offset)
-        if failures is None:
+        needed = partition.offsets.take(offsets)
+        if len(needed) < len(records):
             self._commits.changed()
-            return None
-        ticket = read(record)
-        line = self._lanes.lines.get(ticket.type) if isinstance(ticket, Ticket) else None
-        work = Work(ticket, partition, line, failures)
-        partition.bytes += work.size
-        return work
+            records = [record for record in records if record.offset in needed]
+        lines = self._lanes.lines
+        works = [
+            Work(ticket, partition, lines.get(ticket.type) if isinstance(ticket, Ticket) else None)
+            for ticket in map(read, records)
+        ]
+        for work, failures in (
+            zip(works, needed.values(), strict=True) if any(needed.values()) else ()
+        ):
+            work.failures = failures
+        partition.bytes += sum([work.size for work in works])
+        return works
 
     def _begin_again(self, partition: Partition) -> Partition:
         """Offsets went back: the topic was made anew, or lost its end. What was known is of records that are gone."""
@@ -235,7 +257,11 @@ class Runner:
 
     async def _ended_before(self, works: Sequence[Work]) -> set[Work]:
         """Those that had ended before that could be committed; of the others it is noted how often they failed."""
-        unsure = [work for work in works if _is_unsure(work)]
+        unsure = [
+            work
+            for partition, some in groupby(works, key=attrgetter("partition"))
+            for work in _before(_unsure_until(partition), [*some])
+        ]
         if not unsure:
             return set()
         standings = await self._counter.look([each.ticket.id for each in unsure])
@@ -243,128 +269,24 @@ class Runner:
         for work, standing in zip(unsure, standings, strict=True):
             if standing.ended_at and standing.ended_at == work.ticket.record.place:
                 ended.add(work)
-            work.failures = max(work.failures, standing.failures)
+            elif standing.failures > work.failures:
+                work.failures = standing.failures
         return {work for work in ended if work.partition.is_live}
 
     async def _foresee_deaths(self, works: Sequence[Work]) -> None:
         """Those that must not be run: no ticket, no handler, or used up. Of the last it is asked what they died of."""
         for work in works:
-            if work.line is None or work.failures:
-                work.death = failing.death_at_once(work, now_ms=_now_ms())
+            work.death = failing.death_at_once(work, now_ms=now_ms())
         used_up = [work for work in works if work.death is not None and work.line is not None]
         if used_up:
             known = await self._counter.kept_errors([work.ticket.id for work in used_up])
             for work, last in zip(used_up, known, strict=True):
                 work.death = work.death if last is None else failing.death_known(work, last)
 
-    # --- what became of a ticket ------------------------------------------------------------------
-
-    async def _settle(self, work: Work, line: Line, error: BaseException | None) -> None:
-        if not work.partition.is_live:
-            line.health.breaker.unused(time.monotonic())
-        elif error is None:
-            await self._succeeded(work, line)
-        else:
-            await self._failed(work, line, error)
-
-    async def _succeeded(self, work: Work, line: Line) -> None:
-        if line.health.succeeded(work.began, time.monotonic()):
-            self._resume(line)
-            self._watch.pause_ended(line.type)
-        if work.failures:
-            # Killed before the commit, the next owner must not begin again with the first attempt.
-            await self._counter.ended(work.ticket.id, work.ticket.record.place)
-        self._watch.metrics.done(work.ticket.type, failures=work.failures)
-        if not self._dead_lettering.tell_done(work):
-            self._ended(work)
-
-    async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
-        self._notice(work, line, error)
-        failures = await self._counter.failed(work.ticket.id, at_least=work.failures + 1)
-        if not work.partition.is_live:
-            return
-        work.failures = failures
-        work.partition.offsets.failed(work.ticket.record.offset, failures)
-        self._commits.changed()
-        self._judge(work, line, failing.outcome_of(error), error)
-
-    def _notice(self, work: Work, line: Line, error: BaseException) -> None:
-        """Pause its type if too many cannot reach something. The failure is the ticket's own all the same.
-
-        One that failed before says nothing of others: many such come together, when their waits are over.
-        """
-        now = time.monotonic()
-        terms, counts = self._terms, line.health.breaker.is_open or not work.failures
-        if terms is None or not counts or terms.errors.isdisjoint(failing.names_of(error)):
-            line.health.breaker.unused(now)
-        elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
-            line.end_of_pause = asyncio.get_running_loop().call_later(
-                terms.at_most_s, self._give_up, line
-            )
-            self._watch.pause_began(line.type, error)
-
-    def _give_up(self, line: Line) -> None:
-        """A pause has lasted too long: what fails from now on dies of it, and can be republished."""
-        line.end_of_pause = None
-        line.health.give_up()
-        self._watch.pause_ended(line.type, given_up=True)
-        self._pool.wake()
-
-    def _resume(self, line: Line) -> None:
-        if line.end_of_pause is not None:
-            line.end_of_pause.cancel()
-            line.end_of_pause = None
-
-    def _judge(self, work: Work, line: Line, outcome: Outcome, error: BaseException) -> None:
-        verdict = judge(
-            outcome,
-            provider="ticket",
-            charged_before=work.failures - 1,
-            in_doubt_before=0,
-            delivery=Delivery.AT_LEAST_ONCE,
-            policy=line.policy,
-            expires_in=_FOR_EVER,
-            chance=self._chance(),
-        )
-        match verdict:
-            case Retry(after):
-                self._watch.failed(work, error, after)
-                self._wait(work, after)
-            case Dead():
-                self._watch.failed(work, error, None)
-                self._dead_lettering.start(work, failing.death_of(work, error, now_ms=_now_ms()))
-            case _:
-                raise AssertionError(f"a failure cannot end as {verdict}")
-
-    def _wait(self, work: Work, after: timedelta) -> None:
-        if isinstance(work.ticket, Ticket):
-            work.ticket.put_away()
-        work.partition.waiting.add(work)
-        loop = asyncio.get_running_loop()
-        work.timer = loop.call_later(after.total_seconds(), self._wait_over, work)
-
-    def _wait_over(self, work: Work) -> None:
-        if work.timer is not None:
-            work.timer.cancel()
-        work.timer = None
-        work.partition.waiting.discard(work)
-        self._lanes.ready(work)
-        self._pool.wake()
-
-    def _buried(self, work: Work) -> None:
-        self._ended(work)
+    def _buried(self, works: Sequence[Work]) -> None:
+        self._settling.ended(works)
         self._commits.look_around()
         self._pool.wake()
-
-    def _ended(self, work: Work) -> None:
-        self._leave(work)
-        self._lanes.ended(work)
-
-    def _leave(self, work: Work) -> None:
-        partition = work.partition
-        partition.offsets.finish(work.ticket.record.offset)
-        partition.bytes -= work.size
-        self._commits.changed()
 
     # --- giving partitions away -------------------------------------------------------------------
 
@@ -380,10 +302,9 @@ class Runner:
 
     async def _is_put_down(self, partitions: Sequence[Partition], patience: timedelta) -> None:
         until = time.monotonic() + patience.total_seconds()
-        await self._pool.drained(partitions, patience)
-        await self._dead_lettering.drained(
-            partitions, timedelta(seconds=max(0.0, until - time.monotonic()))
-        )
+        for each in (self._pool, self._settling, self._dead_lettering):
+            left = max(0.0, until - time.monotonic())
+            await each.drained(partitions, timedelta(seconds=left))
 
     def _forget(self, partition: Partition) -> None:
         self._abandon(partition)
@@ -398,12 +319,18 @@ class Runner:
         self._dead_lettering.interrupt(partition)
 
 
-def _is_unsure(work: Work) -> bool:
-    """Return True if another worker may have read it before us, after its last commit."""
-    partition = work.partition
+def _unsure_until(partition: Partition) -> int:
+    """Return up to where another worker may have read before us, after its last commit."""
     if partition.unsure_until is None:
         partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
-    return work.ticket.record.offset < partition.unsure_until
+    return partition.unsure_until
+
+
+def _before(end: int, works: Sequence[Work]) -> Sequence[Work]:
+    """Those of a partition with an offset before this one, without a look at each once all are beyond it."""
+    if works[0].ticket.record.offset >= end:
+        return ()
+    return [work for work in works if work.ticket.record.offset < end]
 
 
 def _begin(partition: Partition, end: int) -> int:
@@ -412,7 +339,3 @@ def _begin(partition: Partition, end: int) -> int:
     if lowest is not None:
         return lowest
     return end if partition.start is None else partition.start
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -7,12 +7,11 @@ the caller asks again after the restart, and a second dead letter of the same re
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -24,6 +23,8 @@ from carteiro.tickets.errors import PublishFailed
 from carteiro.tickets.kafka_client import client_options, refusal
 from carteiro.tickets.scrubbing import scrub
 from carteiro.tickets.ticket import Ticket, Unreadable
+
+_T = TypeVar("_T")
 
 TIMED_OUT, TOO_LARGE = "TimeoutError", "MSG_SIZE_TOO_LARGE"  # types of errors
 
@@ -67,31 +68,49 @@ class Publisher:
         except KafkaException as error:
             raise refusal(settings, error) from None
 
-    async def publish(self, death: Death) -> bool:
-        """Put a dead letter into its topic, in the fullest form that the topic takes; whether that has its bytes."""
-        try:
-            written = await self._published(death)
-        except PublishFailed as failed:
-            why, type_ = str(failed), failed.error_type
-            events.dlq_publish_failed(death, why, topic=self._topic, error_type=type_)
-            await self._look_if_missing(self._topic, [failed])
-            raise
-        is_whole = written.is_whole
-        events.dlq_published(death, topic=self._topic, size_bytes=size(written), is_whole=is_whole)
-        return is_whole
+    async def publish(self, deaths: Sequence[Death]) -> list[bool | Exception]:
+        """Put dead letters into their topic, each in the fullest form that it takes, with one wait for all.
+
+        For each whether that has all of its ticket, or why it failed.
+        """
+        results: list[bool | Exception] = []
+        for some in _portions(deaths, lambda each: len(each.ticket.record.body or b"")):
+            tries = [_Try(each, self._group) for each in some]
+            await self._try_all(tries)
+            results += [self._told(each) for each in tries]
+        return results
+
+    async def _try_all(self, tries: Sequence["_Try"]) -> None:
+        while waiting := [each for each in tries if each.prepare()]:
+            envelopes = [each.made for each in waiting if each.made is not None]
+            results = await self._results(self._topic, envelopes)
+            for each, failed in zip(waiting, results, strict=True):
+                each.tried(failed, self._topic)
+        await self._look_if_missing(self._topic, [each.result for each in tries])
+
+    def _told(self, tried: "_Try") -> bool | Exception:
+        """The result of one, said in the log, too."""
+        result, topic = tried.result, self._topic
+        if isinstance(result, Envelope):
+            is_whole, bytes_ = result.is_whole, size(result)
+            events.dlq_published(tried.death, topic=topic, size_bytes=bytes_, is_whole=is_whole)
+            return is_whole
+        if isinstance(result, PublishFailed):
+            type_ = result.error_type
+            events.dlq_publish_failed(tried.death, str(result), topic=topic, error_type=type_)
+        return result
 
     async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
         """Tell the archive that a ticket which it had is done."""
-        if (
-            failed := await self._result(self._topic, done_envelope(ticket, redrives=redrives))
-        ) is not None:
+        [failed] = await self._results(self._topic, [done_envelope(ticket, redrives=redrives)])
+        if failed is not None:
             raise failed
 
     async def send(self, topic: str, envelopes: Sequence[Envelope]) -> list[PublishFailed | None]:
         """Put each into a topic as it is; for each why it failed, if it did."""
         results: list[PublishFailed | None] = []
-        for some in _portions(envelopes):
-            results += await asyncio.gather(*(self._result(topic, each) for each in some))
+        for some in _portions(envelopes, size):
+            results += await self._results(topic, some)
         await self._look_if_missing(topic, results)
         return results
 
@@ -99,38 +118,83 @@ class Publisher:
         """Wait a little for what is in flight, and part."""
         await asyncio.to_thread(self._producing.close)
 
-    async def _published(self, death: Death) -> Envelope:
-        """From the fullest form down to the one that is taken; compressed, a large one may well fit."""
-        limit, refused = _LARGEST, None
-        now_ms = time.time_ns() // 1_000_000
-        for made in forms(death, published_at_ms=now_ms, group=self._group):
-            if size(made) > limit:
-                continue
-            refused = await self._result(self._topic, made)
-            if refused is None:
-                return made
-            if refused.error_type != TOO_LARGE:
-                raise refused
-            events.dlq_publish_refused(death, topic=self._topic, size_bytes=size(made))
-            limit = min(LIMIT, size(made) - 1)
-        raise refused or _failed(TOO_LARGE, "the dead letter is too large in every form")
-
-    async def _look_if_missing(self, topic: str, results: Sequence[PublishFailed | None]) -> None:
+    async def _look_if_missing(self, topic: str, results: Iterable[object]) -> None:
         """The library would look for a topic that it once missed only minutes later."""
-        if any(each is not None and each.error_type in _MISSING for each in results):
+        if any(isinstance(each, PublishFailed) and each.error_type in _MISSING for each in results):
             await asyncio.to_thread(self._producing.look_for, topic)
 
-    async def _result(self, topic: str, made: Envelope) -> PublishFailed | None:
-        """Why it is not known to be there, or None: it is."""
-        report: Future[PublishFailed | None] = Future()
-        try:
+    async def _results(
+        self, topic: str, envelopes: Sequence[Envelope]
+    ) -> list[PublishFailed | None]:
+        """Write them, and wait once, for the last report: why each is not known to be there, or None: it is."""
+        reports = _Reports(len(envelopes))
+        for at, each in enumerate(envelopes):
+            try:
+                self._producing.write(topic, each, partial(reports.tell, at))
+            except PublishFailed as failed:
+                reports.tell(at, failed)
+        with suppress(TimeoutError):
             async with asyncio.timeout(_BOUND_S):
-                self._producing.write(topic, made, partial(_settle, report))
-                return await asyncio.wrap_future(report)
-        except TimeoutError:
-            return _failed(TIMED_OUT, "no report of the delivery in time")
-        except PublishFailed as failed:
-            return failed
+                await reports.are_complete
+        return [*reports.results]
+
+
+class _Try:
+    """A dead letter on its way, from the fullest form down to the one that is taken; compressed, a large one may fit.
+
+    ``result`` is what is there, or why nothing is.
+    """
+
+    def __init__(self, death: Death, group: str) -> None:
+        self.death = death
+        self.made: Envelope | None = None
+        self.result: Envelope | Exception = _failed(TOO_LARGE, "it is too large in every form")
+        self._limit = _LARGEST
+        self._forms = forms(death, published_at_ms=time.time_ns() // 1_000_000, group=group)
+
+    def prepare(self) -> bool:
+        """Make the next form that may fit; False: there is nothing to try."""
+        if not _is_too_large(self.result):
+            return False
+        try:
+            self.made = next((each for each in self._forms if size(each) <= self._limit), None)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not keep others from being published
+            self.made, self.result = None, error
+        return self.made is not None
+
+    def tried(self, failed: PublishFailed | None, topic: str) -> None:
+        """Hear what became of it."""
+        if self.made is None:
+            return
+        self.result = failed or self.made
+        if failed is not None and _is_too_large(failed):
+            size_bytes = size(self.made)
+            events.dlq_publish_refused(self.death, topic=topic, size_bytes=size_bytes)
+            self._limit = min(LIMIT, size_bytes - 1)
+
+
+class _Reports:
+    """Reports of the delivery of several records; those that do not come stay as failed."""
+
+    def __init__(self, many: int) -> None:
+        missing = _failed(TIMED_OUT, "no report of the delivery in time")
+        self.results: list[PublishFailed | None] = [missing] * many
+        self._loop = asyncio.get_running_loop()
+        self.are_complete: asyncio.Future[None] = self._loop.create_future()
+        self._left = set(range(many))
+
+    def tell(self, at: int, result: PublishFailed | None) -> None:
+        """Take one, in whichever thread it comes."""
+        if self.are_complete.done():
+            return  # nobody waits any more
+        self.results[at] = result
+        self._left.discard(at)
+        if not self._left:
+            self._loop.call_soon_threadsafe(self._complete)
+
+    def _complete(self) -> None:
+        if not self.are_complete.done():
+            self.are_complete.set_result(None)
 
 
 class _Producing:
@@ -216,18 +280,17 @@ def _failed(type: str, text: str) -> PublishFailed:
     return PublishFailed(scrub(text), error_type=type)
 
 
-def _settle(report: Future[PublishFailed | None], result: PublishFailed | None) -> None:
-    if report.set_running_or_notify_cancel():  # False: the caller has stopped waiting
-        report.set_result(result)
+def _is_too_large(result: object) -> bool:
+    return isinstance(result, PublishFailed) and result.error_type == TOO_LARGE
 
 
-def _portions(envelopes: Sequence[Envelope]) -> Iterator[list[Envelope]]:
+def _portions(items: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
     """Split them, so that they do not fill the memory."""
-    some: list[Envelope] = []
+    some: list[_T] = []
     size_bytes = 0
-    for each in envelopes:
+    for each in items:
         some.append(each)
-        size_bytes += size(each)
+        size_bytes += size_of(each)
         if len(some) >= _SENT_AT_ONCE or size_bytes >= _SENT_AT_ONCE_BYTES:
             yield some
             some, size_bytes = [], 0
