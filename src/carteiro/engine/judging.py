@@ -5,15 +5,27 @@ checked in a separate thread, as Lexbor releases the interpreter while it parses
 attempt. An unexpected error in either is logged, and becomes a verdict on that message.
 """
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 
 from carteiro.email.message import Email
 from carteiro.errors import InvalidMessage, StoreError
 from carteiro.jobs.confirmation import Confirmation, Confirmed, NeedsCloserLook, Unfit, Unrendered
 from carteiro.jobs.kind import Kind
-from carteiro.model import Dead, DeadReason, LeasedJob, Outcome, Taken, Unknown, Verdict
+from carteiro.model import (
+    ZERO,
+    Dead,
+    DeadReason,
+    LeasedJob,
+    Outcome,
+    Taken,
+    Unknown,
+    Verdict,
+    made_at,
+)
 from carteiro.observability import log
 from carteiro.path.confirm import judge_closely, judge_rendered, unjudgeable, unrenderable
 from carteiro.runtime.fair_thread import Turns
@@ -62,6 +74,18 @@ def judge_outcome(outcome: Outcome, judge: Callable[[], Verdict]) -> Verdict:
         is_in_doubt = isinstance(outcome, Unknown)
         reason = DeadReason.IN_DOUBT if is_in_doubt else DeadReason.PERMANENT_ERROR
         return Dead(reason, outcome.failure)
+
+
+def replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
+    """The time for which the provider surely still recognizes the key of this message.
+
+    Counted from the message's id, which is older than its first call. A key that was ``last`` used with
+    another provider is known only there.
+    """
+    made = made_at(job.lease.job)
+    if kind.replays_for is None or made is None or last not in {None, kind.provider}:
+        return ZERO
+    return kind.replays_for - timedelta(seconds=time.time() - made)
 
 
 async def _rendered(

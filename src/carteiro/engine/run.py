@@ -13,6 +13,7 @@ class Run:
     """A job, and the results of the stages of the path so far."""
 
     __slots__ = (
+        "attempt",
         "called_at",
         "confirmed",
         "end",
@@ -46,6 +47,7 @@ class Run:
         self.is_declared = False  # the hold replaces the lease
         self.handover: Handover | None = None
         self.parcel: Parcel | None = None
+        self.attempt = 0  # the number of its call
         self.task: asyncio.Task[None] | None = None  # of its call
         self.called_at = self.ended_at = 0.0
         self.outcome: Outcome | None = None

@@ -56,7 +56,8 @@ class Slots:
     def give_back(self) -> None:
         """Free a slot."""
         self._taken -= 1
-        self._freed.set()
+        if not self._freed.is_set():
+            self._freed.set()
 
     async def has_free_slot(self) -> None:
         """Wait for a free slot; while most are taken, a moment longer, so that others become free too.
@@ -132,9 +133,9 @@ class Quiet:
             return False
         return True
 
-    def leave(self) -> None:
-        """A job or a claim has ended."""
-        self._running -= 1
+    def leave(self, jobs: int = 1) -> None:
+        """Jobs or a claim have ended."""
+        self._running -= jobs
         self._changed.set()
 
     def leave_alone(self, tenant: TenantId, since: float) -> None:

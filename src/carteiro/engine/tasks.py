@@ -24,6 +24,7 @@ Function: TypeAlias = Callable[..., Any]
 
 MAX_CONTENT_BYTES = 1024 * 1024
 _MOST_URGENT, _LEAST_URGENT = 1, 10
+_DONE = model.Taken("")
 PROVIDER = "task"  # the provider of a task's attempts in the ledger
 
 
@@ -68,6 +69,7 @@ class Task:
         self.kind_name = model.KindName(name)
         self.function = function
         self.options = options
+        self._declares = options.declares
         self.is_async = inspect.iscoroutinefunction(function)
         self._signature = inspect.signature(function)
         self._fitting: tuple[str, ...] | None = None  # names of arguments that are known to fit
@@ -151,24 +153,24 @@ class Task:
     ) -> model.Outcome:
         """Run the task. An exception is a failure; with at-most-once the result is unknown."""
         arguments = orjson.loads(parcel.content)
-        begin = handover.begin if self.options.declares else _nothing
+        declared = (
+            handover if self._declares else None
+        )  # without a declaration there is nothing to begin
         if self.is_async:
-            begin()
+            if declared is not None:
+                declared.begin()
             await self.function(**arguments)
         else:  # the thread begins it, as a free thread may come late
-            call = partial(_run_in_thread, begin, self.function, arguments)
+            call = partial(_run_in_thread, declared, self.function, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
-        return model.Taken("")
-
-
-def _nothing() -> None:
-    """Without a declaration there is nothing to begin."""
+        return _DONE
 
 
 def _run_in_thread(
-    begin: Callable[[], None], function: Function, arguments: Mapping[str, Any]
+    declared: Handover | None, function: Function, arguments: Mapping[str, Any]
 ) -> None:
-    begin()
+    if declared is not None:
+        declared.begin()
     try:
         function(**arguments)
     except StopIteration as error:  # a future cannot carry it: its waiter would never end

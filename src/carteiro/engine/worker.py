@@ -16,32 +16,30 @@ from typing import Any
 
 from carteiro import model
 from carteiro.engine import storing
-from carteiro.engine.judging import confirm_at_once, confirm_slowly, judge_outcome
+from carteiro.engine.judging import confirm_at_once, confirm_slowly, replays_in
+from carteiro.engine.one_shot import A_MOMENT, OneShot
 from carteiro.engine.run import Run
+from carteiro.engine.settling import Exits, Settling
 from carteiro.engine.slots import Orphans, Quiet, Slots
 from carteiro.engine.storing import stored
 from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.jobs.confirmation import Confirmed, NeedsCloserLook, Unfit, Unrendered
-from carteiro.jobs.kind import Kind, Pool
+from carteiro.jobs.kind import Pool
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
 from carteiro.path.claim import Claims
-from carteiro.path.declare import start
+from carteiro.path.declare import arrival, start
 from carteiro.path.deliver import deliver
-from carteiro.path.judge import doubts, is_orphan, is_plain, judge, judge_claim, may_kill
-from carteiro.path.track import Attempt, track
+from carteiro.path.judge import is_orphan, is_plain, judge_claim, may_kill
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
 
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
-_A_MOMENT = timedelta(milliseconds=20)  # between empty claims, until idle
-_UNLIMITED = timedelta(days=365)  # of a call without a limit
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
-_MOST_ENDS = 500  # in one settle
 _TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
@@ -83,17 +81,11 @@ class Worker:
         )
         self._wake = wake
         self._lengths = lengths
-        self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
-        self._tally = tally or Tally()
         self._pools = [Slots(pool) for pool in pools if pool.kinds]
         self._runs: dict[model.Lease, Run] = {}  # until they are settled or given back
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
         self._is_declaring = False
-        self._ended: list[Run] = []  # to be settled
-        self._is_settling = False
-        self._settling: set[asyncio.Task[None]] = set()  # never cancelled
-        self._is_stuck = False  # ends cannot be stored: they keep their slots
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
@@ -102,10 +94,17 @@ class Worker:
             longest=lengths.lease / _ORPHANS_PER_LEASE,
             clock=clock,
         )
-        self._one_shot: _OneShot | None = None
+        self._one_shot: OneShot | None = None
         self._left = asyncio.Event()  # a job has left the worker
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
+        self._settling = Settling(
+            store,
+            Exits(self._leave, self._fail, self._go),
+            tally or Tally(),
+            chance=(chance or random.Random()).random,  # noqa: S311 - jitter, not a secret
+            give_up=self._stopping_now,
+        )
 
     def stop(self) -> None:
         """Stop claiming; finish jobs in flight, within the grace period."""
@@ -126,7 +125,8 @@ class Worker:
         be claimed.
         """
         if until_idle:
-            self._one_shot = _OneShot(limit)
+            self._one_shot = OneShot(limit)
+            self._settling.states = self._one_shot.states
         await self._run_pools()
         return Counter() if self._one_shot is None else self._one_shot.result()
 
@@ -193,7 +193,7 @@ class Worker:
                 raise
             if shot.is_over(pool, claimed, is_idle=is_idle, of=len(self._pools)):
                 self.stop()
-        return claimed if claimed.jobs else model.Claimed([], _A_MOMENT)
+        return claimed if claimed.jobs else model.Claimed([], A_MOMENT)
 
     async def _claim(self, pool: Slots, limit: int) -> model.Claimed:
         """Claim and start; a claim that is running at a stop is finished, so that nothing leaks."""
@@ -316,32 +316,37 @@ class Worker:
     # --- the path: confirm, declare, deliver, judge, settle, track
 
     async def _work(self, runs: list[Run]) -> None:
-        """Confirm and declare; a job that needs longer goes on by itself."""
+        """Confirm, declare and deliver; `Settling` does the rest."""
+        await self._declare(await self._confirm(runs))
+
+    async def _confirm(self, runs: list[Run]) -> list[Run]:
+        """Judge the claims and validate; those that can be attempted now. One that needs longer goes on by itself."""
         ready: list[Run] = []
         turn_ends = time.monotonic() + _TURN_S
         for run in runs:
             try:
-                if self._confirm(run):
+                if self._may_run(run):
                     ready.append(run)
             except StoreError as error:
                 self._go(self._give_back_unrendered(run, error))
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
-            if time.monotonic() > turn_ends:
+            if run.kind.confirm is not None and time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + _TURN_S
-        await self._declare(ready)
+        return ready
 
-    def _confirm(self, run: Run) -> bool:
-        """Judge the claim and validate; True if it can be attempted now."""
+    def _may_run(self, run: Run) -> bool:
         job, kind = run.job, run.kind
         if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
-            return self._end(run, settle.not_made(job))
+            self._settling.end(run, settle.not_made(job))
+            return False
         if not is_plain(job):
-            replays_in = _replays_in(kind, job, last=job.provider)
-            doomed = judge_claim(job, kind.policy(job), replays_in=replays_in)
+            left = replays_in(kind, job, last=job.provider)
+            doomed = judge_claim(job, kind.policy(job), replays_in=left)
             if doomed is not None:
-                return self._end(run, settle.unrun(job, doomed))
+                self._settling.end(run, settle.unrun(job, doomed))
+                return False
         if kind.confirm is None:
             return True
         found = confirm_at_once(kind, job)
@@ -377,7 +382,9 @@ class Worker:
 
     def _is_fit(self, run: Run, found: Confirmed | Unfit) -> bool:
         if isinstance(found, Unfit):
-            return self._end(run, settle.unfit(run.job, found, duration=_since(run.received)))
+            end = settle.unfit(run.job, found, duration=_since(run.received))
+            self._settling.end(run, end)
+            return False
         run.confirmed = found
         return True
 
@@ -387,16 +394,17 @@ class Worker:
         for run in runs:
             if not run.kind.declares:
                 self._call(run, run.job.attempts + 1)
-            elif self._is_late(run):
+            elif run.kind.start_within is not None and self._is_late(run):
                 self._go(self._give_back(run))
             else:
-                run.handover = Handover(run.kind.call_limit or _UNLIMITED)
+                run.handover = Handover(run.kind.call_limit)
                 declared.append(run)
         if declared:
             await self._declare_together(declared)
 
     async def _declare_together(self, runs: list[Run]) -> None:
-        starts = [self._start_of(run) for run in runs]
+        arrivals = {received: arrival(received) for received in {run.received for run in runs}}
+        starts = [self._start_of(run, arrivals[run.received]) for run in runs]
         answers = await stored("declare", self._store.declare, starts)
         if answers is None:
             for run in runs:
@@ -405,11 +413,12 @@ class Worker:
         for run, answer in zip(runs, answers, strict=True):
             self._declared(run, answer)
 
-    def _start_of(self, run: Run) -> model.Start:
-        job, kind = run.job, run.kind
+    def _start_of(self, run: Run, arrived: model.Event) -> model.Start:
+        kind = run.kind
         hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
+        confirmed = run.confirmed
         return start(
-            job, provider=kind.provider, hold=hold, received=run.received, confirmed=run.confirmed
+            run.job, provider=kind.provider, hold=hold, arrival=arrived, confirmed=confirmed
         )
 
     def _declared(self, run: Run, answer: model.Begun | model.Refused) -> None:
@@ -423,7 +432,7 @@ class Worker:
                 )
             self._call(run, answer.attempt)
         elif (end := settle.refused(job, answer)) is not None:
-            self._end(run, end)
+            self._settling.end(run, end)
         else:
             self._go(self._give_back(run, answer.wait))
 
@@ -431,8 +440,8 @@ class Worker:
         job, confirmed = run.job, run.confirmed
         content = job.content if confirmed is None else confirmed.email
         parcel = Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
-        handover = run.handover or Handover(run.kind.call_limit or _UNLIMITED)
-        run.parcel, run.handover, run.is_handed_on = parcel, handover, True
+        handover = run.handover or Handover(run.kind.call_limit)
+        run.attempt, run.parcel, run.handover, run.is_handed_on = attempt, parcel, handover, True
         run.task = asyncio.get_running_loop().create_task(self._deliver(run, parcel, handover))
 
     async def _deliver(self, run: Run, parcel: Parcel, handover: Handover) -> None:
@@ -448,129 +457,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - it affects no other job
             self._fail(run, error)
         else:
-            self._end(run)
-
-    def _end(self, run: Run, end: model.End | None = None) -> bool:
-        """Settle it together with others; without an ``end`` its outcome is judged. Returns False.
-
-        The slot is free from now on, so that the next claim goes into the same transaction.
-        """
-        run.is_handed_on = True
-        run.end = end
-        run.ended_at = time.monotonic()
-        if not self._is_stuck:
-            run.free_slot()
-        self._ended.append(run)
-        if not self._is_settling:
-            self._is_settling = True
-            self._settle_in_a_task(self._settle_all())
-        return False
-
-    def _settle_in_a_task(self, settle: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(settle)
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
-
-    async def _settle_all(self) -> None:
-        await asyncio.sleep(0)  # what ends in this turn of the loop still joins
-        while self._ended:
-            runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
-            await self._settle([run for run in runs if self._has_end(run)])
-            self._is_stuck = False
-        self._is_settling = False
-
-    def _has_end(self, run: Run) -> bool:
-        return run.end is not None or (run.outcome is not None and self._judge(run, run.outcome))
-
-    def _judge(self, run: Run, outcome: model.Outcome) -> bool:
-        """Set the end of an attempt; False if it failed and the job is given back.
-
-        A taken message ends as sent even if something fails here: an open attempt would be repeated.
-        """
-        kind, job = run.kind, run.job
-        duration = timedelta(seconds=run.ended_at - run.received)
-        try:
-            self._tally.called(kind.provider, outcome, run.ended_at - run.called_at)
-            verdict = judge_outcome(outcome, partial(self._verdict, run, outcome, duration))
-            declared = kind.declares
-            run.end = settle.ended(job, verdict, outcome, duration=duration, declared=declared)
-        except Exception as error:  # noqa: BLE001 - it affects no other job
-            if not isinstance(outcome, model.Taken):
-                self._fail(run, error)
-                return False
-            log.unexpected("worker", error)
-            run.end = _sent_for_sure(run, duration)
-        return True
-
-    def _verdict(self, run: Run, outcome: model.Outcome, duration: timedelta) -> model.Verdict:
-        kind, job = run.kind, run.job
-        elsewhere = (
-            None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
-        )
-        if isinstance(outcome, model.Taken):
-            return model.Sent(kind.provider, classify.one_line(outcome.provider_id))
-        return judge(
-            outcome,
-            provider=kind.provider,
-            charged_before=job.charged,
-            in_doubt_before=doubts(job),
-            delivery=job.delivery,
-            policy=kind.policy(job),
-            expires_in=job.expires_in - duration,
-            chance=self._chance.random(),
-            replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
-            elsewhere=elsewhere,
-        )
-
-    async def _settle(self, runs: list[Run], *, apart: bool = False) -> None:
-        """Store the ends in one commit, until it succeeds: an outcome is never dropped. Then track them."""
-        ends = [run.end for run in runs if run.end is not None]
-        hold = partial(self._keep_slots, runs, apart=apart)
-        try:
-            answers = await stored(
-                "settle", self._store.settle, ends, in_trouble=hold, give_up=self._stopping_now
-            )
-        except StoreError:  # we stop: jobs that are not declared are released
-            return
-        except Exception as error:  # noqa: BLE001 - of the only one
-            self._unsettled(runs[0], error)
-            return
-        if answers is None:
-            for run in runs:
-                self._settle_in_a_task(self._settle([run], apart=True))
-            return
-        for run, end, answer in zip(runs, ends, answers, strict=True):
-            try:
-                self._track(run, end, answer)
-            except Exception as error:  # noqa: BLE001 - it affects no other job
-                self._fail(run, error)
-
-    def _keep_slots(self, runs: list[Run], *, apart: bool) -> None:
-        """Outcomes must not pile up while they cannot be stored."""
-        self._is_stuck = self._is_stuck or not apart
-        for run in runs:
-            run.take_slot()
-
-    def _unsettled(self, run: Run, error: Exception) -> None:
-        """An end that cannot be stored: a taken message is stored as sent and nothing else."""
-        duration = timedelta(seconds=run.ended_at - run.received)
-        sure = _sent_for_sure(run, duration)
-        if not isinstance(run.outcome, model.Taken) or run.end == sure:
-            self._fail(run, error)
-            return
-        log.unexpected("worker", error)
-        self._end(run, sure)
-
-    def _track(self, run: Run, end: model.End, answer: model.Settled | model.Late) -> None:
-        job, kind = run.job, run.kind
-        if self._one_shot is not None and isinstance(answer, model.Settled):
-            self._one_shot.states[answer.state] += 1
-        number = None if run.parcel is None else run.parcel.attempt
-        limit = kind.policy(job).max_attempts if isinstance(end.verdict, model.Retry) else 0
-        track(job, end, answer, Attempt(number, kind.provider, limit), self._tally)
-        self._leave(run)
-        if kind.learn is not None and run.parcel is not None and run.outcome is not None:
-            self._go(kind.learn(run.parcel, run.outcome, end.verdict))
+            self._settling.end(run)
 
     # --- leaving the path
 
@@ -602,24 +489,28 @@ class Worker:
             await self._release([run.job.lease], wait=wait)
         finally:
             if not self._stopping_now.is_set():  # else it is released with the others
-                self._leave(run)
+                self._leave([run])
 
-    def _leave(self, run: Run) -> None:
-        """The job is settled or given back."""
-        job = run.job
-        if self._runs.pop(job.lease, None) is None:
-            return
-        run.free_slot()
-        if run.place is None:
-            self._quiet.leave()
-        else:
-            run.place.leave()
-        if run.timer is not None:
-            run.timer.cancel()
-        if job.claims > 1:
-            self._orphans.end(job.lease)
-        if run.link is not None and run.task is None:
-            run.link.unused()
+    def _leave(self, runs: list[Run]) -> None:
+        """The jobs are settled or given back."""
+        together = 0
+        for run in runs:
+            lease = run.job.lease
+            if self._runs.pop(lease, None) is None:
+                continue
+            if run.has_slot:
+                run.free_slot()
+            if run.place is None:
+                together += 1
+            else:
+                run.place.leave()
+            if run.timer is not None:
+                run.timer.cancel()
+            if run.job.claims > 1:
+                self._orphans.end(lease)
+            if run.link is not None and run.task is None:
+                run.link.unused()
+        self._quiet.leave(together)
         self._left.set()
 
     def _go(self, work: Awaitable[None], *runs: Run) -> None:
@@ -661,8 +552,7 @@ class Worker:
 
     async def _give_back_all(self) -> None:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
-        while self._settling:
-            await asyncio.wait(list(self._settling))
+        await self._settling.finished()
         await _cancelled(list(self._tasks))  # of the last ends
         leases = [lease for lease, run in self._runs.items() if not run.is_declared]
         await self._release(leases)
@@ -683,56 +573,6 @@ class Worker:
         except StoreError as error:
             log.store_failed("release", error, wait=self._lengths.extends_every)
             self._unreleased.update(leases)
-
-
-class _OneShot:
-    """A run until nothing is due: its limit, its end, and the results of its jobs."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.left = limit
-        self.claiming = asyncio.Lock()
-        self.states: Counter[model.State] = Counter()
-        self.failure: StoreUnavailable | None = None
-        self._dry: set[Slots] = set()
-
-    def is_over(self, pool: Slots, claimed: model.Claimed, *, is_idle: bool, of: int) -> bool:
-        """True if the limit is reached, or every pool found nothing since the last job ended."""
-        if claimed.jobs:
-            self._dry.clear()
-        elif is_idle and (claimed.idle_for is None or claimed.idle_for > _A_MOMENT):
-            self._dry.add(pool)  # otherwise a slot freed a millisecond ago may not show yet
-        if self.left is not None:
-            self.left -= len(claimed.jobs)
-        return self.left == 0 or len(self._dry) == of
-
-    def put_off(self, jobs: int) -> None:
-        """These jobs of a claim are not run: they do not count against the limit."""
-        if self.left is not None:
-            self.left += jobs
-
-    def result(self) -> Counter[model.State]:
-        """The number of jobs by state; raises the failure if there are none."""
-        if self.failure is not None and not self.states:
-            raise self.failure
-        return self.states
-
-
-def _sent_for_sure(run: Run, duration: timedelta) -> model.End:
-    """The end of a taken message that can always be stored."""
-    verdict, taken = model.Sent(run.kind.provider, ""), model.Taken("")
-    return settle.ended(run.job, verdict, taken, duration=duration, declared=run.kind.declares)
-
-
-def _replays_in(kind: Kind, job: model.LeasedJob, *, last: str | None) -> timedelta:
-    """The time for which the provider surely still recognizes the key of this message.
-
-    Counted from the message's id, which is older than its first call. A key that was ``last`` used with
-    another provider is known only there.
-    """
-    made = model.made_at(job.lease.job)
-    if kind.replays_for is None or made is None or last not in {None, kind.provider}:
-        return model.ZERO
-    return kind.replays_for - timedelta(seconds=time.time() - made)
 
 
 def _in(wait: timedelta, act: Callable[[], None]) -> asyncio.TimerHandle:

@@ -78,7 +78,7 @@ class Kind:
     ``overrule`` applies the operator's own rules to an outcome.
     ``replays_for``: the time for which its provider recognises a repeated call (`Features`).
     ``chain`` chooses before each attempt a kind that has a ``link``.
-    ``learn`` gets the result of each attempt once it is settled.
+    ``learn`` gets the result of each attempt once it is settled, unless all addresses were taken.
     ``close`` is called once, after the last job of the worker.
     """
 

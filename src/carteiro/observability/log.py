@@ -71,6 +71,11 @@ def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> N
 # --- messages ----------------------------------------------------------------
 
 
+def has_attempts() -> bool:
+    """True if the line of each attempt is written."""
+    return _level <= Level.INFO
+
+
 def attempt_finished(  # noqa: PLR0913 - one per field of the line
     job: LeasedJob,
     *,

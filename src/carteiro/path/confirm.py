@@ -40,9 +40,10 @@ def confirm(job: LeasedJob) -> Confirmation:
 
 def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | NeedsCloserLook:
     """Validate a rendered e-mail, except for HTML that takes long."""
-    unfit = _judge_recipient(job, email) or _judge_template(email)
-    if unfit is not None:
+    if (unfit := _judge_recipient(job, email)) is not None:
         return unfit
+    if (fault := _template_fault(email)) is not None:
+        return _unfit(TEMPLATE, "INVALID_TEMPLATE", fault)
     if email.html and (len(email.html) > SCREENED_AT_ONCE or spells_danger(email.html)):
         return NeedsCloserLook(email)
     return _without_copies(job, email)
@@ -78,13 +79,20 @@ def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
         fault = _recipient_fault(job, email)
         if fault is not None:
             return _unfit(RECIPIENT, "RECIPIENT_NOT_FOUND", fault, Scope.RECIPIENT)
-    for field, addresses in (("to", (email.to,)), ("cc", email.cc), ("bcc", email.bcc)):
-        if any(judge_address(address) is None for address in addresses):
-            reason = f"{field}: is not an e-mail address"
-            return _unfit(RECIPIENT, "INVALID_EMAIL", reason, Scope.RECIPIENT)
+    if judge_address(email.to) is None:
+        return _no_address("to")
+    for field, addresses in (("cc", email.cc), ("bcc", email.bcc)):
+        for address in addresses:
+            if judge_address(address) is None:
+                return _no_address(field)
     if email.to in job.suppressed:
         return Unfit(RECIPIENT, SUPPRESSED)
     return None
+
+
+def _no_address(field: str) -> Unfit:
+    reason = f"{field}: is not an e-mail address"
+    return _unfit(RECIPIENT, "INVALID_EMAIL", reason, Scope.RECIPIENT)
 
 
 def _without_copies(job: LeasedJob, email: Email) -> Confirmed:
@@ -118,25 +126,15 @@ def _with_plain_domain(address: str) -> str:
     return f"{local}{at}{domain.lower()}"
 
 
-def _judge_template(email: Email) -> Unfit | None:
-    fault = _template_fault(email)
-    return None if fault is None else _unfit(TEMPLATE, "INVALID_TEMPLATE", fault)
-
-
 def _template_fault(email: Email) -> str | None:
     if (fault := subject_fault(email.subject)) is not None:
         return f"subject: {fault}"
     if is_blank(email.html):
         return "html or text is required" if is_blank(email.text) else None
-    if _is_too_large(email.html or ""):
+    html = email.html or ""
+    if len(html) * _LONGEST_UTF8 > MAX_HTML_BYTES < len(html.encode()):
         return f"html: must have at most {MAX_HTML_BYTES} bytes"
     return None
-
-
-def _is_too_large(html: str) -> bool:
-    if len(html) * _LONGEST_UTF8 <= MAX_HTML_BYTES:
-        return False
-    return len(html.encode()) > MAX_HTML_BYTES
 
 
 def _unfit(validation: str, code: str, reason: str, scope: Scope = Scope.MESSAGE) -> Unfit:

@@ -6,27 +6,33 @@ leaves exactly this message in doubt; before it, the job was only claimed.
 
 import time
 from datetime import timedelta
+from functools import cache
 
 from carteiro.jobs.confirmation import Confirmed
-from carteiro.model import ZERO, Event, EventType, Failure, LeasedJob, Start
+from carteiro.model import Event, EventType, Failure, LeasedJob, Start
 from carteiro.policy.suppression import SUPPRESSED
 
 
 def start(
-    job: LeasedJob,
-    *,
-    provider: str,
-    hold: timedelta,
-    received: float,
-    confirmed: Confirmed | None,
+    job: LeasedJob, *, provider: str, hold: timedelta, arrival: Event, confirmed: Confirmed | None
 ) -> Start:
-    """The attempt to declare; ``received`` is the time of the claim, on the monotonic clock."""
-    events = [*doubt(job), Event(EventType.RECEIVED, {}, _since(received))]
-    if confirmed is not None:
-        validations = {"validations": list(confirmed.validations)}
-        events.append(Event(EventType.VALIDATED, validations, ZERO))
-        events += [refusal(each, SUPPRESSED) for each in confirmed.left_out]
-    return Start(job.lease, provider, hold, job.open_attempt, tuple(events))
+    """The attempt to declare; see `arrival`."""
+    events = (arrival,) if confirmed is None else (arrival, _validated(confirmed.validations))
+    if job.open_attempt:
+        events = (*doubt(job), *events)
+    if confirmed is not None and confirmed.left_out:
+        events = (*events, *(refusal(each, SUPPRESSED) for each in confirmed.left_out))
+    return Start(job.lease, provider, hold, job.open_attempt, events)
+
+
+def arrival(received: float) -> Event:
+    """The event of jobs whose claim was answered at this time on the monotonic clock, for all of them."""
+    return Event(EventType.RECEIVED, {}, timedelta(seconds=time.monotonic() - received))
+
+
+@cache
+def _validated(validations: tuple[str, ...]) -> Event:
+    return Event(EventType.VALIDATED, {"validations": list(validations)})
 
 
 def doubt(job: LeasedJob) -> tuple[Event, ...]:
@@ -47,7 +53,3 @@ def refusal(address: str, failure: Failure) -> Event:
         "originalCode": failure.original_code,
     }
     return Event(EventType.RECIPIENT_REFUSED, told)
-
-
-def _since(moment: float) -> timedelta:
-    return timedelta(seconds=time.monotonic() - moment)

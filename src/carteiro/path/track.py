@@ -6,8 +6,9 @@ evidence. A crash here loses at most a log line and a suppression; the next mess
 same refusal. A provider repeats its report until we answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from carteiro import model
 from carteiro.email.message import Email
@@ -24,6 +25,7 @@ from carteiro.ports.provider import Parcel
 from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.tracking import Tracking
 
+_SECOND = timedelta(seconds=1)
 _REASONS = {
     Suppression.HARD: model.SuppressionReason.HARD_BOUNCE,
     Suppression.SOFT: model.SuppressionReason.SOFT_BOUNCE,
@@ -81,6 +83,28 @@ def track(
             _died(job, end, dead, tally, state=answer.state, attempt=number)
         case _:  # sent or cancelled, regardless of the verdict: the line of the attempt is enough
             pass
+
+
+def track_sent(
+    jobs: Sequence[model.LeasedJob],
+    numbers: Sequence[int],
+    ends: Sequence[model.End],
+    tally: Tally,
+) -> None:
+    """As `track`, for attempts (their ``numbers``) that were made and sent, none of them in doubt."""
+    tally.sent(jobs, numbers, [end.duration / _SECOND for end in ends])
+    if not log.has_attempts():
+        return
+    for job, number, end in zip(jobs, numbers, ends, strict=True):
+        if isinstance(end.verdict, model.Sent):
+            log.attempt_finished(
+                job,
+                attempt=number,
+                state=model.State.SENT,
+                duration=end.duration,
+                provider=end.verdict.provider,
+                provider_id=end.verdict.provider_id,
+            )
 
 
 def _died(  # noqa: PLR0913 - all facts of the log line

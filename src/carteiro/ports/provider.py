@@ -1,5 +1,6 @@
 """Providers, and the point at which they take a message."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -14,17 +15,19 @@ _WAITS = "mail waits and is retried"
 class Handover:
     """The point of no return of one provider call.
 
-    It is made before `declare`, with a deadline on the monotonic clock. The provider calls `begin` just
-    before the first byte that could hand the message over. Before `begin` nothing was handed over; after
-    it, a call without an answer is in doubt. If the answer may take longer than the call, the provider
-    calls `await_reply`, and the worker extends its hold. While all connections are in use the call
-    `is_queued`: a call that ends then was never made.
+    It is made before `declare`, with a deadline on the monotonic clock, if calls have a limit. The provider
+    calls `begin` just before the first byte that could hand the message over. Before `begin` nothing was
+    handed over; after it, a call without an answer is in doubt. If the answer may take longer than the
+    call, the provider calls `await_reply`, and the worker extends its hold. While all connections are in
+    use the call `is_queued`: a call that ends then was never made.
     """
 
     __slots__ = ("_moved", "awaits_reply", "begun", "deadline", "is_queued")
 
-    def __init__(self, limit: timedelta) -> None:
-        self.deadline = time.monotonic() + limit.total_seconds()
+    def __init__(self, limit: timedelta | None) -> None:
+        self.deadline = math.inf
+        if limit is not None:
+            self.deadline = time.monotonic() + limit.total_seconds()
         self.begun = False
         self.awaits_reply = False
         self.is_queued = False

@@ -1,7 +1,7 @@
 """Counts of one post office: plain numbers, made into metrics on a scrape."""
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from carteiro import model
@@ -53,11 +53,25 @@ class Tally:
         self._codes = Codes()
         self._retried: OrderedDict[model.MessageId, float] = OrderedDict()
 
-    def called(self, provider: str, outcome: model.Outcome, seconds: float) -> None:
-        """Count a call of a provider."""
-        self.calls[provider].observe(seconds)
+    def called(self, provider: str, seconds: list[float]) -> None:
+        """Count calls of a provider, by the time that each took."""
+        self.calls[provider].observe_all(seconds)
+
+    def answered_by(self, provider: str, outcome: model.Outcome) -> None:
+        """Count an outcome of a provider, unless it took the message."""
         if not isinstance(outcome, model.Taken):
             self.refusals[provider, type(outcome).__name__] += 1
+
+    def sent(
+        self, jobs: Sequence[model.LeasedJob], numbers: Sequence[int], seconds: list[float]
+    ) -> None:
+        """Count sent messages, by the number of their attempt and the time since their claim."""
+        for job, number in zip(jobs, numbers, strict=True):
+            self.tenants[job.tenant] += 1
+            self.attempts[number, model.State.SENT] += 1
+            if self._retried:
+                self._measure_interval(job.lease.job)
+        self.durations[model.State.SENT].observe_all(seconds)
 
     def settled(
         self, job: model.LeasedJob, end: model.End, state: model.State, number: int | None

@@ -1,0 +1,235 @@
+"""The second half of the path: judge the outcomes of calls, settle them in lists, track them."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from carteiro import model
+from carteiro.engine.judging import judge_outcome, replays_in
+from carteiro.engine.run import Run
+from carteiro.engine.storing import stored
+from carteiro.errors import StoreError
+from carteiro.observability import log
+from carteiro.observability.metrics.tally import Tally
+from carteiro.path import settle
+from carteiro.path.judge import doubts, judge
+from carteiro.path.track import Attempt, track, track_sent
+from carteiro.policy import classify
+from carteiro.ports.store import Store
+
+_MOST_ENDS = 500  # in one settle
+
+
+@model.value
+class Exits:
+    """Where runs go from here: they have left, or failed; and later work on a result."""
+
+    left: Callable[[list[Run]], None]
+    failed: Callable[[Run, Exception], None]
+    later: Callable[[Awaitable[None]], None]
+
+
+class Settling:
+    """The ended runs of one worker until they are stored; an outcome is never dropped."""
+
+    def __init__(
+        self,
+        store: Store,
+        exits: Exits,
+        tally: Tally,
+        *,
+        chance: Callable[[], float],
+        give_up: asyncio.Event,
+    ) -> None:
+        self._store = store
+        self._exits = exits
+        self._tally = tally
+        self._chance = chance
+        self._give_up = give_up
+        self._ended: list[Run] = []
+        self._is_running = False
+        self._tasks: set[asyncio.Task[None]] = set()  # never cancelled
+        self._is_stuck = False  # ends cannot be stored: they keep their slots
+        self.states: Counter[model.State] | None = None  # if jobs are to be counted
+
+    def end(self, run: Run, end: model.End | None = None) -> None:
+        """Settle it together with others; without an ``end`` its outcome is judged.
+
+        The slot is free from now on, so that the next claim goes into the same transaction.
+        """
+        run.is_handed_on = True
+        run.end = end
+        run.ended_at = time.monotonic()
+        if run.has_slot and not self._is_stuck:
+            run.has_slot = False
+            run.pool.give_back()
+        self._ended.append(run)
+        if not self._is_running:
+            self._is_running = True
+            self._go(self._settle_all())
+
+    async def finished(self) -> None:
+        """Wait until all is stored, or given up."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle_all(self) -> None:
+        await asyncio.sleep(0)  # what ends in this turn of the loop still joins
+        while self._ended:
+            runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
+            await self._settle(self._judge(runs))
+            self._is_stuck = False
+        self._is_running = False
+
+    # --- judge
+
+    def _judge(self, runs: list[Run]) -> list[Run]:
+        """Set the ends of attempts; those that fail here are given back, and left out."""
+        called: dict[str, list[float]] = {}
+        for run in runs:
+            outcome = run.outcome
+            if run.end is not None or outcome is None:
+                continue
+            try:
+                called.setdefault(run.kind.provider, []).append(run.ended_at - run.called_at)
+                run.end = self._end_of(run, outcome)
+            except Exception as error:  # noqa: BLE001 - it affects no other job
+                self._unjudged(run, outcome, error)
+        for provider, seconds in called.items():
+            self._tally.called(provider, seconds)
+        return [run for run in runs if run.end is not None]
+
+    def _end_of(self, run: Run, outcome: model.Outcome) -> model.End:
+        kind = run.kind
+        if outcome.__class__ is model.Taken and kind.chain is None and not outcome.refused:
+            return _sent(run, outcome.provider_id)
+        self._tally.answered_by(kind.provider, outcome)
+        duration = _duration(run)
+        verdict = judge_outcome(outcome, partial(self._verdict, run, outcome, duration))
+        return settle.ended(run.job, verdict, outcome, duration=duration, declared=kind.declares)
+
+    def _unjudged(self, run: Run, outcome: model.Outcome, error: Exception) -> None:
+        """A taken message ends as sent all the same: an open attempt would be repeated."""
+        if isinstance(outcome, model.Taken):
+            log.unexpected("worker", error)
+            run.end = _sent(run)
+        else:
+            self._exits.failed(run, error)
+
+    def _verdict(self, run: Run, outcome: model.Outcome, duration: timedelta) -> model.Verdict:
+        kind, job = run.kind, run.job
+        elsewhere = None
+        if kind.chain is not None:
+            elsewhere = kind.chain.elsewhere(job, outcome, kind.provider)
+        last = job.provider if doubts(job) else kind.provider
+        return judge(
+            outcome,
+            provider=kind.provider,
+            charged_before=job.charged,
+            in_doubt_before=doubts(job),
+            delivery=job.delivery,
+            policy=kind.policy(job),
+            expires_in=job.expires_in - duration,
+            chance=self._chance(),
+            replays_in=replays_in(kind, job, last=last),
+            elsewhere=elsewhere,
+        )
+
+    # --- settle
+
+    async def _settle(self, runs: list[Run], *, apart: bool = False) -> None:
+        """Store the ends in one commit, until it succeeds. Then track them."""
+        ends = [run.end for run in runs if run.end is not None]
+        hold = partial(self._keep_slots, runs, apart=apart)
+        try:
+            answers = await stored(
+                "settle", self._store.settle, ends, in_trouble=hold, give_up=self._give_up
+            )
+        except StoreError:  # we stop: jobs that are not declared are released
+            return
+        except Exception as error:  # noqa: BLE001 - of the only one
+            self._unsettled(runs[0], error)
+            return
+        if answers is None:
+            for run in runs:
+                self._go(self._settle([run], apart=True))
+        else:
+            self._track(runs, ends, answers)
+
+    def _keep_slots(self, runs: list[Run], *, apart: bool) -> None:
+        """Outcomes must not pile up while they cannot be stored."""
+        self._is_stuck = self._is_stuck or not apart
+        for run in runs:
+            run.take_slot()
+
+    def _unsettled(self, run: Run, error: Exception) -> None:
+        """An end that cannot be stored: a taken message is stored as sent and nothing else."""
+        sure = _sent(run)
+        if not isinstance(run.outcome, model.Taken) or run.end == sure:
+            self._exits.failed(run, error)
+            return
+        log.unexpected("worker", error)
+        self.end(run, sure)
+
+    # --- track
+
+    def _track(
+        self, runs: list[Run], ends: list[model.End], answers: list[model.Settled | model.Late]
+    ) -> None:
+        """Log and count the results; most are sent, and are counted together."""
+        sent: list[tuple[Run, model.End]] = []
+        for run, end, answer in zip(runs, ends, answers, strict=True):
+            try:
+                is_sent = answer.state is model.State.SENT and answer.__class__ is model.Settled
+                if is_sent and run.attempt and not end.in_doubt:
+                    sent.append((run, end))
+                else:
+                    self._track_one(run, end, answer)
+                if run.kind.learn is not None and _has_refused(run.outcome):
+                    self._learn(run, end)
+            except Exception as error:  # noqa: BLE001 - it is stored, and affects no other job
+                log.unexpected("worker", error)
+        self._track_sent(sent)
+        self._exits.left(runs)
+
+    def _track_one(self, run: Run, end: model.End, answer: model.Settled | model.Late) -> None:
+        job, kind = run.job, run.kind
+        if self.states is not None and isinstance(answer, model.Settled):
+            self.states[answer.state] += 1
+        limit = kind.policy(job).max_attempts if isinstance(end.verdict, model.Retry) else 0
+        attempt = Attempt(run.attempt or None, kind.provider, limit)
+        track(job, end, answer, attempt, self._tally)
+
+    def _track_sent(self, sent: list[tuple[Run, model.End]]) -> None:
+        if self.states is not None:
+            self.states[model.State.SENT] += len(sent)
+        jobs, numbers = [run.job for run, _ in sent], [run.attempt for run, _ in sent]
+        track_sent(jobs, numbers, [end for _, end in sent], self._tally)
+
+    def _learn(self, run: Run, end: model.End) -> None:
+        if run.kind.learn is not None and run.parcel is not None and run.outcome is not None:
+            self._exits.later(run.kind.learn(run.parcel, run.outcome, end.verdict))
+
+
+def _has_refused(outcome: model.Outcome | None) -> bool:
+    return outcome.__class__ is not model.Taken or bool(outcome.refused)
+
+
+def _duration(run: Run) -> timedelta:
+    return timedelta(seconds=run.ended_at - run.received)
+
+
+def _sent(run: Run, provider_id: str = "") -> model.End:
+    """The end of a taken message, as `judge` and `settle.ended` make it; without an id it can always be stored."""
+    job, kind = run.job, run.kind
+    verdict = model.Sent(kind.provider, provider_id and classify.one_line(provider_id))
+    return model.End(job.lease, verdict, (), _duration(run), 0, not kind.declares, job.revision)
