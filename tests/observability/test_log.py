@@ -20,12 +20,14 @@ from carteiro.model import (
     Dead,
     DeadReason,
     Delivery,
+    End,
     Failure,
     Lease,
     LeasedJob,
     MessageId,
     Retry,
     Scope,
+    Sent,
     State,
     TenantId,
 )
@@ -121,6 +123,18 @@ def test_attempt_has_one_info_line_with_its_ids() -> None:
         "provider": "sandbox",
         "providerMessageId": "queue-id-1",
     }
+
+
+def test_sent_attempts_have_the_same_lines() -> None:
+    """They are logged in lists."""
+    stream, took = listening("info"), timedelta(milliseconds=12.7)
+    end = End(a_job().lease, Sent("sandbox", "queue-id-1"), (), took)
+
+    finish_an_attempt()
+    log.attempts_sent([a_job(), a_job()], [2, 2], [end, end])
+
+    one, *others = [{**line, "timestamp": ""} for line in lines(stream)]
+    assert others == [one, one]
 
 
 def test_retry_is_a_warning_with_reason_and_time() -> None:
@@ -222,11 +236,11 @@ def test_every_event_is_tested_here_and_shows_no_content() -> None:
 
     write_all()
 
+    others = {"attempts_sent", "configure", "event", "flush", "mask_text"}  # no event of their own
     public = {
         name
         for name, _ in inspect.getmembers(log, inspect.isfunction)
-        if not name.startswith("_")
-        and name not in {"configure", "event", "flush", "has_attempts", "mask_text"}
+        if not name.startswith("_") and name not in others
     }
     assert len(lines(stream)) == len(public)
     assert len({line["event"] for line in lines(stream)}) == len(public)

@@ -19,7 +19,18 @@ from typing import Any, Protocol
 import orjson
 
 from carteiro.errors import CarteiroError
-from carteiro.model import Dead, DeadReason, Failure, Feedback, KindName, LeasedJob, Retry, State
+from carteiro.model import (
+    Dead,
+    DeadReason,
+    End,
+    Failure,
+    Feedback,
+    KindName,
+    LeasedJob,
+    Retry,
+    Sent,
+    State,
+)
 from carteiro.policy.addresses import mask_text
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -71,9 +82,20 @@ def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> N
 # --- messages ----------------------------------------------------------------
 
 
-def has_attempts() -> bool:
-    """True if the line of each attempt is written."""
-    return _level <= Level.INFO
+def attempts_sent(jobs: Sequence[LeasedJob], attempts: Sequence[int], ends: Sequence[End]) -> None:
+    """Write the lines of `attempt_finished` for sent messages."""
+    if _level > Level.INFO:
+        return
+    lines: list[dict[str, Any]] = []
+    for job, attempt, end in zip(jobs, attempts, ends, strict=True):
+        if not isinstance(end.verdict, Sent):
+            continue
+        fields = _of(job, attempt, State.SENT, end.duration)
+        fields["provider"] = end.verdict.provider
+        if end.verdict.provider_id:
+            fields["providerMessageId"] = end.verdict.provider_id
+        lines.append(fields)
+    _log.write_all(Level.INFO, "Attempt finished", "attempt.finished", lines)
 
 
 def attempt_finished(  # noqa: PLR0913 - one per field of the line
@@ -316,22 +338,22 @@ class _Log:
         atexit.register(self.drain)  # a loop that ends early leaves its last turn unwritten
 
     def write(self, level: Level, message: str, event: str, fields: Mapping[str, Any]) -> None:
-        line: dict[str, Any] = {
-            "level": level.name.lower(),
-            "message": message,
-            "timestamp": _now(),
-            "event": event,
-        }
-        line.update(fields)
-        rendered = _render(line)
+        self.write_all(level, message, event, [fields])
+
+    def write_all(
+        self, level: Level, message: str, event: str, lines: Sequence[Mapping[str, Any]]
+    ) -> None:
+        named = level.name.lower()
+        start = {"level": named, "message": message, "timestamp": _now(), "event": event}
+        rendered = [_render({**start, **fields}) for fields in lines]
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # a thread of its own, or no loop at all
-            self._put(rendered)
+            self._put(b"".join(rendered))
             return
         if not self._waiting:
             loop.call_soon(self.drain)
-        self._waiting.append(rendered)
+        self._waiting += rendered
 
     def drain(self) -> None:
         lines, self._waiting = self._waiting, []

@@ -93,18 +93,7 @@ def track_sent(
 ) -> None:
     """As `track`, for attempts (their ``numbers``) that were made and sent, none of them in doubt."""
     tally.sent(jobs, numbers, [end.duration / _SECOND for end in ends])
-    if not log.has_attempts():
-        return
-    for job, number, end in zip(jobs, numbers, ends, strict=True):
-        if isinstance(end.verdict, model.Sent):
-            log.attempt_finished(
-                job,
-                attempt=number,
-                state=model.State.SENT,
-                duration=end.duration,
-                provider=end.verdict.provider,
-                provider_id=end.verdict.provider_id,
-            )
+    log.attempts_sent(jobs, numbers, ends)
 
 
 def _died(  # noqa: PLR0913 - all facts of the log line
