@@ -159,7 +159,10 @@ _CAUSES: tuple[TextRule, ...] = (
     rule(
         "message_expired",
         BAD_MESSAGE,
-        "message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host",
+        """
+        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        | {message,mail} {too old,is too old,dropped,deleted,discarded}
+        """,
     ),
     rule(
         "loop",
@@ -347,7 +350,7 @@ _CAUSES: tuple[TextRule, ...] = (
         "content_listed",
         BAD_MESSAGE,
         """
-        {url,urls,uri,links,hyperlink,body,attachment,website} & {listed} | {url,urls,uri} & listed
+        {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
         """,
     ),
@@ -419,6 +422,14 @@ _CAUSES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "scanner_trouble",
+        DESTINATION_LATER,
+        """
+        {antivirus,anti virus,virus scanner,scanner,spam filter,content filter,filter,milter} {unavailable,not available}
+        | {antivirus,anti virus,virus scanner,scanner,milter} {error,failed,failure,timeout,timed out,is down}
+        """,
+    ),
+    rule(
         "content_refused",
         BAD_MESSAGE,
         """
@@ -468,6 +479,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
         | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
+        | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
+        | being {migrated,upgraded}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
     ),
@@ -486,6 +499,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not a member of domain | validrcptto | user does not have a & account
         | does not have an account | no valid {recipient,recipients} | unknown local part
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
+        | {unknown,no such} alias | alias {unknown,not found,does not exist}
         | nosuchuser | exrecipnotfound | {nobody_abroad}
         """,
     ),
