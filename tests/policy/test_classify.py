@@ -154,7 +154,7 @@ def test_code_with_a_temporary_part_is_temporary(reply: str, rule: str, *, retry
         ("554 The virus scanner failed", LATER, "smtp.text.scanner_trouble"),
         ("554 Something went wrong with our server", LATER, "smtp.text.server_trouble"),
         ("550 5.2.0 No folders during the ongoing migration", LATER, "smtp.text.server_trouble"),
-        ("550 4.4.7 Your mail is too old", NEVER, "smtp.text.message_expired"),
+        ("554 Your mail is too old", NEVER, "smtp.text.message_expired"),
         ("550 5.7.0 A host in the headers is blacklisted", NEVER, "smtp.text.content_listed"),
         ("550 No such alias", NEVER, "smtp.text.user_unknown"),
         ("521 Mailbox is full", LATER, "smtp.text.mailbox_full"),
