@@ -238,6 +238,7 @@ class Carteiro:
             self.settings.delivery.hold_margin,
             self.settings.delivery.grace,
             warm_up,
+            self.settings.workers.claim_ahead,
         )
         store, wake = self.backend.store, self.backend.wake
         worker = Worker(store, wake, self._pools(), lengths=lengths, tally=self.tally)

@@ -167,6 +167,7 @@ class WorkerSettings(values.Section):
     email_slots: values.Count
     async_task_slots: values.SomeCount
     sync_task_threads: values.SomeCount
+    claim_ahead: values.Duration = Field(alias="claim_ahead_ms")
 
     def email_slots_for(self, *, network: bool) -> int:
         """The e-mail slots, with or without a network provider."""

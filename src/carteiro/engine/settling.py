@@ -22,15 +22,18 @@ from carteiro.policy import classify
 from carteiro.ports.store import Store
 
 _MOST_ENDS = 500  # in one settle
+_FEW = 8  # one of so many that run
+_SOON_S = 0.003
 
 
 @model.value
 class Exits:
-    """Where runs go from here: they have left, or failed; and later work on a result."""
+    """Where runs go from here: they have left, or failed; later work on a result; how many are in the worker."""
 
     left: Callable[[list[Run]], None]
     failed: Callable[[Run, Exception], None]
     later: Callable[[Awaitable[None]], None]
+    running: Callable[[], int]
 
 
 class Settling:
@@ -83,8 +86,10 @@ class Settling:
         task.add_done_callback(self._tasks.discard)
 
     async def _settle_all(self) -> None:
-        await asyncio.sleep(0)  # what ends in this turn of the loop still joins
         while self._ended:
+            # What ends in this turn of the loop still joins; while few of many have ended, also what ends soon.
+            is_trickle = len(self._ended) * _FEW < self._exits.running()
+            await asyncio.sleep(_SOON_S if is_trickle else 0)
             runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
             await self._settle(self._judge(runs))
             self._is_stuck = False

@@ -12,19 +12,27 @@ from carteiro.path.judge import is_orphan
 from carteiro.policy.suspicion import Ration
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
+_COUNTED_S = 0.02  # the pace of a pool is counted over at least this
+_MOST_AHEAD = 500  # jobs: a larger claim is not cheaper
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
 _LEAST_ROUND_S = 0.02
 _FORGETS_AFTER = 30  # rounds without an orphan
 
 
 class Slots:
-    """The slots of one pool, and the waiters for one."""
+    """The slots of one pool, the waiters for one, and how many jobs may be claimed before one is free."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, ahead: timedelta = ZERO) -> None:
         self.slots = pool.slots
         self.kinds = {kind.name: kind for kind in pool.kinds}
+        self.waiting = 0  # claimed ahead
         self._taken = 0
         self._freed = asyncio.Event()
+        is_prompt = any(kind.start_within is not None for kind in pool.kinds)
+        self._ahead_s = 0.0 if is_prompt else ahead.total_seconds()
+        self._ahead = 0
+        self._begun = 0  # since it was last counted
+        self._counted_at = 0.0
 
     @property
     def free(self) -> int:
@@ -36,7 +44,13 @@ class Slots:
         """The number of jobs to claim: the free slots, but no more than calls are possible."""
         chains = [kind.chain for kind in self.kinds.values()]
         limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
-        return min(self.free, sum(self.slots if limit is None else limit for limit in limits))
+        possible = sum(self.slots if limit is None else limit for limit in limits)
+        return max(0, min(self.free - self.waiting, possible))
+
+    @property
+    def wanted_ahead(self) -> int:
+        """The number of jobs to claim in addition, which wait for a slot."""
+        return 0 if self.is_limited else max(0, self._ahead - self.waiting)
 
     @property
     def is_limited(self) -> bool:
@@ -52,6 +66,7 @@ class Slots:
     def take(self, jobs: int) -> None:
         """Take slots for claimed jobs."""
         self._taken += jobs
+        self._begun += jobs
 
     def give_back(self) -> None:
         """Free a slot."""
@@ -65,18 +80,41 @@ class Slots:
         Without that wait, jobs that end one by one would each need a separate claim.
         """
         while self.free <= 0:  # negative while outcomes wait to be stored
-            self._freed.clear()
-            await self._freed.wait()
+            await self._free()
         if self.free < self.slots / 2:
             await asyncio.sleep(_A_MOMENT_S)
 
+    async def has_room(self) -> None:
+        """The same for a claim: jobs that wait for a slot count, too, and those that may be claimed ahead."""
+        while self._room <= 0:
+            await self._free()
+        if self._room < (self.slots + self._ahead) / 2:
+            await asyncio.sleep(_A_MOMENT_S)
+        self._count_pace()
+
     async def has_freed_slot(self, *, within: timedelta) -> None:
         """Wait until a job ends and a moment for others, or until ``within`` has passed."""
-        self._freed.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(within.total_seconds()):
-                await self._freed.wait()
+                await self._free()
                 await asyncio.sleep(_A_MOMENT_S)
+
+    async def _free(self) -> None:
+        self._freed.clear()
+        await self._freed.wait()
+
+    @property
+    def _room(self) -> int:
+        return self.free + self._ahead - self.waiting
+
+    def _count_pace(self) -> None:
+        """Jobs are claimed ahead only as far as the pool works them off in a moment, at its latest pace."""
+        now = time.monotonic()
+        past_s = now - self._counted_at
+        if past_s >= _COUNTED_S:
+            pace = self._begun / past_s
+            self._ahead = min(_MOST_AHEAD, int(pace * self._ahead_s))
+            self._begun, self._counted_at = 0, now
 
 
 class Quiet:

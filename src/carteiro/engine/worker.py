@@ -8,7 +8,7 @@ worker leaves leases that expire and, for running calls, open attempts.
 import asyncio
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
@@ -46,12 +46,16 @@ _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at o
 
 @model.value
 class Lengths:
-    """Time limits of a worker; ``warm_up``: the time before it runs a suspect."""
+    """Time limits of a worker; ``warm_up``: the time before it runs a suspect.
+
+    ``ahead``: it claims no more jobs ahead of its free slots than it works off in this time.
+    """
 
     lease: timedelta = timedelta(seconds=30)
     hold_margin: timedelta = timedelta(seconds=10)
     grace: timedelta = timedelta(seconds=40)
     warm_up: timedelta = model.ZERO
+    ahead: timedelta = timedelta(milliseconds=200)
 
     @property
     def extends_every(self) -> timedelta:
@@ -81,7 +85,9 @@ class Worker:
         )
         self._wake = wake
         self._lengths = lengths
-        self._pools = [Slots(pool) for pool in pools if pool.kinds]
+        self._pools = [Slots(pool, ahead=lengths.ahead) for pool in pools if pool.kinds]
+        self._waiting = {pool: deque[Run]() for pool in self._pools}  # claimed ahead of a slot
+        self._has_waiting = {pool: asyncio.Event() for pool in self._pools}
         self._runs: dict[model.Lease, Run] = {}  # until they are settled or given back
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
@@ -100,7 +106,7 @@ class Worker:
         self._stopping_now = asyncio.Event()
         self._settling = Settling(
             store,
-            Exits(self._leave, self._fail, self._go),
+            Exits(self._leave, self._fail, self._go, self._runs.__len__),
             tally or Tally(),
             chance=(chance or random.Random()).random,  # noqa: S311 - jitter, not a secret
             give_up=self._stopping_now,
@@ -133,7 +139,8 @@ class Worker:
     async def _run_pools(self) -> None:
         kinds = [kind for pool in self._pools for kind in pool.kinds]
         log.worker_started(kinds=kinds, slots=sum(pool.slots for pool in self._pools))
-        loops = [asyncio.create_task(self._feed(pool)) for pool in self._pools]
+        works = [work for pool in self._pools for work in (self._feed(pool), self._refill(pool))]
+        loops = [asyncio.create_task(work) for work in works]
         extending = asyncio.create_task(self._keep_leases())
         try:
             await _first_of(self._stopping.wait(), *loops)
@@ -141,6 +148,7 @@ class Worker:
             self._stopping.set()
             try:
                 await _cancelled(loops)
+                await self._give_back_waiting()
                 await self._wait_for_jobs()
             finally:  # also on a second cancel: that is a `stop_now`
                 self._stopping_now.set()  # from now on what cannot be stored is given up
@@ -155,13 +163,13 @@ class Worker:
         """Claim whenever slots are free; sleep when there is nothing."""
         wait = storing.FIRST_WAIT_S
         while not self._stopping.is_set():
-            await pool.has_free_slot()
+            await pool.has_room()
             await self._quiet.is_over()
             held = pool.held_for()
             if held > model.ZERO:  # claimed jobs would only be returned
                 await pool.has_freed_slot(within=held)
                 continue
-            rings = self._wake.rings()
+            rings, has_slot = self._wake.rings(), pool.wanted > 0
             try:
                 if self._claims.has_failed:
                     await self._claims.recover()
@@ -173,19 +181,38 @@ class Worker:
                 wait = min(2 * wait, storing.LONGEST_WAIT_S)
                 continue
             wait = storing.FIRST_WAIT_S
-            if not claimed.jobs:
+            if not claimed.jobs and has_slot:
                 await self._nap(claimed.idle_for, rings)
+            elif not claimed.jobs:  # there may be some that must start at once
+                await pool.has_free_slot()
+
+    async def _refill(self, pool: Slots) -> None:
+        """Start jobs that were claimed ahead as slots become free."""
+        waiting, has_waiting = self._waiting[pool], self._has_waiting[pool]
+        while True:
+            while not waiting:
+                has_waiting.clear()
+                await has_waiting.wait()
+            await pool.has_free_slot()
+            runs = [waiting.popleft() for _ in range(min(pool.free, len(waiting)))]
+            pool.waiting -= len(runs)
+            self._begin(pool, runs)
 
     async def _claim_for(self, pool: Slots) -> model.Claimed:
         """Claim as many jobs as there are slots; until idle, no more than the limit, one pool after the other."""
         shot = self._one_shot
         if shot is None:
-            return await self._claim(pool, pool.wanted)
+            return await self._claim(pool, pool.wanted, pool.wanted_ahead)
         async with shot.claiming:
-            wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
+            wanted, ahead = pool.wanted, pool.wanted_ahead
+            if shot.left is not None:
+                wanted = min(wanted, shot.left)
+                ahead = min(ahead, shot.left - wanted)
             is_idle = not (self._runs or self._tasks or self._orphans.are_to_come)
             try:
-                claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
+                claimed = model.Claimed([], None)
+                if wanted or ahead:
+                    claimed = await self._claim(pool, wanted, ahead)
             except StoreUnavailable as error:
                 if is_idle:  # a one-shot run does not wait for the store
                     shot.failure = error
@@ -195,10 +222,11 @@ class Worker:
                 self.stop()
         return claimed if claimed.jobs else model.Claimed([], A_MOMENT)
 
-    async def _claim(self, pool: Slots, limit: int) -> model.Claimed:
+    async def _claim(self, pool: Slots, limit: int, ahead: int) -> model.Claimed:
         """Claim and start; a claim that is running at a stop is finished, so that nothing leaks."""
+        lease = self._lengths.lease
         asked = asyncio.ensure_future(
-            self._claims.claim(kinds=pool.kinds, limit=limit, lease=self._lengths.lease)
+            self._claims.claim(kinds=pool.kinds, limit=limit, lease=lease, ahead=ahead)
         )
         try:
             claimed = await asyncio.shield(asked)
@@ -246,13 +274,30 @@ class Worker:
             if job.claims > 1 and is_orphan(job):
                 after = self._lengths.lease / _ORPHANS_PER_LEASE
                 run.timer = _in(after, partial(self._orphans.end, job.lease))
-            run.has_slot = True
             together.append(run)
-        if together:
-            pool.take(len(together))
-            self._quiet.enter(len(together))
-            chosen = [run for run in together if self._choose(run)]  # before the next claim
-            self._go(self._work(chosen), *chosen)
+        self._quiet.enter(len(together))
+        if self._waiting[pool]:
+            self._wait(pool, together)
+        else:
+            free = max(0, pool.free)
+            self._begin(pool, together[:free])
+            self._wait(pool, together[free:])
+
+    def _wait(self, pool: Slots, runs: list[Run]) -> None:
+        """They wait for a slot, after those that wait already."""
+        self._waiting[pool].extend(runs)
+        pool.waiting += len(runs)
+        self._has_waiting[pool].set()
+
+    def _begin(self, pool: Slots, runs: list[Run]) -> None:
+        """Run jobs along the path, together."""
+        if not runs:
+            return
+        for run in runs:
+            run.has_slot = True
+        pool.take(len(runs))
+        chosen = [run for run in runs if self._choose(run)]  # before the next claim
+        self._go(self._work(chosen), *chosen)
 
     def _start_alone(self, run: Run) -> None:
         place = self._quiet.place_alone(run.job.tenant)
@@ -549,6 +594,15 @@ class Worker:
         while self._runs or self._tasks:
             self._left.clear()
             await self._left.wait()
+
+    async def _give_back_waiting(self) -> None:
+        """Return jobs that were claimed ahead; nothing of them has begun."""
+        for pool, waiting in self._waiting.items():
+            runs = list(waiting)
+            waiting.clear()
+            pool.waiting = 0
+            await self._release([run.job.lease for run in runs])
+            self._leave(runs)
 
     async def _give_back_all(self) -> None:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""

@@ -36,11 +36,15 @@ class Claims:
         self._failed: list[ClaimId] = []
         self._undone: list[ClaimId] = []  # undone once
 
-    async def claim(self, *, kinds: Collection[KindName], limit: int, lease: timedelta) -> Claimed:
+    async def claim(
+        self, *, kinds: Collection[KindName], limit: int, lease: timedelta, ahead: int = 0
+    ) -> Claimed:
         """Claim with a new id: a lease of a store that was wiped and filled again must not match."""
         claim_id = ClaimId(str(uuid7()))
         try:
-            return await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+            return await self._store.claim(
+                claim_id=claim_id, kinds=kinds, limit=limit, lease=lease, ahead=ahead
+            )
         except Exception:
             self._remember([claim_id])
             raise

@@ -425,7 +425,7 @@ _CAUSES: tuple[TextRule, ...] = (
         "scanner_trouble",
         DESTINATION_LATER,
         """
-        {antivirus,anti virus,virus scanner,scanner,spam filter,content filter,filter,milter} {unavailable,not available}
+        {antivirus,anti virus,virus scanner,scanner,filter,milter} {unavailable,not available}
         | {antivirus,anti virus,virus scanner,scanner,milter} {error,failed,failure,timeout,timed out,is down}
         """,
     ),
