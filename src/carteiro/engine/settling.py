@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from functools import partial
@@ -99,13 +99,13 @@ class Settling:
 
     def _judge(self, runs: list[Run]) -> list[Run]:
         """Set the ends of attempts; those that fail here are given back, and left out."""
-        called: dict[str, list[float]] = {}
+        called: defaultdict[str, list[float]] = defaultdict(list)
         for run in runs:
             outcome = run.outcome
             if run.end is not None or outcome is None:
                 continue
             try:
-                called.setdefault(run.kind.provider, []).append(run.ended_at - run.called_at)
+                called[run.kind.provider].append(run.ended_at - run.called_at)
                 run.end = self._end_of(run, outcome)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._unjudged(run, outcome, error)
@@ -118,7 +118,7 @@ class Settling:
         if outcome.__class__ is model.Taken and kind.chain is None and not outcome.refused:
             return _sent(run, outcome.provider_id)
         self._tally.answered_by(kind.provider, outcome)
-        duration = _duration(run)
+        duration = timedelta(seconds=run.ended_at - run.received)
         verdict = judge_outcome(outcome, partial(self._verdict, run, outcome, duration))
         return settle.ended(run.job, verdict, outcome, duration=duration, declared=kind.declares)
 
@@ -229,12 +229,9 @@ def _has_refused(outcome: model.Outcome | None) -> bool:
     return outcome.__class__ is not model.Taken or bool(outcome.refused)
 
 
-def _duration(run: Run) -> timedelta:
-    return timedelta(seconds=run.ended_at - run.received)
-
-
 def _sent(run: Run, provider_id: str = "") -> model.End:
     """The end of a taken message, as `judge` and `settle.ended` make it; without an id it can always be stored."""
     job, kind = run.job, run.kind
     verdict = model.Sent(kind.provider, provider_id and classify.one_line(provider_id))
-    return model.End(job.lease, verdict, (), _duration(run), 0, not kind.declares, job.revision)
+    duration = timedelta(seconds=run.ended_at - run.received)
+    return model.End(job.lease, verdict, (), duration, 0, not kind.declares, job.revision)

@@ -2,14 +2,19 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from carteiro.jobs.kind import Pool
 from carteiro.model import ZERO, Lease, LeasedJob, TenantId
 from carteiro.path.judge import is_orphan
 from carteiro.policy.suspicion import Ration
+
+if TYPE_CHECKING:
+    from carteiro.engine.run import Run
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 _COUNTED_S = 0.02  # the pace of a pool is counted over at least this
@@ -25,9 +30,11 @@ class Slots:
     def __init__(self, pool: Pool, *, ahead: timedelta = ZERO) -> None:
         self.slots = pool.slots
         self.kinds = {kind.name: kind for kind in pool.kinds}
-        self.waiting = 0  # claimed ahead
+        self.waiting: deque[Run] = deque()  # claimed ahead
         self._taken = 0
         self._freed = asyncio.Event()
+        self._is_awaited = False  # a flag costs less than the event, for each job
+        self._has_waiting = asyncio.Event()
         is_prompt = any(kind.start_within is not None for kind in pool.kinds)
         self._ahead_s = 0.0 if is_prompt else ahead.total_seconds()
         self._ahead = 0
@@ -45,12 +52,12 @@ class Slots:
         chains = [kind.chain for kind in self.kinds.values()]
         limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
         possible = sum(self.slots if limit is None else limit for limit in limits)
-        return max(0, min(self.free - self.waiting, possible))
+        return max(0, min(self.free - len(self.waiting), possible))
 
     @property
     def wanted_ahead(self) -> int:
         """The number of jobs to claim in addition, which wait for a slot."""
-        return 0 if self.is_limited else max(0, self._ahead - self.waiting)
+        return 0 if self.is_limited else max(0, self._ahead - len(self.waiting))
 
     @property
     def is_limited(self) -> bool:
@@ -71,8 +78,22 @@ class Slots:
     def give_back(self) -> None:
         """Free a slot."""
         self._taken -= 1
-        if not self._freed.is_set():
+        if self._is_awaited:
+            self._is_awaited = False
             self._freed.set()
+
+    def wait(self, runs: "list[Run]") -> None:
+        """They wait for a slot, after those that wait already."""
+        self.waiting.extend(runs)
+        self._has_waiting.set()
+
+    async def next_waiting(self) -> "list[Run]":
+        """Wait until a slot is free for jobs that wait for one; as many as there are slots."""
+        while not self.waiting:
+            self._has_waiting.clear()
+            await self._has_waiting.wait()
+        await self.has_free_slot()
+        return [self.waiting.popleft() for _ in range(min(self.free, len(self.waiting)))]
 
     async def has_free_slot(self) -> None:
         """Wait for a free slot; while most are taken, a moment longer, so that others become free too.
@@ -101,11 +122,12 @@ class Slots:
 
     async def _free(self) -> None:
         self._freed.clear()
+        self._is_awaited = True
         await self._freed.wait()
 
     @property
     def _room(self) -> int:
-        return self.free + self._ahead - self.waiting
+        return self.free + self._ahead - len(self.waiting)
 
     def _count_pace(self) -> None:
         """Jobs are claimed ahead only as far as the pool works them off in a moment, at its latest pace."""

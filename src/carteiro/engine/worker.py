@@ -8,7 +8,7 @@ worker leaves leases that expire and, for running calls, open attempts.
 import asyncio
 import random
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
@@ -40,6 +40,7 @@ from carteiro.ports.wake import Wake
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
+_LOOKS_EVERY = 4  # jobs, at the clock
 _TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
@@ -86,8 +87,6 @@ class Worker:
         self._wake = wake
         self._lengths = lengths
         self._pools = [Slots(pool, ahead=lengths.ahead) for pool in pools if pool.kinds]
-        self._waiting = {pool: deque[Run]() for pool in self._pools}  # claimed ahead of a slot
-        self._has_waiting = {pool: asyncio.Event() for pool in self._pools}
         self._runs: dict[model.Lease, Run] = {}  # until they are settled or given back
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
@@ -188,15 +187,8 @@ class Worker:
 
     async def _refill(self, pool: Slots) -> None:
         """Start jobs that were claimed ahead as slots become free."""
-        waiting, has_waiting = self._waiting[pool], self._has_waiting[pool]
         while True:
-            while not waiting:
-                has_waiting.clear()
-                await has_waiting.wait()
-            await pool.has_free_slot()
-            runs = [waiting.popleft() for _ in range(min(pool.free, len(waiting)))]
-            pool.waiting -= len(runs)
-            self._begin(pool, runs)
+            self._begin(pool, await pool.next_waiting())
 
     async def _claim_for(self, pool: Slots) -> model.Claimed:
         """Claim as many jobs as there are slots; until idle, no more than the limit, one pool after the other."""
@@ -276,18 +268,9 @@ class Worker:
                 run.timer = _in(after, partial(self._orphans.end, job.lease))
             together.append(run)
         self._quiet.enter(len(together))
-        if self._waiting[pool]:
-            self._wait(pool, together)
-        else:
-            free = max(0, pool.free)
-            self._begin(pool, together[:free])
-            self._wait(pool, together[free:])
-
-    def _wait(self, pool: Slots, runs: list[Run]) -> None:
-        """They wait for a slot, after those that wait already."""
-        self._waiting[pool].extend(runs)
-        pool.waiting += len(runs)
-        self._has_waiting[pool].set()
+        at_once = 0 if pool.waiting else max(0, pool.free)
+        self._begin(pool, together[:at_once])
+        pool.wait(together[at_once:])
 
     def _begin(self, pool: Slots, runs: list[Run]) -> None:
         """Run jobs along the path, together."""
@@ -296,7 +279,8 @@ class Worker:
         for run in runs:
             run.has_slot = True
         pool.take(len(runs))
-        chosen = [run for run in runs if self._choose(run)]  # before the next claim
+        # The provider of a chain is chosen before the next claim.
+        chosen = [run for run in runs if run.kind.chain is None or self._choose(run)]
         self._go(self._work(chosen), *chosen)
 
     def _start_alone(self, run: Run) -> None:
@@ -368,7 +352,7 @@ class Worker:
         """Judge the claims and validate; those that can be attempted now. One that needs longer goes on by itself."""
         ready: list[Run] = []
         turn_ends = time.monotonic() + _TURN_S
-        for run in runs:
+        for number, run in enumerate(runs):
             try:
                 if self._may_run(run):
                     ready.append(run)
@@ -376,7 +360,7 @@ class Worker:
                 self._go(self._give_back_unrendered(run, error))
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
-            if run.kind.confirm is not None and time.monotonic() > turn_ends:
+            if not number % _LOOKS_EVERY and time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + _TURN_S
         return ready
@@ -395,10 +379,13 @@ class Worker:
         if kind.confirm is None:
             return True
         found = confirm_at_once(kind, job)
-        if isinstance(found, Unrendered | NeedsCloserLook):
-            self._go(self._confirm_slowly(run, found), run)
-            return False
-        return self._is_fit(run, found)
+        if isinstance(found, Confirmed):
+            run.confirmed = found
+            return True
+        if isinstance(found, Unfit):
+            return self._is_fit(run, found)
+        self._go(self._confirm_slowly(run, found), run)
+        return False
 
     async def _confirm_slowly(self, run: Run, found: Unrendered | NeedsCloserLook) -> None:
         try:
@@ -437,12 +424,13 @@ class Worker:
         """Make attempts durable, all in one commit, before they are made; some kinds need none."""
         declared: list[Run] = []
         for run in runs:
-            if not run.kind.declares:
+            kind = run.kind
+            if not kind.declares:
                 self._call(run, run.job.attempts + 1)
-            elif run.kind.start_within is not None and self._is_late(run):
+            elif kind.start_within is not None and self._is_late(run):
                 self._go(self._give_back(run))
             else:
-                run.handover = Handover(run.kind.call_limit)
+                run.handover = Handover(kind.call_limit)
                 declared.append(run)
         if declared:
             await self._declare_together(declared)
@@ -597,10 +585,9 @@ class Worker:
 
     async def _give_back_waiting(self) -> None:
         """Return jobs that were claimed ahead; nothing of them has begun."""
-        for pool, waiting in self._waiting.items():
-            runs = list(waiting)
-            waiting.clear()
-            pool.waiting = 0
+        for pool in self._pools:
+            runs = list(pool.waiting)
+            pool.waiting.clear()
             await self._release([run.job.lease for run in runs])
             self._leave(runs)
 

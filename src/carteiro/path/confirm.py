@@ -33,7 +33,7 @@ def confirm(job: LeasedJob) -> Confirmation:
         return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
     if job.ledger_tenant != job.tenant:
         return _unfit(OUTBOX, "OUTBOX_NOT_FOUND", "the message belongs to another tenant")
-    if email.needs_words:
+    if email.template is not None and email.needs_words:
         return _judge_recipient(job, email) or Unrendered(email)
     return judge_rendered(job, email)
 
@@ -129,9 +129,9 @@ def _with_plain_domain(address: str) -> str:
 def _template_fault(email: Email) -> str | None:
     if (fault := subject_fault(email.subject)) is not None:
         return f"subject: {fault}"
-    if is_blank(email.html):
+    html = email.html
+    if not html or html.isspace():
         return "html or text is required" if is_blank(email.text) else None
-    html = email.html or ""
     if len(html) * _LONGEST_UTF8 > MAX_HTML_BYTES < len(html.encode()):
         return f"html: must have at most {MAX_HTML_BYTES} bytes"
     return None

@@ -54,14 +54,13 @@ async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outco
 class _TimeLimit:
     """Cancels the current task at its end, as `asyncio.timeout` does, at a third of its cost."""
 
-    __slots__ = ("_before", "_has_passed", "_loop", "_task", "_timer")
+    __slots__ = ("_has_passed", "_loop", "_task", "_timer")
 
     def __init__(self, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task(self._loop)
-        self._before = 0 if self._task is None else self._task.cancelling()
         self._has_passed = False
-        self._timer = self._loop.call_later(max(0.0, seconds), self._pass)
+        self._timer = self._loop.call_later(seconds, self._pass)
 
     def _pass(self) -> None:
         self._has_passed = True
@@ -79,7 +78,7 @@ class _TimeLimit:
         self._timer.cancel()
         if not self._has_passed or self._task is None:
             return False
-        return self._task.uncancel() <= self._before
+        return self._task.uncancel() == 0
 
 
 def _outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:

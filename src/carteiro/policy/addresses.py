@@ -42,16 +42,12 @@ def judge_address(text: str) -> str | None:
     plain = _PLAIN.fullmatch(text)
     if plain is None or len(text) > _LONGEST_ADDRESS:
         return _judge_rare(text) if _is_worth_judging(text) else None
-    local, domain, tld = plain.groups()
+    local = plain[1]
     if len(local) > _LONGEST_LOCAL_PART:
         return None
-    if _is_special(local, tld):
+    if plain[3].lower() in _SPECIAL_TLDS or local.lower() in _FOLDED_MAILBOXES:
         return _judge_rare(text)
-    return f"{local}@{domain.lower()}"
-
-
-def _is_special(local: str, tld: str) -> bool:
-    return tld.lower() in _SPECIAL_TLDS or local.lower() in _FOLDED_MAILBOXES
+    return f"{local}@{plain[2].lower()}"
 
 
 def _is_worth_judging(text: str) -> bool:

@@ -344,6 +344,8 @@ def one_line(text: str) -> str:
     Servers and tasks may send anything: control sequences, NUL, half a surrogate pair.
     """
     seen = text[:LONGEST_READ]
+    if " " not in seen and seen.isprintable() and len(seen) <= LONGEST_REASON:
+        return seen
     if not seen.isprintable():
         seen = "".join(each if each.isprintable() else " " for each in seen)
     line = " ".join(seen.split())

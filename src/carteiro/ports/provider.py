@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Category, Failure, MessageId, Outcome, TenantId, value
 
+_SECOND = timedelta(seconds=1)
 _WAITS = "mail waits and is retried"
 
 
@@ -27,7 +28,7 @@ class Handover:
     def __init__(self, limit: timedelta | None) -> None:
         self.deadline = math.inf
         if limit is not None:
-            self.deadline = time.monotonic() + limit.total_seconds()
+            self.deadline = time.monotonic() + limit / _SECOND
         self.begun = False
         self.awaits_reply = False
         self.is_queued = False
