@@ -1,8 +1,8 @@
 """What a message costs on a store, in counts that do not depend on the machine; the limits are in `budget.toml`.
 
-Prints JSON: for accept (in lists of 100) and for work (100 slots, nothing claimed ahead), per 100 messages: Python calls,
-statements and commands sent to the stores, and in the ledger rows written and bytes of the write-ahead log (of Postgres
-without full-page images). A test compares them with the limits.
+Prints JSON, for accept (in lists of 100) and for work (100 slots, nothing claimed ahead), per 100 messages: Python
+calls, statements and commands sent to the stores, and in the ledger rows written and bytes of the write-ahead log (of
+Postgres without full-page images). A test compares them with the limits.
 """
 
 import argparse
@@ -12,10 +12,13 @@ import json
 import os
 import pstats
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+from unittest import mock
 
+import asyncpg
 import psycopg
 import uvloop
 
@@ -30,12 +33,9 @@ MESSAGES = 1000
 _LIST = 100
 _TENANTS = 20
 _WORKERS = {"claim_ahead_ms": 0, "email_slots": 100, "async_task_slots": 100}
-_SENDS = {  # the functions that send a statement or a command
+_SENDS = {  # the functions that send a statement or a command; those of asyncpg are not in a profile
     "<method 'execute' of 'sqlite3.Connection' objects>",
     "<method 'executemany' of 'sqlite3.Connection' objects>",
-    "<method 'bind_execute' of 'asyncpg.protocol.protocol.BaseProtocol' objects>",
-    "<method 'bind_execute_many' of 'asyncpg.protocol.protocol.BaseProtocol' objects>",
-    "<method 'query' of 'asyncpg.protocol.protocol.BaseProtocol' objects>",
     "send_packed_command",
 }
 _POSTGRES_LOG = """
@@ -65,20 +65,41 @@ async def _counted(phase: Phase, store: str, queue: str) -> dict[str, float]:
         task = post.task("no-op")(_no_op)
         before = _written(store)
         profile = cProfile.Profile()
-        profile.enable()
-        await phase(post, task)
-        profile.disable()
+        with _asked() as asked:
+            profile.enable()
+            await phase(post, task)
+            profile.disable()
         after = _written(store)
     if not store.startswith("sqlite"):  # a session of Postgres reports its rows when it ends
         after = _written(store)
     calls = pstats.Stats(profile)
     found = {
         "calls": calls.total_calls,  # type: ignore[attr-defined]
-        "statements": _sent(calls),
+        "statements": _sent(calls) + len(asked),
         "rows": after.rows - before.rows,
         "log_bytes": _bytes(store, before.log, after.log),
     }
     return {name: round(100 * count / MESSAGES, 1) for name, count in found.items()}
+
+
+@contextmanager
+def _asked() -> Iterator[list[str]]:
+    """The statements that asyncpg sends."""
+    asked: list[str] = []
+
+    def counted(name: str, *, only_bare: bool) -> Any:
+        method = getattr(asyncpg.Connection, name)
+
+        def call(connection: Any, query: str, *given: Any, **options: Any) -> Any:
+            if not (only_bare and given):
+                asked.append(query)
+            return method(connection, query, *given, **options)
+
+        return mock.patch.object(asyncpg.Connection, name, call)
+
+    # `execute` sends a statement without arguments; with them it calls `_do_execute`, as all others do.
+    with counted("execute", only_bare=True), counted("_do_execute", only_bare=False):
+        yield asked
 
 
 def _sent(stats: pstats.Stats) -> int:
@@ -106,7 +127,7 @@ def _changes(connection: sqlite3.Connection) -> int:
         return 0
 
 
-def _bytes(store: str, before: Any, after: Any) -> int:  # noqa: ANN401 - a size or a place
+def _bytes(store: str, before: Any, after: Any) -> int:
     if store.startswith("sqlite"):
         return int(after - before)
     with psycopg.connect(store) as connection:
@@ -158,7 +179,7 @@ def main() -> None:
     tune()
     with Path(os.devnull).open("wb", buffering=0) as nowhere:
         log.configure("warn", nowhere)
-        print(json.dumps(uvloop.run(measure(given.store, given.queue, given.kind))))  # noqa: T201
+        print(json.dumps(uvloop.run(measure(given.store, given.queue, given.kind))))
 
 
 if __name__ == "__main__":

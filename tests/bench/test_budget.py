@@ -1,4 +1,4 @@
-"""The cost of a message stays within `bench/budget.toml`: a feature must not make the path more expensive by accident."""
+"""The cost of a message stays within `bench/budget.toml`: no feature makes the path more expensive by accident."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ TOLERANCE = 1.1  # lists end a little earlier or later in each run
 def test_message_stays_within_its_budget(store: str, kind: str, tmp_path: Path) -> None:
     """In a process of its own, as other tests leave objects and settings behind."""
     with a_place(store, tmp_path) as place:
-        command = [sys.executable, "budget.py", "--store", place.url, "--kind", kind]
+        command = [sys.executable, "budget.py", "--store", place.store, "--kind", kind]
         command += ["--queue", place.queue] if place.queue else []
         ran = subprocess.run(command, cwd=BENCH, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
