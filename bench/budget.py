@@ -1,4 +1,4 @@
-"""What a message costs on a store, in counts that do not depend on the machine; the limits are in `budget.toml`.
+"""The cost of a message on a store, in counts that do not depend on the machine; the limits are in `budget.toml`.
 
 Prints JSON, for accept (in lists of 100) and for work (100 slots, nothing claimed ahead), per 100 messages: Python
 calls, statements and commands sent to the stores, and in the ledger rows written and bytes of the write-ahead log (of
@@ -46,7 +46,7 @@ _POSTGRES_LOG = """
 
 
 class Written(NamedTuple):
-    """What a ledger has written so far: rows, and the end of its log."""
+    """All that a ledger has written so far: rows, and the end of its log."""
 
     rows: int
     log: Any

@@ -57,7 +57,7 @@ async def test_jobs_claimed_ahead_wait_for_a_slot() -> None:
 
 
 async def test_nothing_is_claimed_ahead_of_a_slow_pool() -> None:
-    """What it has claimed it begins within the setting, at its latest pace: here, never."""
+    """Its pace is too low: it would begin them later than the setting allows."""
     gate = Gate()
     async with an_office() as office:
         for _ in range(10):

@@ -22,7 +22,7 @@ from carteiro.policy import classify
 from carteiro.ports.store import Store
 
 _MOST_ENDS = 500  # in one settle
-_FEW = 8  # one of so many that run
+_FEW = 8  # one of this number that run
 _SOON_S = 0.003
 
 
