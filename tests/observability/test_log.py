@@ -215,6 +215,7 @@ def write_all() -> None:
     log.worker_started(kinds=[EMAIL], slots=5)
     log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))
     log.worker_stopped(released=2)
+    log.handlers_go_on(1)
     log.store_failed("settle", StoreUnavailable("locked"), wait=timedelta(seconds=1))
     log.queue_away("redis://here", "refused", wait=timedelta(seconds=1))
     log.queue_back("redis://here")

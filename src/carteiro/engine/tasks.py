@@ -153,28 +153,24 @@ class Task:
     ) -> model.Outcome:
         """Run the task. An exception is a failure; with at-most-once the result is unknown."""
         arguments = orjson.loads(parcel.content)
-        declared = (
-            handover if self._declares else None
-        )  # without a declaration there is nothing to begin
         if self.is_async:
-            if declared is not None:
-                declared.begin()
+            if self._declares:
+                handover.begin()
             await self.function(**arguments)
         else:  # the thread begins it, as a free thread may come late
-            call = partial(_run_in_thread, declared, self.function, arguments)
+            handover.is_queued = True
+            call = partial(self._run_in_thread, handover, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
         return _DONE
 
-
-def _run_in_thread(
-    declared: Handover | None, function: Function, arguments: Mapping[str, Any]
-) -> None:
-    if declared is not None:
-        declared.begin()
-    try:
-        function(**arguments)
-    except StopIteration as error:  # a future cannot carry it: its waiter would never end
-        raise RuntimeError("StopIteration") from error
+    def _run_in_thread(self, handover: Handover, arguments: Mapping[str, Any]) -> None:
+        handover.is_queued = False
+        if self._declares:
+            handover.begin()
+        try:
+            self.function(**arguments)
+        except StopIteration as error:  # a future cannot carry it: its waiter would never end
+            raise RuntimeError("StopIteration") from error
 
 
 def _moment(due: object) -> datetime | None:

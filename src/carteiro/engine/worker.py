@@ -40,6 +40,7 @@ from carteiro.ports.wake import Wake
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
+_DEAF_S = 5.0  # after this, a call that ignores its cancel is left to go on
 _LOOKS_EVERY = 4  # jobs, at the clock
 _TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
@@ -152,7 +153,8 @@ class Worker:
             finally:  # also on a second cancel: that is a `stop_now`
                 self._stopping_now.set()  # from now on what cannot be stored is given up
                 calls = [run.task for run in self._runs.values() if run.task is not None]
-                await _cancelled([extending, *self._tasks, *calls])
+                if deaf := await _cancelled([extending, *self._tasks, *calls], within=_DEAF_S):
+                    log.handlers_go_on(deaf)
                 await self._give_back_all()
                 await self._close_kinds()
 
@@ -637,7 +639,9 @@ async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> 
                 task.cancel()
 
 
-async def _cancelled(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+async def _cancelled(tasks: Sequence["asyncio.Future[Any]"], *, within: float | None = None) -> int:
+    """Cancel them and wait for their end, no longer than this; the number of those that go on."""
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    _, deaf = await asyncio.wait(tasks, timeout=within) if tasks else ((), ())
+    return len(deaf)

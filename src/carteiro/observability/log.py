@@ -200,6 +200,12 @@ def worker_stopped(*, released: int) -> None:
     event(Level.INFO, "Worker stopped", "worker.stopped", {"released": released})
 
 
+def handlers_go_on(calls: int) -> None:
+    """Report calls that ignore their cancel: the worker ends without them."""
+    said = "Calls ignore that they were cancelled: they end with the process, and are in doubt or run again"
+    event(Level.WARN, said, "worker.calls_go_on", {"calls": calls})
+
+
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
     """Report a failed operation of the store, and the time of the next try."""
     fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)

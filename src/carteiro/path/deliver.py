@@ -89,14 +89,12 @@ def _outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome
             return _said(error.failure)
         case TimeoutError():
             return _out_of_time(handover, _type_of(kind.provider))
+        case KeyboardInterrupt():
+            raise error
         case asyncio.CancelledError() if _is_ours(asyncio.current_task()):
             raise error
-        case Exception() | asyncio.CancelledError() | SystemExit() | GeneratorExit():
-            return _unanswered(
-                handover, classify.task_error(error)
-            )  # a task may end itself, but not the process
-        case _:
-            raise error
+        case _:  # also SystemExit and the panics of extensions: a task may end itself, but not the process
+            return _unanswered(handover, classify.task_error(error))
 
 
 def _overruled(overrule: Overrule, outcome: Outcome) -> Outcome:
@@ -119,8 +117,15 @@ def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
 
 
 def _said(failure: Failure) -> Outcome:
-    code = classify.one_line(failure.code)
-    said = replace(failure, code=code, reason=classify.one_line(failure.reason) or code)
+    line = classify.one_line
+    code = line(failure.code)
+    said = replace(
+        failure,
+        code=code,
+        reason=line(failure.reason) or code,
+        rule=line(failure.rule),
+        original_code=failure.original_code and line(failure.original_code),
+    )
     return Deferred(said) if failure.retryable else Rejected(said)
 
 
@@ -128,7 +133,7 @@ def _out_of_time(handover: Handover, provider: str) -> Outcome:
     failure = classify.timeout(provider)
     if not handover.is_queued:
         return _unanswered(handover, failure)
-    reason = f"All connections to {provider} were in use"
+    reason = f"No connection or thread of {provider} was free"
     return NotMade(replace(failure, reason=reason), _A_MOMENT)
 
 

@@ -63,7 +63,7 @@ async def test_call_cancelled_while_it_waits_for_a_connection_was_never_made() -
         last = await sent(provider)
 
     assert isinstance(cut, NotMade)
-    assert cut.failure.reason == "All connections to smtp were in use"
+    assert cut.failure.reason == "No connection or thread of smtp was free"
     assert isinstance(last, Taken)
     assert server.connections == 1
 
