@@ -19,7 +19,7 @@ ACCOUNT_CODES = frozenset({"523", "524", "530", "534", "535", "538"})
 
 # Specific enhanced codes: used unless the text names another cause.
 # RFC 3463 on x.2.2: "should be used as a persistent transient failure".
-ENHANCED: Mapping[str, Ruling] = meanings("""
+ENHANCED = meanings("""
     SENDER_LATER: 4.1.7 4.1.8 4.7.20 4.7.21 4.7.22 4.7.23 4.7.24 4.7.25 4.7.26 4.7.27
     FULL_MAILBOX: 4.2.2 5.2.2
     DESTINATION_FULL: 4.3.1 5.3.1
@@ -38,7 +38,7 @@ ENHANCED: Mapping[str, Ruling] = meanings("""
 """)
 
 # Codes that servers use for too much: used if the text is not known.
-OPEN_ENHANCED: Mapping[str, Ruling] = meanings("""
+OPEN_ENHANCED = meanings("""
     BUSY_RECIPIENT: 4.2.1
     DESTINATION_LATER: 4.7.0 4.7.1 5.3.5 5.4.2
     REFUSED_RECIPIENT: 5.1.0 5.2.0 5.2.1 5.4.4
@@ -47,7 +47,7 @@ OPEN_ENHANCED: Mapping[str, Ruling] = meanings("""
 """)
 
 # Class and subject: used if neither the whole code nor the text says more.
-SUBJECTS: Mapping[str, Ruling] = meanings("""
+SUBJECTS = meanings("""
     BUSY_RECIPIENT: 4.1 4.2
     DESTINATION_LATER: 4.3 4.4 4.7
     MESSAGE_LATER: 4.5 4.6
@@ -62,7 +62,7 @@ POLICY_AT: Mapping[str, Ruling] = {Stage.MAIL: OUR_SENDER, Stage.RCPT: REFUSED_R
 # RFC 5321 on a code at one stage; at other stages it has another meaning, or none.
 CODES_AT: Mapping[tuple[str, str], Ruling] = {("552", Stage.RCPT): FULL_MAILBOX}
 
-CODES: Mapping[str, Ruling] = meanings("""
+CODES = meanings("""
     DESTINATION_LATER: 421 451
     ACCOUNT_LATER: 432
     BUSY_RECIPIENT: 450
@@ -75,7 +75,7 @@ CODES: Mapping[str, Ruling] = meanings("""
 """)
 
 # A success or a "go on" instead of a refusal is a protocol error of the server.
-CLASSES: Mapping[str, Ruling] = meanings("""
+CLASSES = meanings("""
     UNAVAILABLE: 2 3
     DESTINATION_LATER: 4
     BAD_MESSAGE: 5

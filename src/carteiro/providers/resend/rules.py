@@ -18,7 +18,7 @@ from carteiro.policy.rules.ruling import (
     meanings,
 )
 
-NAMES: Mapping[str, Ruling] = meanings("""
+NAMES = meanings("""
     INVALID_MESSAGE:
         validation_error invalid_attachment invalid_from_address invalid_to_address
         invalid_parameter missing_required_field missing_required_fields

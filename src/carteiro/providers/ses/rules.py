@@ -14,7 +14,7 @@ from carteiro.policy.rules.ruling import UNKNOWN, USED_UP, Ruling, meanings, nev
 from carteiro.policy.rules.words import TextRule, phrases_of, rules
 
 # These are SES's alone and count wherever a text begins with them.
-NAMES: Mapping[str, Ruling] = meanings("""
+NAMES = meanings("""
     BAD_MESSAGE: MessageRejected
     OUR_SENDER: MailFromDomainNotVerified
     OUR_ACCOUNT: ConfigurationSetDoesNotExist
@@ -27,7 +27,7 @@ NAMES: Mapping[str, Ruling] = meanings("""
 """)
 
 # Other systems use such names too, so that in a text they count only behind a prefix of SES.
-COMMON_NAMES: Mapping[str, Ruling] = meanings("""
+COMMON_NAMES = meanings("""
     THROTTLED: TooManyRequests LimitExceeded RequestThrottled
     CLOSED_ACCOUNT: AccountSuspended SendingPaused
     OUR_ACCOUNT:
@@ -46,13 +46,13 @@ COMMON_NAMES: Mapping[str, Ruling] = meanings("""
 """)
 
 # An answer without a name is a proxy's rather than SES', and has its status for a name; it may pass with the proxy.
-STATUSES: Mapping[str, Ruling] = meanings("""
+STATUSES = meanings("""
     ACCOUNT_LATER: 401 403 407
     TIMED_OUT: 408
     BAD_MESSAGE: 413
     THROTTLED: 429
 """)
-STATUS_CLASSES: Mapping[str, Ruling] = meanings("UNAVAILABLE: 5")
+STATUS_CLASSES = meanings("UNAVAILABLE: 5")
 
 # Every other code is SES_ and the name in upper snake case.
 CODES: Mapping[str, str] = {"RequestTimeout": "SES_TIMEOUT", "NetworkingError": "NETWORK_ERROR"}
