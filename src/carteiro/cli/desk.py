@@ -209,12 +209,12 @@ def refuse_memory(settings: Settings) -> None:
         raise ConfigError(text)
 
 
-def refuse_missing(settings: Settings) -> None:
+def refuse_missing(settings: Settings, named_by: str = "--store or CARTEIRO_STORE") -> None:
     """Reject a store that does not exist: a mistyped file must not be created."""
     if not store_exists(settings):
         text = (
             f"there is no store at {settings.store} (from {settings.origin('store')}): "
-            "carteiro up creates one; --store or CARTEIRO_STORE names another"
+            f"carteiro up creates one; {named_by} names another"
         )
         raise NotFound(text)
 
