@@ -217,8 +217,7 @@ def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
         return ""
     if place == "env":
         if not environ.get(name):
-            text = f"{reference}: the environment variable is not set"
-            raise ConfigError(text)
+            raise ConfigError(f"{reference}: the environment variable is not set")
         return environ[name]
     try:
         return Path(name).read_text("utf-8").rstrip("\r\n")

@@ -198,8 +198,7 @@ def _bounded(pieces: Iterable[str], most_chars: int, work: Work) -> str:
     for piece in pieces:
         left -= len(piece)
         if left < 0:
-            text = f"must not become longer than {most_chars} characters"
-            raise TemplateFault(text)
+            raise TemplateFault(f"must not become longer than {most_chars} characters")
         made.append(piece)
     work.note((most_chars - left) // _CHARS_OF_STEP)
     return "".join(made)
@@ -225,15 +224,13 @@ _PLAIN = runtime.Environment(escapes=False, reader=_Counted)
 
 def _parsed(environment: runtime.Environment, source: str) -> nodes.Template:
     if len(source) > MAX_SOURCE_CHARS:
-        text = f"must have at most {MAX_SOURCE_CHARS} characters"
-        raise TemplateFault(text)
+        raise TemplateFault(f"must have at most {MAX_SOURCE_CHARS} characters")
     if sum(source.count(start) for start in ("{{", "{%", "{#")) > _MOST_TAGS:
         raise TemplateFault(_TOO_MANY)
     try:
         return environment.parse(source)
     except TemplateSyntaxError as error:
-        text = f"line {error.lineno}: {str(error.message)[:200]}"
-        raise TemplateFault(text) from None
+        raise TemplateFault(f"line {error.lineno}: {str(error.message)[:200]}") from None
     except (RecursionError, ValueError):  # endless nesting; a number with thousands of digits
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
@@ -242,8 +239,7 @@ def _compiled(environment: runtime.Environment, tree: nodes.Template) -> Compile
     try:
         return Compiled.from_code(environment, environment.compile(tree), {})
     except SyntaxError as error:  # a syntax error of Python, such as a repeated argument
-        text = f"cannot be parsed: {error.msg[:200]}"
-        raise TemplateFault(text) from None
+        raise TemplateFault(f"cannot be parsed: {error.msg[:200]}") from None
 
 
 class _Place(NamedTuple):

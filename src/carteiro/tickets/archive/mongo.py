@@ -121,12 +121,11 @@ class MongoArchive:
             # FerretDB 1 has no code for it.
             if error.code != _DUPLICATE and "UNIQUE constraint" not in str(error):
                 raise
-            text = (
+            raise ArchiveUnfit(
                 f"{self._name} has documents that share a ticket_id, or more than one without: the "
                 "archive keeps one for each ticket. Take out those too many, or name another "
                 "collection (tickets.mongo_collection)"
-            )
-            raise ArchiveUnfit(text) from error
+            ) from error
 
     async def keep(
         self, dead: Sequence[DeadTicket], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
