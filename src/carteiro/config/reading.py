@@ -35,9 +35,8 @@ KNOWN_VARIABLES = {
     "KAFKA_MAX_RETRIES_BEFORE_DLQ": "tickets.max_retries_before_dlq",
 }
 
-_TYPES_OF_TICKETS = (
-    "ticket_urls"  # its keys are task types: they keep their case, and may have dots
-)
+# Its keys are task types: they keep their case, and may have dots.
+_TYPES_OF_TICKETS = "ticket_urls"
 
 # A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")

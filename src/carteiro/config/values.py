@@ -170,9 +170,8 @@ def shown_setting(key: str, raw: object) -> object:
     if "://" in raw:
         return masked_url(raw)
     user, _, _ = raw.rpartition("@")
-    is_address = (
-        key in _ADDRESSES or key.endswith(".host") or ":" in user
-    )  # no e-mail has a colon before its @
+    # No e-mail has a colon before its @.
+    is_address = key in _ADDRESSES or key.endswith(".host") or ":" in user
     return masked_servers(raw) if is_address else raw
 
 

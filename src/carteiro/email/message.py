@@ -77,34 +77,21 @@ def only_time_as_text(given: object) -> object:
     raise PydanticCustomError("time_as_text", "")
 
 
+def _text(least: int, most: int, pattern: str = f"[^{_CONTROL}]*") -> StringConstraints:
+    """A text of so many characters that is this pattern as a whole."""
+    return StringConstraints(
+        strict=True, min_length=least or None, max_length=most, pattern=f"^{pattern}$"
+    )
+
+
+_HEADERS = r"(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)"
 Body = Annotated[str, StringConstraints(strict=True)]
-Line = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$")
-]
-Address = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$")
-]
-HeaderName = Annotated[
-    str,
-    StringConstraints(
-        strict=True,
-        max_length=76,
-        pattern=r"^(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)$",
-    ),
-]
-HeaderValue = Annotated[
-    str, StringConstraints(strict=True, max_length=998, pattern=f"^[^{_CONTROL}]*$")
-]
-ContentType = Annotated[
-    str,
-    StringConstraints(
-        strict=True, max_length=255, pattern=rf"^{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL}]*)?$"
-    ),
-]
-ContentId = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=255, pattern=rf"^[^{_CONTROL}\s<>]*$"),
-]
+Line = Annotated[str, _text(1, 255)]
+Address = Annotated[str, _text(1, 320)]
+HeaderName = Annotated[str, _text(0, 76, _HEADERS)]
+HeaderValue = Annotated[str, _text(0, 998)]
+ContentType = Annotated[str, _text(0, 255, rf"{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL}]*)?")]
+ContentId = Annotated[str, _text(1, 255, rf"[^{_CONTROL}\s<>]*")]
 
 
 class _Document(BaseModel):
@@ -116,7 +103,7 @@ class Attachment(_Document):
 
     filename: Line = Field(description="A file name, without a path.")
     content_type: ContentType = Field(description="A media type, such as application/pdf.")
-    content: Annotated[str, StringConstraints(strict=True)] = Field(description="In base64.")
+    content: Body = Field(description="In base64.")
     content_id: ContentId | None = Field(
         default=None, description="Id in html, as in ``cid:logo``."
     )

@@ -65,10 +65,8 @@ _REPLY_IN_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 
-_OTHER, _POLICY = (
-    ".0",
-    "5.7",
-)  # RFC 3463: "other or undefined", and everything that security and policy forbid
+# RFC 3463: "other or undefined", and everything that security and policy forbid.
+_OTHER, _POLICY = ".0", "5.7"
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
