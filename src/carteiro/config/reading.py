@@ -47,18 +47,13 @@ _TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 _LIST = "verdicts"  # the one setting that is tables in a row
 
 # In place of the library's texts.
-_WHOLE = "should be a whole number"
 _ALLOWED = {
-    "bool_parsing": "should be true or false",
-    "bool_type": "should be true or false",
-    "float_parsing": "should be a number",
-    "float_type": "should be a number",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "should be true or false"),
+    **dict.fromkeys(("float_parsing", "float_type"), "should be a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "should be a whole number"),
     "greater_than": "should be above {gt}",
     "greater_than_equal": "should be at least {ge}",
-    "int_from_float": _WHOLE,
-    "int_parsing": _WHOLE,
     "int_parsing_size": "is too large",
-    "int_type": _WHOLE,
     "less_than": "should be below {lt}",
     "less_than_equal": "should be at most {le}",
     "missing": "is missing",

@@ -60,7 +60,7 @@ _ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
-def _number(raw: object, kind: type = float) -> object:
+def _number(raw: object, kind: object = float) -> object:
     """Reject true and false as numbers: Python would take them for 1 and 0."""
     if isinstance(raw, bool):
         raise PydanticKnownError("int_type" if kind is int else "float_type")

@@ -78,7 +78,7 @@ def only_time_as_text(given: object) -> object:
 
 
 def _text(least: int, most: int, pattern: str = f"[^{_CONTROL}]*") -> StringConstraints:
-    """A text of so many characters that is this pattern as a whole."""
+    """A text of ``least`` to ``most`` characters that matches the pattern as a whole."""
     return StringConstraints(
         strict=True, min_length=least or None, max_length=most, pattern=f"^{pattern}$"
     )
@@ -499,24 +499,16 @@ _MESSAGES = {
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} characters",
     "too_long": "must have at most {max_length} items",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "int_from_float": "must be an integer",
-    "int_parsing": "must be an integer",
-    "int_type": "must be an integer",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "must be an integer"),
     "int_parsing_size": "is too large",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "list_type": "must be a list",
-    "literal_error": "must be {expected}",
-    "tuple_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "enum": "must be {expected}",
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
+    **dict.fromkeys(("enum", "literal_error"), "must be {expected}"),
     "time_as_text": "must be an ISO 8601 date and time",
     "timezone_aware": "must have a time zone",
 }

@@ -11,6 +11,7 @@ LABEL_RULE = f"must have at most {LONGEST_NAME} characters, all printable"
 LONGEST_KEY = 128
 KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters, not only spaces"
 KEY_PATTERN = "^ *[!-~][ -~]*$"
+_KEY = re.compile(KEY_PATTERN)
 
 
 def is_name(given: object) -> TypeGuard[str]:
@@ -25,5 +26,4 @@ def is_label(given: str) -> bool:
 
 def is_key(given: object) -> TypeGuard[str]:
     """True if it can be the key of a request: it must fit into a header unchanged."""
-    is_text = isinstance(given, str) and len(given) <= LONGEST_KEY
-    return is_text and re.fullmatch(KEY_PATTERN, given) is not None
+    return isinstance(given, str) and len(given) <= LONGEST_KEY and bool(_KEY.fullmatch(given))

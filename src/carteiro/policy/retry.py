@@ -72,14 +72,7 @@ PRESETS: Mapping[str, RetryPolicy] = {
         max_attempts=3, base=timedelta(milliseconds=500), cap=timedelta(seconds=30)
     ),
     "pipeline": RetryPolicy(
-        max_attempts=5,
-        table=(
-            timedelta(seconds=1),
-            timedelta(seconds=5),
-            timedelta(seconds=30),
-            timedelta(minutes=2),
-            timedelta(minutes=10),
-        ),
+        max_attempts=5, table=tuple(timedelta(seconds=each) for each in (1, 5, 30, 120, 600))
     ),
     "transactional": RetryPolicy(
         max_attempts=4,

@@ -39,31 +39,10 @@ _MOST_PROGRAMS = 256  # in the cache
 _MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is stored twice, with up to 4 bytes
 
 _ALLOWED_NODES = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.If,
-    nodes.For,
-    nodes.Name,
-    nodes.Const,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Keyword,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.CondExpr,
-    nodes.Neg,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Mul,
-    nodes.Div,
-    nodes.FloorDiv,
-    nodes.Mod,
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.Name),
+    *(nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Test, nodes.Keyword),
+    *(nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Neg),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod),
 )
 _TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja defines objects under these names
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")

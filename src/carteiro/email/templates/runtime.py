@@ -16,45 +16,14 @@ from carteiro.email.templates.work import Work
 
 FILTERS = frozenset(
     {
-        "capitalize",
-        "count",
-        "d",
-        "default",
-        "e",
-        "escape",
-        "first",
-        "float",
-        "int",
-        "last",
-        "length",
-        "lower",
-        "round",
-        "title",
-        "trim",
-        "truncate",
-        "upper",
+        *("capitalize", "count", "d", "default", "e", "escape", "first", "float", "int", "last"),
+        *("length", "lower", "round", "title", "trim", "truncate", "upper"),
     }
 )
 TESTS = frozenset(
     {
-        "boolean",
-        "defined",
-        "eq",
-        "false",
-        "float",
-        "ge",
-        "gt",
-        "in",
-        "integer",
-        "le",
-        "lt",
-        "mapping",
-        "ne",
-        "none",
-        "number",
-        "string",
-        "true",
-        "undefined",
+        *("boolean", "defined", "eq", "false", "float", "ge", "gt", "in", "integer", "le", "lt"),
+        *("mapping", "ne", "none", "number", "string", "true", "undefined"),
     }
 )
 SCOPE = "_scope"  # templates cannot use names that start with an underscore

@@ -11,34 +11,22 @@ from carteiro.policy.rules import ruling as rulings
 from carteiro.policy.rules.phrases import Phrases, phrases
 from carteiro.policy.rules.ruling import REFUSED_RECIPIENT, Ruling
 
-_GONE_ABROAD = (
-    (
-        "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
-        "{inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}",
-    ),
-    (
-        "{usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}",
-        "{não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}",
-    ),
-    (
-        "{utilisateur,destinataire,adresse,boite,boîte,compte}",
-        "{inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}",
-    ),
-    (
-        "{casella,utente,indirizzo,destinatario}",
-        "{inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}",
-    ),
-    (
-        "{benutzer,empfänger,empfaenger,postfach,konto,adresse}",
-        "{existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}",
-    ),
-    ("{gebruiker,postvak,adres}", "{bestaat niet,niet gevonden,onbekend,onbekende}"),
-    (
-        "{konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}",
-        "{nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}",
-    ),
-    ("{пользователь,ящик,адрес,получатель}", "{не существует,не найден,неизвестен}"),
-)
+_NOBODY_ABROAD = """
+    {usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}
+    & {inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}
+    | {usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}
+    & {não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}
+    | {utilisateur,destinataire,adresse,boite,boîte,compte}
+    & {inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}
+    | {casella,utente,indirizzo,destinatario}
+    & {inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}
+    | {benutzer,empfänger,empfaenger,postfach,konto,adresse}
+    & {existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}
+    | {gebruiker,postvak,adres} & {bestaat niet,niet gevonden,onbekend,onbekende}
+    | {konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}
+    & {nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}
+    | {пользователь,ящик,адрес,получатель} & {не существует,не найден,неизвестен}
+"""
 _NAMED = {
     "who": "{user,recipient,mailbox,address,account,addressee,inbox}",
     "whom": "{user,recipient,mailbox,account,addressee,inbox}",  # an address may be a host's
@@ -56,8 +44,8 @@ ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已�
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
 zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
-    "nobody_abroad": " | ".join(f"{who} & {gone}" for who, gone in _GONE_ABROAD),
-    "nothing_abroad": " | ".join(gone for _, gone in _GONE_ABROAD),
+    "nobody_abroad": _NOBODY_ABROAD,
+    "nothing_abroad": " | ".join(each.partition("&")[2] for each in _NOBODY_ABROAD.split("|")),
     "sender_abroad": "{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}",
     "mail_abroad": """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
 письмо,сообщение}""",
@@ -434,17 +422,9 @@ OTHER_CAUSES = Phrases((phrase, True) for phrase in (*_OTHER_CAUSES, *_MAY_PASS)
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
-PASSING = Phrases(
-    [
-        *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
-        *(
-            (phrase, True)
-            for phrase in phrases(
-                spelled_out("temporarily | temporarly | tempfail | temperror | {passing}")
-            )
-        ),
-    ]
-)
+_LASTING = phrases("{not,no,not a} {temporary,temporarily}")
+_PASSING = phrases(spelled_out("temporarily | temporarly | tempfail | temperror | {passing}"))
+PASSING = Phrases([*((each, False) for each in _LASTING), *((each, True) for each in _PASSING)])
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
 HINTS = frozenset(each.name for each in _HINTS)
