@@ -16,6 +16,7 @@ from carteiro.model.attempts import (
 from carteiro.model.basics import (
     EMAIL,
     LATEST,
+    MILLISECOND,
     ZERO,
     ClaimId,
     Cursor,

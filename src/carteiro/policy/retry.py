@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from carteiro.model import ZERO, Failure, Scope, value
+from carteiro.model import MILLISECOND, ZERO, Failure, Scope, value
 
 Charge: TypeAlias = Literal["all", "message"]
 Environment: TypeAlias = Literal["development", "production"]
@@ -16,8 +16,7 @@ PresetName: TypeAlias = Literal[
 ]
 
 _MICROSECOND = timedelta(microseconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
-_LONGEST_MS = timedelta.max // _MILLISECOND
+_LONGEST_MS = timedelta.max // MILLISECOND
 _LARGEST_EXPONENT = 67  # one microsecond doubled that often is longer than any timedelta
 _OWN_FAULTS = frozenset({Scope.MESSAGE, Scope.RECIPIENT})
 
@@ -48,7 +47,7 @@ class RetryPolicy:
         """
         wait = self._table_wait(failed) if self.table else self._doubled_wait(failed)
         spread = 1 + self.jitter * (2 * chance - 1)
-        wait_ms = round(wait / _MILLISECOND * spread)
+        wait_ms = round(wait / MILLISECOND * spread)
         return timedelta(milliseconds=min(max(wait_ms, 0), _LONGEST_MS))
 
     def charges(self, failure: Failure) -> bool:
