@@ -1,6 +1,7 @@
 """The reference page of verdicts: every answer of a provider that is known, and what becomes of it."""
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -160,12 +161,18 @@ def _silence() -> dict[str, Ruling]:
 def _table(heading: str, table: Mapping[str, Ruling], rules: str = "") -> str:
     """Their rules begin so, where that tells whether one leaves a doubt."""
     rows = "".join(
-        f"| `{name}` | {_cells(ruling, _rule(rules, name))} |\n" for name, ruling in table.items()
+        f"| `{name}` | {_cells(table[name], _rule(rules, name))} |\n"
+        for name in sorted(table, key=_numbers_and_name)
     )
     return (
         f"| {heading} | category | retried | scope | suppress |\n"
         f"| --- | --- | --- | --- | --- |\n{rows}"
     )
+
+
+def _numbers_and_name(name: str) -> tuple[list[int], str]:
+    """The key by which codes are sorted as numbers, and names by letter."""
+    return [int(number) for number in re.findall(r"\d+", name)], name
 
 
 def _rule(rules: str, name: str) -> str:

@@ -229,7 +229,7 @@ async def test_key_of_another_email_is_a_conflict() -> None:
         assert isinstance(answers[1], Accepted)
 
 
-@pytest.mark.parametrize("key", ["", "x" * 129, "ação", "line\nbreak", 7])
+@pytest.mark.parametrize("key", ["", " ", "x" * 129, "ação", "line\nbreak", 7])
 async def test_key_must_fit_into_a_header(key: Any) -> None:
     """As over HTTP."""
     async with Carteiro.open("memory://") as post:

@@ -196,8 +196,7 @@ class Carteiro:
 
         def define(function: Function) -> Task:
             if name in self._tasks or name == model.EMAIL:
-                text = f"a task named {name!r} is defined already: choose another name"
-                raise ValueError(text)
+                raise ValueError(f"a task named {name!r} is defined already: choose another name")
             self._tasks[name] = Task(name, function, options, self.accepting.commit)
             return self._tasks[name]
 

@@ -234,6 +234,16 @@ def test_other_schema_version_fails_and_stays(line: CommandLine, version: int) -
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
 
 
+def test_missing_source_of_a_move_names_its_own_option(line: CommandLine) -> None:
+    said = line(
+        "move", "--from", "sqlite:///missing.db", "--to", "postgresql://127.0.0.1:1/nowhere"
+    )
+
+    assert said.code == ExitCode.NOT_FOUND
+    assert "there is no store at sqlite:///missing.db (from --from)" in said.err
+    assert "--from names another" in said.err
+
+
 def test_missing_worker_is_a_warning(line: CommandLine) -> None:
     """It does not fail."""
     line.sent()

@@ -97,6 +97,7 @@ def test_idempotency_key_sends_once(line: CommandLine) -> None:
         ((*WHOLE, "--reply-to", "bad"), ExitCode.WRONG_USE, "--reply-to: is not an e-mail"),
         ((*WHOLE, "--cc", "bad"), ExitCode.WRONG_USE, "--cc: is not an e-mail"),
         ((*WHOLE, "--key", "k" * 300), ExitCode.WRONG_USE, "--key: "),
+        ((*WHOLE, "--key", " "), ExitCode.WRONG_USE, "--key: must be 1 to 128 printable ASCII"),
         (("--to", "a@example.com", "--text", "T"), ExitCode.WRONG_USE, "--subject: "),
         (("--to", "a@example.com", "--ttl", "soon"), ExitCode.WRONG_USE, "is not a duration"),
         (("--to", "a@example.com", "--at", "soon"), ExitCode.WRONG_USE, "is not a time"),

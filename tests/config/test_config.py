@@ -292,6 +292,8 @@ def test_unknown_flag_is_refused() -> None:
             "api.port = 'http' (from carteiro.toml): should be a whole number",
         ),
         ("[api]\nport = 70000", "should be at most 65535"),
+        ("[api]\nport = true", "api.port = True (from carteiro.toml): should be a whole number"),
+        ("[tiers]\ngold = true", "tiers.gold = True (from carteiro.toml): should be a number"),
         (
             "[retry]\ncharge = 'some'",
             "retry.charge = 'some' (from carteiro.toml): should be 'all' or",

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
@@ -18,12 +19,15 @@ from carteiro.model import (
     DeadReason,
     Delivery,
     MessageId,
+    NotMade,
     State,
 )
+from carteiro.path.deliver import deliver
 from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.ports.provider import Handover
 from support.builders import a_failure
 from support.library import row_of, work
-from support.working import TOO_LONG, logged
+from support.working import TOO_LONG, a_parcel, logged
 
 AT_ONCE = RetryPolicy(max_attempts=3, jitter=0)  # no wait between attempts
 ONCE = RetryPolicy(max_attempts=1)
@@ -455,7 +459,11 @@ async def test_preset_can_be_named() -> None:
         assert anything.options.policy(None) is PRESETS["pipeline"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=["exit", "generator"])
+class Panic(BaseException):
+    """As extensions raise it."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Panic()], ids=type)
 async def test_task_that_exits_fails_like_any_other(error: BaseException) -> None:
     """It ends neither its process nor the other jobs."""
     async with a_post() as post:
@@ -468,6 +476,25 @@ async def test_task_that_exits_fails_like_any_other(error: BaseException) -> Non
         await work(post)
 
         assert (await letter_of(post, message)).failure.original_code == type(error).__name__
+
+
+async def test_task_that_no_thread_was_free_for_has_not_failed() -> None:
+    """Others may use all threads for longer than its time limit: it is not charged for that."""
+    ran, gate = [], threading.Event()
+    async with a_post() as post:
+
+        @post.task("waits", timeout=timedelta(milliseconds=5))
+        def waits() -> None:
+            ran.append(1)
+
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(gate.wait)
+            kind = waits.kind(threads)
+            outcome = await deliver(kind, a_parcel(), Handover(kind.call_limit))
+            gate.set()
+
+    assert isinstance(outcome, NotMade)
+    assert not ran
 
 
 @pytest.mark.parametrize("name", ["twice", "email:send"])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -704,6 +705,33 @@ async def test_declared_attempt_that_does_not_end_in_time_is_in_doubt() -> None:
         assert await office.state(message) is State.SENT_ATTEMPT
         office.clock.advance(past(LONG * 2))
         assert (await claimed_alone(office.backend.store)).open_attempt
+
+
+async def test_stop_does_not_wait_for_a_call_that_ignores_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends with the process; its job is not released, as it still runs."""
+    monkeypatch.setattr("carteiro.engine.worker._DEAF_S", A_MOMENT)
+    gate = Gate()
+
+    async def deaf(parcel: Parcel, handover: Handover) -> Outcome:
+        while not gate.open.is_set():
+            with suppress(asyncio.CancelledError):
+                await gate.deliver(parcel, handover)
+        return Taken("")
+
+    async with an_office() as office:
+        await office.task()
+        worker = office.worker(Pool("task", 1, (a_kind(deaf),)))
+        working = asyncio.create_task(worker.run())
+        await gate.arrived.wait()
+        with logged() as lines:
+            worker.stop_now()
+            async with asyncio.timeout(TOO_LONG):
+                await working
+        gate.open.set()
+
+        assert "worker.calls_go_on" in {line["event"] for line in lines}
 
 
 async def test_stop_now_does_not_wait() -> None:

@@ -24,6 +24,7 @@ from carteiro.email.submission import Submission
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.model import Charged, KeyConflict, OverLimit, Tenant
 from carteiro.path.accept import PostAnswer
+from carteiro.policy.names import KEY_PATTERN
 from carteiro.runtime.fair_thread import Slice
 
 MOST_IN_A_BATCH = 1000
@@ -38,7 +39,7 @@ class BatchItem(Email):
     model_config = ConfigDict(extra="forbid")
 
     idempotency_key: str | None = Field(
-        default=None, min_length=1, max_length=128, pattern="^[ -~]+$"
+        default=None, min_length=1, max_length=128, pattern=KEY_PATTERN
     )
 
 

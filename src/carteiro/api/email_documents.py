@@ -1,6 +1,5 @@
 """E-mails as the API shows them."""
 
-from datetime import timedelta
 from typing import Any
 
 from carteiro import model
@@ -8,9 +7,6 @@ from carteiro.api.documents import Document, ErrorBody, Moment, PageDocument
 from carteiro.email.message import Email
 from carteiro.policy.feedback import standing
 from carteiro.views.dead_letters import in_iso
-
-_MILLISECOND = timedelta(milliseconds=1)
-
 
 # --- accepting ----------------------------------------------------------------------------------
 
@@ -88,7 +84,7 @@ def rate_limit(answer: model.OverLimit) -> RateLimit:
         limit=answer.limit,
         remaining=answer.remaining,
         reset=int(answer.resets_at.timestamp()),
-        retry_after_ms=answer.retry_after // _MILLISECOND,
+        retry_after_ms=answer.retry_after // model.MILLISECOND,
     )
 
 
@@ -195,7 +191,7 @@ def _renamed(message: model.StoredMessage) -> dict[str, Any]:
         "error_category": failure and failure.category,
         "error_reason": failure and failure.reason,
         "original_code": failure and failure.original_code,
-        "duration_ms": None if duration is None else duration // _MILLISECOND,
+        "duration_ms": None if duration is None else duration // model.MILLISECOND,
         "sent_at": message.finished_at if message.state is model.State.SENT else None,
         "failed_at": message.finished_at if message.state in model.DEAD else None,
     }

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.policy.names import KEY_RULE, is_key
+from carteiro.policy.names import KEY_PATTERN, KEY_RULE, is_key
 
 IDEMPOTENCY_KEY: Mapping[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "description": "Your name of this request: a repetition within a day is not executed again.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": KEY_PATTERN},
 }
 
 REPLAYED = "Idempotent-Replayed"  # a header of the answer to a repeated request

@@ -22,9 +22,8 @@ _FRESH_FOR_S = 5.0  # a revoked key still works, and a change is unnoticed, for 
 _NOTED_EVERY_S = 60.0
 _MOST_REMEMBERED = 10_000
 _LONGEST_KEY = 256
-_ADMINISTRATOR = (
-    "carteiro.administrator"  # key of the token in the scope of an administrator's request
-)
+# Key of the token in the scope of an administrator's request.
+_ADMINISTRATOR = "carteiro.administrator"
 
 
 @value

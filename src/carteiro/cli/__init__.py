@@ -58,40 +58,25 @@ def carteiro(
     """Deliver every message, or know exactly why not."""
 
 
-_RUN, _MESSAGES, _PEOPLE, _CARE = "Run", "Messages", "Tenants", "Care"
-
-app.command(rich_help_panel=_RUN)(up)
-app.command(rich_help_panel=_RUN)(api)
-app.command(rich_help_panel=_RUN)(worker)
-app.command("process", rich_help_panel=_RUN)(process_due)
-
-app.command(rich_help_panel=_MESSAGES)(send)
-app.command(rich_help_panel=_MESSAGES)(show)
-app.command(rich_help_panel=_MESSAGES)(explain)
-app.command(rich_help_panel=_MESSAGES)(ls)
-app.command(rich_help_panel=_MESSAGES)(cancel)
-app.add_typer(dead.app, name="dead", rich_help_panel=_MESSAGES)
-app.add_typer(inbox.app, name="inbox", rich_help_panel=_MESSAGES)
-app.add_typer(tickets.app, name="tickets", rich_help_panel=_MESSAGES)
-
-app.add_typer(tenant.app, name="tenant", rich_help_panel=_PEOPLE)
-app.add_typer(fairness.app, name="fairness", rich_help_panel=_PEOPLE)
-app.add_typer(key.app, name="key", rich_help_panel=_PEOPLE)
-app.add_typer(admin_token.app, name="admin-token", rich_help_panel=_PEOPLE)
-app.add_typer(template.app, name="template", rich_help_panel=_PEOPLE)
-app.add_typer(recipient.app, name="recipient", rich_help_panel=_PEOPLE)
-app.add_typer(suppression.app, name="suppression", rich_help_panel=_PEOPLE)
-app.command(rich_help_panel=_PEOPLE)(erase)
-
-app.command(rich_help_panel=_CARE)(stats)
-app.add_typer(config.app, name="config", rich_help_panel=_CARE)
-app.command(rich_help_panel=_CARE)(classify)
-app.command(rich_help_panel=_CARE)(doctor)
-app.command(rich_help_panel=_CARE)(migrate)
-app.command(rich_help_panel=_CARE)(move)
-app.command(rich_help_panel=_CARE)(prune)
-app.command(rich_help_panel=_CARE)(backup)
-app.command(rich_help_panel=_CARE)(version)
+_GROUPS = {
+    "Messages": (dead, inbox, tickets),
+    "Tenants": (tenant, fairness, key, admin_token, template, recipient, suppression),
+    "Care": (config,),
+}
+_COMMANDS = {
+    "Run": (up, api, worker, process_due),
+    "Messages": (send, show, explain, ls, cancel),
+    "Tenants": (erase,),
+    "Care": (stats, classify, doctor, migrate, move, prune, backup, version),
+}
+for _panel, _groups in _GROUPS.items():
+    for _group in _groups:
+        _title = _group.__name__.rpartition(".")[2].replace("_", "-")
+        app.add_typer(_group.app, name=_title, rich_help_panel=_panel)
+for _panel, _commands in _COMMANDS.items():
+    for _command in _commands:
+        _name = "process" if _command is process_due else None
+        app.command(_name, rich_help_panel=_panel)(_command)
 
 
 def main() -> None:

@@ -74,10 +74,9 @@ class Desk:
         """The tenant of this name; `NotFound` if there is none."""
         [tenant] = await self.backend.tenants.find([TenantId(name)])
         if tenant is None:
-            text = (
+            raise NotFound(
                 f"there is no tenant {name!r}: carteiro tenant ls lists all, tenant add creates one"
             )
-            raise NotFound(text)
         return tenant
 
     async def tenant_asked_for(self, name: str | None) -> TenantId | None:
@@ -202,21 +201,19 @@ def _refuse_broken(options: Mapping[str, object]) -> None:
 def refuse_memory(settings: Settings) -> None:
     """The temporary store of another process cannot be reached from here."""
     if settings.store.startswith("memory:"):
-        text = (
+        raise ConfigError(
             f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "
             "use sqlite:///FILE or postgresql://HOST/DATABASE, which other processes can open"
         )
-        raise ConfigError(text)
 
 
-def refuse_missing(settings: Settings) -> None:
+def refuse_missing(settings: Settings, named_by: str = "--store or CARTEIRO_STORE") -> None:
     """Reject a store that does not exist: a mistyped file must not be created."""
     if not store_exists(settings):
-        text = (
+        raise NotFound(
             f"there is no store at {settings.store} (from {settings.origin('store')}): "
-            "carteiro up creates one; --store or CARTEIRO_STORE names another"
+            f"carteiro up creates one; {named_by} names another"
         )
-        raise NotFound(text)
 
 
 def confirm(question: str, *, yes: bool) -> None:

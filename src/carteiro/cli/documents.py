@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 from pydantic.alias_generators import to_camel
 
-from carteiro.model import Recipient, Tenant
-from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.model import MILLISECOND, Recipient, Tenant
 from carteiro.views.dead_letters import in_iso
 
 _NAMES = {"tenant": "companyId"}  # as in the HTTP API and in SQL

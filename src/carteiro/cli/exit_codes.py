@@ -36,21 +36,18 @@ class NotNow(errors.CarteiroError):
     """Not possible in the current state; the text says what to do first."""
 
 
-_CODES: tuple[tuple[type[errors.CarteiroError], ExitCode], ...] = (
-    (errors.ConfigError, ExitCode.WRONG_USE),
-    (errors.InvalidMessage, ExitCode.WRONG_USE),
-    (errors.TextUnfit, ExitCode.WRONG_USE),
-    (errors.TierUnknown, ExitCode.WRONG_USE),
-    (errors.DomainClaimed, ExitCode.REFUSED),
-    (WrongUse, ExitCode.WRONG_USE),
-    (NotFound, ExitCode.NOT_FOUND),
-    (errors.TenantMissing, ExitCode.NOT_FOUND),
-    (NotNow, ExitCode.REFUSED),
-    (errors.CannotMove, ExitCode.REFUSED),
-    (errors.KeyReused, ExitCode.REFUSED),
-)
+_CODES = {
+    ExitCode.WRONG_USE: (
+        *(WrongUse, errors.ConfigError, errors.InvalidMessage, errors.TextUnfit),
+        errors.TierUnknown,
+    ),
+    ExitCode.NOT_FOUND: (NotFound, errors.TenantMissing),
+    ExitCode.REFUSED: (NotNow, errors.CannotMove, errors.DomainClaimed, errors.KeyReused),
+}
 
 
 def exit_code_of(error: errors.CarteiroError) -> ExitCode:
     """The exit code of an error."""
-    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+    return next(
+        (code for code, kinds in _CODES.items() if isinstance(error, kinds)), ExitCode.FAILED
+    )

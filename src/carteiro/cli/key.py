@@ -103,11 +103,10 @@ async def added(
     if isinstance(answer, Key):
         return answer
     live = ", ".join(answer.live) if isinstance(answer, TooManyKeys) else "none"
-    text = (
+    raise NotNow(
         f"tenant {tenant.id!r} has the maximum number of live keys ({live}): "
         f"carteiro key revoke ID --tenant {tenant.id} ends one"
     )
-    raise NotNow(text)
 
 
 @app.command()

@@ -37,7 +37,7 @@ def move(
     Meanwhile no message is accepted; the move waits for messages in flight. Run it again if it was interrupted.
     """
     left, arrival = _settings(config, source, "--from"), _settings(config, target, "--to")
-    refuse_missing(left)
+    refuse_missing(left, named_by="--from")
     out = Printer(as_json=as_json)
     asyncio.run(_taken_back(left, arrival, out) if reopen else _moved(left, arrival, out))
 

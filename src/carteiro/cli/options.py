@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.model import MILLISECOND
 from carteiro.policy.retry import PRESETS
 
 _UNITS = {

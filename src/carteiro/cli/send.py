@@ -25,8 +25,7 @@ from carteiro.cli.options import (
     duration,
 )
 from carteiro.cli.template import variables_of
-from carteiro.model import Replayed, State, TenantId
-from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.model import MILLISECOND, Replayed, State, TenantId
 
 
 @at_a_new_desk

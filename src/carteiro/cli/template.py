@@ -161,11 +161,10 @@ async def _defined(desk: Desk, new: NewTemplate) -> Template:
         case TenantUnknown():
             raise NotFound(f"there is no tenant {new.tenant!r}")
         case StorageLimit(what, most):
-            text = (
+            raise NotNow(
                 f"tenant {new.tenant!r} may keep {most} {what}, and current versions use them all: "
                 f"carteiro template delete TYPE --tenant {new.tenant} makes room"
             )
-            raise NotNow(text)
     return made
 
 

@@ -26,28 +26,3 @@ from carteiro.config.sections import (
 )
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import Section, is_reference, provider_names, secret, shown_setting
-
-__all__ = [
-    "ENV_FILE",
-    "FREE_TABLES",
-    "ApiSettings",
-    "Given",
-    "MetricsSettings",
-    "ProviderSpec",
-    "Section",
-    "Settings",
-    "TicketSettings",
-    "default_sections",
-    "default_text",
-    "default_values",
-    "env_name",
-    "is_reference",
-    "load",
-    "provider_names",
-    "secret",
-    "setting_keys",
-    "settings_type",
-    "shown_setting",
-    "spec_of",
-    "specs",
-]

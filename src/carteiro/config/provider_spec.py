@@ -15,9 +15,8 @@ if TYPE_CHECKING:  # settings have a section of each provider
     from carteiro.config.sections import Settings
 
 
-Fetch: TypeAlias = Callable[
-    [str], Awaitable[bytes]
-]  # OSError if it cannot be had, see `runtime.fetching`
+# OSError if it cannot be had, see `runtime.fetching`.
+Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 class Hears(Protocol):

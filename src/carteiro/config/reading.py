@@ -35,9 +35,8 @@ KNOWN_VARIABLES = {
     "KAFKA_MAX_RETRIES_BEFORE_DLQ": "tickets.max_retries_before_dlq",
 }
 
-_TYPES_OF_TICKETS = (
-    "ticket_urls"  # its keys are task types: they keep their case, and may have dots
-)
+# Its keys are task types: they keep their case, and may have dots.
+_TYPES_OF_TICKETS = "ticket_urls"
 
 # A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
@@ -48,18 +47,13 @@ _TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 _LIST = "verdicts"  # the one setting that is tables in a row
 
 # In place of the library's texts.
-_WHOLE = "should be a whole number"
 _ALLOWED = {
-    "bool_parsing": "should be true or false",
-    "bool_type": "should be true or false",
-    "float_parsing": "should be a number",
-    "float_type": "should be a number",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "should be true or false"),
+    **dict.fromkeys(("float_parsing", "float_type"), "should be a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "should be a whole number"),
     "greater_than": "should be above {gt}",
     "greater_than_equal": "should be at least {ge}",
-    "int_from_float": _WHOLE,
-    "int_parsing": _WHOLE,
     "int_parsing_size": "is too large",
-    "int_type": _WHOLE,
     "less_than": "should be below {lt}",
     "less_than_equal": "should be at most {le}",
     "missing": "is missing",

@@ -8,7 +8,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticKnownError
 
 from carteiro.config.providers import answers, is_remote, specs
 from carteiro.errors import ConfigError
@@ -49,6 +58,13 @@ _API_URL = re.compile(
 )
 _ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
+
+
+def _number(raw: object, kind: object = float) -> object:
+    """Reject true and false as numbers: Python would take them for 1 and 0."""
+    if isinstance(raw, bool):
+        raise PydanticKnownError("int_type" if kind is int else "float_type")
+    return raw
 
 
 def _duration(raw: object) -> timedelta:
@@ -154,9 +170,8 @@ def shown_setting(key: str, raw: object) -> object:
     if "://" in raw:
         return masked_url(raw)
     user, _, _ = raw.rpartition("@")
-    is_address = (
-        key in _ADDRESSES or key.endswith(".host") or ":" in user
-    )  # no e-mail has a colon before its @
+    # No e-mail has a colon before its @.
+    is_address = key in _ADDRESSES or key.endswith(".host") or ":" in user
     return masked_servers(raw) if is_address else raw
 
 
@@ -201,8 +216,7 @@ def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
         return ""
     if place == "env":
         if not environ.get(name):
-            text = f"{reference}: the environment variable is not set"
-            raise ConfigError(text)
+            raise ConfigError(f"{reference}: the environment variable is not set")
         return environ[name]
     try:
         return Path(name).read_text("utf-8").rstrip("\r\n")
@@ -254,7 +268,9 @@ ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
 ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
-Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
+Weight: TypeAlias = Annotated[
+    float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False), BeforeValidator(_number)
+]
 Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several separated by commas")]
 TopicName: TypeAlias = Annotated[
     str,
@@ -283,3 +299,9 @@ class Section(BaseModel):
     """A part of the settings: checked and immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_number(cls, raw: object, info: ValidationInfo) -> object:
+        kind = cls.model_fields[info.field_name or ""].annotation
+        return _number(raw, kind) if kind in {int, float} else raw

@@ -43,9 +43,8 @@ def of_feedback(settings: Settings) -> Iterator[Finding]:
     for spec in used:
         found = list(spec.check(settings))
         yield from found
-        if not any(
-            each.check == "feedback" for each in found
-        ):  # otherwise its own check is more precise
+        # Otherwise its own check is more precise.
+        if not any(each.check == "feedback" for each in found):
             yield from _of_feedback(spec, settings)
     if not any(spec.feedback for spec in used):
         yield Finding("feedback", Level.OK, "no configured provider reports events later")

@@ -78,34 +78,21 @@ def only_time_as_text(given: object) -> object:
     raise PydanticCustomError("time_as_text", "")
 
 
+def _text(least: int, most: int, pattern: str = f"[^{_CONTROL}]*") -> StringConstraints:
+    """A text of ``least`` to ``most`` characters that matches the pattern as a whole."""
+    return StringConstraints(
+        strict=True, min_length=least or None, max_length=most, pattern=f"^{pattern}$"
+    )
+
+
+_HEADERS = r"(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)"
 Body = Annotated[str, StringConstraints(strict=True)]
-Line = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$")
-]
-Address = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$")
-]
-HeaderName = Annotated[
-    str,
-    StringConstraints(
-        strict=True,
-        max_length=76,
-        pattern=r"^(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)$",
-    ),
-]
-HeaderValue = Annotated[
-    str, StringConstraints(strict=True, max_length=998, pattern=f"^[^{_CONTROL}]*$")
-]
-ContentType = Annotated[
-    str,
-    StringConstraints(
-        strict=True, max_length=255, pattern=rf"^{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL}]*)?$"
-    ),
-]
-ContentId = Annotated[
-    str,
-    StringConstraints(strict=True, min_length=1, max_length=255, pattern=rf"^[^{_CONTROL}\s<>]*$"),
-]
+Line = Annotated[str, _text(1, 255)]
+Address = Annotated[str, _text(1, 320)]
+HeaderName = Annotated[str, _text(0, 76, _HEADERS)]
+HeaderValue = Annotated[str, _text(0, 998)]
+ContentType = Annotated[str, _text(0, 255, rf"{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL}]*)?")]
+ContentId = Annotated[str, _text(1, 255, rf"[^{_CONTROL}\s<>]*")]
 
 
 class _Document(BaseModel):
@@ -117,7 +104,7 @@ class Attachment(_Document):
 
     filename: Line = Field(description="A file name, without a path.")
     content_type: ContentType = Field(description="A media type, such as application/pdf.")
-    content: Annotated[str, StringConstraints(strict=True)] = Field(description="In base64.")
+    content: Body = Field(description="In base64.")
     content_id: ContentId | None = Field(
         default=None, description="Id in html, as in ``cid:logo``."
     )
@@ -514,24 +501,16 @@ _MESSAGES = {
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} characters",
     "too_long": "must have at most {max_length} items",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "int_from_float": "must be an integer",
-    "int_parsing": "must be an integer",
-    "int_type": "must be an integer",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "must be an integer"),
     "int_parsing_size": "is too large",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "list_type": "must be a list",
-    "literal_error": "must be {expected}",
-    "tuple_type": "must be a list",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "enum": "must be {expected}",
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
+    **dict.fromkeys(("enum", "literal_error"), "must be {expected}"),
     "time_as_text": "must be an ISO 8601 date and time",
     "timezone_aware": "must have a time zone",
 }

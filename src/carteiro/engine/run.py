@@ -60,6 +60,11 @@ class Run:
         awaits_reply = self.handover is not None and self.handover.awaits_reply
         return not self.is_declared or awaits_reply
 
+    @property
+    def may_be_called(self) -> bool:
+        """True if its attempt is declared, or its call still runs: it must not be released."""
+        return self.is_declared or (self.task is not None and not self.task.done())
+
     def take_slot(self) -> None:
         """Take a slot, unless it has one."""
         if not self.has_slot:

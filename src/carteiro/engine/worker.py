@@ -597,7 +597,7 @@ class Worker:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
         await self._settling.finished()
         await _cancelled(list(self._tasks))  # of the last ends
-        leases = [lease for lease, run in self._runs.items() if not run.is_declared]
+        leases = [lease for lease, run in self._runs.items() if not run.may_be_called]
         await self._release(leases)
         try:
             await self._claims.undo_failed()

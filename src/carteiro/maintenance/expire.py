@@ -10,9 +10,8 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.ports.upkeep import Upkeep
 
 _PAGE = 500
-_ONE_SHOT_TERM = timedelta(
-    seconds=1
-)  # of leadership: the next process must not wait for one that ended
+# Of leadership: the next process must not wait for one that ended.
+_ONE_SHOT_TERM = timedelta(seconds=1)
 
 
 async def expire(upkeep: Upkeep, tally: Tally, *, every: timedelta = timedelta(seconds=1)) -> None:

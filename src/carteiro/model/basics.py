@@ -15,6 +15,7 @@ KeyId = NewType("KeyId", str)
 Cursor = NewType("Cursor", str)  # the end of a page; opaque to everyone but the store that made it
 EMAIL = KindName("email:send")
 ZERO = timedelta(0)
+MILLISECOND = timedelta(milliseconds=1)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # nothing is due after it
 Metadata: TypeAlias = Mapping[str, Any]
 Row = TypeVar("Row")

@@ -22,38 +22,21 @@ class State(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+def _states(names: str) -> frozenset[State]:
+    return frozenset(map(State, names.split()))
+
+
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.ENQUEUED: frozenset(
-        {State.RECEIVED, State.EXPIRED, State.CANCELLED, State.FAILED, State.SENT}
-    ),
-    State.RECEIVED: frozenset(
-        {
-            State.VALIDATED,
-            State.VALIDATION_FAILED,
-            State.EXPIRED,
-            State.CANCELLED,
-            State.SENT_ATTEMPT,
-        }
-    ),
-    State.VALIDATED: frozenset({State.SENT_ATTEMPT, State.EXPIRED, State.CANCELLED}),
-    State.VALIDATION_FAILED: frozenset({State.FAILED}),
-    State.SENT_ATTEMPT: frozenset(
-        {
-            State.SENT,
-            State.FAILED,
-            State.RETRY_SCHEDULED,
-            State.CANCELLED,
-            State.EXPIRED,
-            State.RECEIVED,
-        }
-    ),
-    State.RETRY_SCHEDULED: frozenset(
-        {State.RECEIVED, State.EXPIRED, State.CANCELLED, State.FAILED, State.SENT}
-    ),
-    State.FAILED: frozenset({State.ENQUEUED, State.SENT}),
-    State.EXPIRED: frozenset({State.ENQUEUED, State.SENT}),
-    State.SENT: frozenset(),
-    State.CANCELLED: frozenset(),
+    State.ENQUEUED: _states("RECEIVED EXPIRED CANCELLED FAILED SENT"),
+    State.RECEIVED: _states("VALIDATED VALIDATION_FAILED EXPIRED CANCELLED SENT_ATTEMPT"),
+    State.VALIDATED: _states("SENT_ATTEMPT EXPIRED CANCELLED"),
+    State.VALIDATION_FAILED: _states("FAILED"),
+    State.SENT_ATTEMPT: _states("SENT FAILED RETRY_SCHEDULED CANCELLED EXPIRED RECEIVED"),
+    State.RETRY_SCHEDULED: _states("RECEIVED EXPIRED CANCELLED FAILED SENT"),
+    State.FAILED: _states("ENQUEUED SENT"),
+    State.EXPIRED: _states("ENQUEUED SENT"),
+    State.SENT: _states(""),
+    State.CANCELLED: _states(""),
 }
 FINISHED = frozenset({State.SENT, State.FAILED, State.EXPIRED, State.CANCELLED})
 DEAD = frozenset({State.FAILED, State.EXPIRED})

@@ -33,8 +33,7 @@ class ApiLimits:
         for name in ("per_minute", "per_hour", "per_day"):
             given = getattr(self, name)
             if given is not None and not 0 <= given <= _MOST_SENDS:
-                text = f"{name} must be 0 to {_MOST_SENDS}"
-                raise ValueError(text)
+                raise ValueError(f"{name} must be 0 to {_MOST_SENDS}")
 
 
 @value

@@ -23,15 +23,19 @@ from carteiro.model import Category, Failure, Scope
 from carteiro.policy.rules import codes, http, systems, words
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
+    ACCOUNT_LATER,
+    BAD_MESSAGE,
+    INVALID_MESSAGE,
+    MESSAGE_LATER,
     NO_MAILBOX,
     OUR_ACCOUNT,
     OUR_SENDER,
+    TIMED_OUT,
     UNAVAILABLE,
     UNKNOWN,
     UNREACHED_RECIPIENT,
     Ruling,
     later,
-    never,
 )
 from carteiro.policy.rules.words import TextRule
 from carteiro.policy.stage import CONTENT, SESSION, Stage
@@ -61,10 +65,8 @@ _REPLY_IN_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 
-_OTHER, _POLICY = (
-    ".0",
-    "5.7",
-)  # RFC 3463: "other or undefined", and everything that security and policy forbid
+# RFC 3463: "other or undefined", and everything that security and policy forbid.
+_OTHER, _POLICY = ".0", "5.7"
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
@@ -109,14 +111,9 @@ def unknown(text: str) -> Failure:
 
 def timeout(provider: str) -> Failure:
     """The call timed out before the hand-over, or without an answer."""
-    return Failure(
-        code=f"{upper_snake(provider)}_TIMEOUT",
-        category=Category.TIMEOUT_ERROR,
-        retryable=True,
-        scope=Scope.PROVIDER,
-        reason=f"{provider} did not answer in time",
-        rule="timeout",
-    )
+    code = f"{upper_snake(provider)}_TIMEOUT"
+    reason = f"{provider} did not answer in time"
+    return failure_of(TIMED_OUT, code=code, reason=reason, rule="timeout")
 
 
 def network(reason: str) -> Failure:
@@ -126,8 +123,7 @@ def network(reason: str) -> Failure:
 
 def unfit(provider: str, code: str, reason: str) -> Failure:
     """The provider does not fit the settings; nothing is sent until one of them changes."""
-    ruling = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
-    return failure_of(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
+    return failure_of(ACCOUNT_LATER, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
 
 
 def no_sender(provider: str) -> Failure:
@@ -146,8 +142,7 @@ def not_international(provider: str, why: str) -> Failure:
 
 def validation(code: str, reason: str) -> Failure:
     """The message is not valid, and a retry cannot fix it."""
-    ruling = never(Scope.MESSAGE, Category.VALIDATION_ERROR)
-    return failure_of(ruling, code=code, reason=reason, rule=f"validation.{code}")
+    return failure_of(INVALID_MESSAGE, code=code, reason=reason, rule=f"validation.{code}")
 
 
 def task_error(exception: BaseException) -> Failure:
@@ -165,26 +160,14 @@ def task_error(exception: BaseException) -> Failure:
 
 def in_doubt() -> Failure:
     """An attempt was declared, and its worker never reported the result."""
-    return Failure(
-        code="IN_DOUBT",
-        category=Category.TRANSIENT_ERROR,
-        retryable=True,
-        scope=Scope.MESSAGE,
-        reason="An attempt was started and its outcome was never recorded",
-        rule="in_doubt",
-    )
+    reason = "An attempt was started and its outcome was never recorded"
+    return failure_of(MESSAGE_LATER, code="IN_DOUBT", reason=reason, rule="in_doubt")
 
 
 def crashes_worker(claims: int) -> Failure:
     """The message was claimed repeatedly, and each worker died before an attempt."""
-    return Failure(
-        code="CRASHES_WORKER",
-        category=Category.PERMANENT_ERROR,
-        retryable=False,
-        scope=Scope.MESSAGE,
-        reason=f"{claims} claims ended without an attempt: their workers died or hung",
-        rule="crashes_worker",
-    )
+    reason = f"{claims} claims ended without an attempt: their workers died or hung"
+    return failure_of(BAD_MESSAGE, code="CRASHES_WORKER", reason=reason, rule="crashes_worker")
 
 
 # --- SMTP -------------------------------------------------------------------------------------
@@ -245,7 +228,7 @@ def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]
 
 def _about_login(*, may_pass: bool) -> tuple[str, Ruling]:
     if may_pass:
-        return "smtp.login.4", later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+        return "smtp.login.4", ACCOUNT_LATER
     return "smtp.login.5", OUR_ACCOUNT
 
 

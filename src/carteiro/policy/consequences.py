@@ -61,9 +61,8 @@ def suppression(failure: Failure) -> Suppression:
         return Suppression.NONE
     name = rule_name(failure)
     ruling = RULINGS.get(name)
-    if ruling is None and not name.startswith(
-        "own."
-    ):  # found by our own checks: no mailbox was asked
+    # Found by our own checks: no mailbox was asked.
+    if ruling is None and not name.startswith("own."):
         return Suppression.NONE
     if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT

@@ -18,9 +18,8 @@ _OUR_MESSAGE_ID = re.compile(
     r"<([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([1-9][0-9]{0,8})@[^<>\s]+>"
 )
 _PERMANENT = "permanent"
-_HARD = frozenset(
-    {"general", "noemail"}
-)  # the narrow set: other bounces may be temporary, or are not about the address
+# The narrow set: other bounces may be temporary, or are not about the address.
+_HARD = frozenset({"general", "noemail"})
 
 _MESSAGE, _TENANT, _REVISION, COPIES_TAG = (
     each.replace("-", "_") for each in (tags.MESSAGE, tags.TENANT, tags.REVISION, tags.COPIES)

@@ -118,8 +118,7 @@ class Reader:
             at = heappop(self._pending)
             self.tags += 1
             if self.tags + self.attributes > MOST_STEPS:
-                text = f"has more than {MOST_STEPS} tags and attributes"
-                raise TooMuchMarkup(text)
+                raise TooMuchMarkup(f"has more than {MOST_STEPS} tags and attributes")
             named = _NAME.match(self._source, at)
             if named is None:
                 self._pass_over(at)
@@ -155,8 +154,7 @@ class Reader:
                 break
             attributes.append((name.lower(), quoted or apostrophed or bare or ""))
             if len(attributes) > MOST_ATTRIBUTES:
-                text = f"has a tag with more than {MOST_ATTRIBUTES} attributes"
-                raise TooMuchMarkup(text)
+                raise TooMuchMarkup(f"has a tag with more than {MOST_ATTRIBUTES} attributes")
         self.attributes += len(attributes)
         return attributes, at
 

@@ -9,8 +9,9 @@ NAME_RULE = f"must be a name of 1 to {LONGEST_NAME} printable characters"
 LABEL_RULE = f"must have at most {LONGEST_NAME} characters, all printable"
 
 LONGEST_KEY = 128
-KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters"
-_KEY = re.compile(f"[ -~]{{1,{LONGEST_KEY}}}")
+KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters, not only spaces"
+KEY_PATTERN = "^ *[!-~][ -~]*$"
+_KEY = re.compile(KEY_PATTERN)
 
 
 def is_name(given: object) -> TypeGuard[str]:
@@ -25,4 +26,4 @@ def is_label(given: str) -> bool:
 
 def is_key(given: object) -> TypeGuard[str]:
     """True if it can be the key of a request: it must fit into a header unchanged."""
-    return isinstance(given, str) and _KEY.fullmatch(given) is not None
+    return isinstance(given, str) and len(given) <= LONGEST_KEY and bool(_KEY.fullmatch(given))

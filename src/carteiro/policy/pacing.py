@@ -6,15 +6,13 @@ within a second. A window remembers its draws instead, so that no period has mor
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import NamedTuple
 
-from carteiro.model import SendLimit, value
+from carteiro.model import MILLISECOND, SendLimit, value
 
 MOST_DRAWS = 100  # kept one by one; beyond this, draws close together count as the last of them
 
 _SECOND_US = 1_000_000
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @value
@@ -74,7 +72,7 @@ class Window:
     @classmethod
     def of(cls, limit: SendLimit) -> "Window":
         """The window of a send limit."""
-        return cls(limit.count, limit.per // _MILLISECOND)
+        return cls(limit.count, limit.per // MILLISECOND)
 
     def left(self, draws: Sequence[Draw], now: int) -> int:
         """The number of jobs that may start now."""

@@ -5,12 +5,11 @@ Presets are made for problems that end in seconds. Greylisting takes minutes, a 
 
 from datetime import timedelta
 
-from carteiro.model import ZERO, Category, Failure, Scope
+from carteiro.model import MILLISECOND, ZERO, Category, Failure, Scope
 from carteiro.policy.consequences import rule_name, suppression
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.rules.ruling import Suppression
 
-_MILLISECOND = timedelta(milliseconds=1)
 _GREYLISTED = tuple(timedelta(minutes=minutes) for minutes in (2, 5, 10, 20, 40))
 _TOO_FAST = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 4, 8, 15))
 _FULL = tuple(timedelta(hours=hours) for hours in (1, 6, 24))
@@ -21,8 +20,8 @@ def wait_after(policy: RetryPolicy, failure: Failure, failed: int, chance: float
     usual = policy.delay(failed, chance)
     if not policy.is_patient:
         return usual
-    needed_ms = _needed(failure, failed) / _MILLISECOND
-    return max(usual, round(needed_ms * (1 + policy.jitter * chance)) * _MILLISECOND)
+    needed_ms = _needed(failure, failed) / MILLISECOND
+    return max(usual, round(needed_ms * (1 + policy.jitter * chance)) * MILLISECOND)
 
 
 def _needed(failure: Failure, failed: int) -> timedelta:

@@ -4,12 +4,11 @@ Pure: ``now`` and the counts come from the store, in milliseconds since 1970.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from carteiro.model import ApiLimits, Charged, OverLimit
+from carteiro.model import MILLISECOND, ApiLimits, Charged, OverLimit
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 KEY_LIFE_MS = 86_400_000  # lifetime of an idempotency key
 _WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # in the order of the fields of `ApiLimits`
 
@@ -41,8 +40,8 @@ class QuotaCounts:
         if not full:
             return None
         ends_at, limit = full[-1]  # windows are nested: none ends after a longer one
-        resets_at = _EPOCH + ends_at * _MILLISECOND
-        return OverLimit(limit, 0, resets_at, (ends_at - self._now) * _MILLISECOND)
+        resets_at = _EPOCH + ends_at * MILLISECOND
+        return OverLimit(limit, 0, resets_at, (ends_at - self._now) * MILLISECOND)
 
     def charge(self, refused: int, limits: ApiLimits) -> Charged:
         """Count refused messages, up to the limits."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from carteiro.model import ZERO, Failure, Scope, value
+from carteiro.model import MILLISECOND, ZERO, Failure, Scope, value
 
 Charge: TypeAlias = Literal["all", "message"]
 Environment: TypeAlias = Literal["development", "production"]
@@ -16,8 +16,7 @@ PresetName: TypeAlias = Literal[
 ]
 
 _MICROSECOND = timedelta(microseconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
-_LONGEST_MS = timedelta.max // _MILLISECOND
+_LONGEST_MS = timedelta.max // MILLISECOND
 _LARGEST_EXPONENT = 67  # one microsecond doubled that often is longer than any timedelta
 _OWN_FAULTS = frozenset({Scope.MESSAGE, Scope.RECIPIENT})
 
@@ -48,7 +47,7 @@ class RetryPolicy:
         """
         wait = self._table_wait(failed) if self.table else self._doubled_wait(failed)
         spread = 1 + self.jitter * (2 * chance - 1)
-        wait_ms = round(wait / _MILLISECOND * spread)
+        wait_ms = round(wait / MILLISECOND * spread)
         return timedelta(milliseconds=min(max(wait_ms, 0), _LONGEST_MS))
 
     def charges(self, failure: Failure) -> bool:
@@ -72,14 +71,7 @@ PRESETS: Mapping[str, RetryPolicy] = {
         max_attempts=3, base=timedelta(milliseconds=500), cap=timedelta(seconds=30)
     ),
     "pipeline": RetryPolicy(
-        max_attempts=5,
-        table=(
-            timedelta(seconds=1),
-            timedelta(seconds=5),
-            timedelta(seconds=30),
-            timedelta(minutes=2),
-            timedelta(minutes=10),
-        ),
+        max_attempts=5, table=tuple(timedelta(seconds=each) for each in (1, 5, 30, 120, 600))
     ),
     "transactional": RetryPolicy(
         max_attempts=4,

@@ -40,12 +40,11 @@ async def check(settings: Settings, marks: Marks) -> None:
     others = sorted({*_routes(settings), *chosen} - {settings.provider})
     if not others:
         return
-    text = (
+    raise ConfigError(
         f"provider is not set here, but this installation sends through {others[0]}: the mail would end in "
         f"the sandbox's inbox. Set provider (in carteiro.toml, as CARTEIRO_PROVIDER or with --provider) as the "
         f'other processes have it, or to "{settings.provider}" if that is what you want'
     )
-    raise ConfigError(text)
 
 
 def _routes(settings: Settings) -> set[str]:

@@ -21,9 +21,8 @@ from carteiro.policy.routing import ProviderHealth, Routes, choose, wait_for_ano
 from carteiro.providers.rate_limiter import Pacer
 
 _MOST_REMEMBERED = 10_000  # messages; of what is forgotten, some provider is asked twice
-_NOT_AT_ONCE = timedelta(
-    milliseconds=1
-)  # a wait that is none would be claimed again in the same moment
+# A wait that is none would be claimed again in the same moment.
+_NOT_AT_ONCE = timedelta(milliseconds=1)
 
 
 class Link:

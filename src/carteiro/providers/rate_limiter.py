@@ -35,9 +35,8 @@ _A_MOMENT_S = 0.005  # as long as an answer of the store is waited for
 _FULL_S = 0.25  # while all places are taken: one that others give up is looked for so often
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
-_QUOTA_AGAIN_S = (
-    60.0  # pause after an unanswered request of the quota: SES limits how often it may be asked
-)
+# Pause after an unanswered request of the quota: SES limits how often it may be asked.
+_QUOTA_AGAIN_S = 60.0
 _QUOTA_PATIENCE_S = 1.0  # the first call waits at most this time for the first answer
 _CUT_EVERY_S = rates.CUT_EVERY_US / 1_000_000
 

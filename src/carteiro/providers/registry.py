@@ -24,10 +24,9 @@ def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
         return spec.make(settings, backend, name.partition(":")[2])
     except ModuleNotFoundError as error:
         way = f"from a clone, pip install -c constraints.txt '.[{spec.extra}]'"
-        text = (
+        raise ConfigError(
             f"{spec.title or spec.name} needs {error.name}: {way if spec.extra else 'install it'}"
-        )
-        raise ConfigError(text) from error
+        ) from error
 
 
 def limits_of(provider: Provider, settings: Settings) -> Limits | None:

@@ -41,8 +41,7 @@ class Gatherer(Generic[Item, Answer]):
     def __call__(self, item: Item) -> "asyncio.Future[Answer]":
         """Write the item together with the other waiting ones."""
         if self._bound is not None and len(self._waiting) >= self._bound:
-            text = "too much is waiting to be stored: try again in a moment"
-            raise StoreUnavailable(text)
+            raise StoreUnavailable("too much is waiting to be stored: try again in a moment")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append((item, answer))

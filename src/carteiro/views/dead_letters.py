@@ -18,7 +18,6 @@ from carteiro import model
 from carteiro.email.message import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
 
-_MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
 _MOST_FAULTS = 20  # reported at once: a file of another kind has one on each line
@@ -44,7 +43,7 @@ def to_json(
         "lastFailureTimestamp": in_iso(letter.failed_at),
         "enqueuedAt": in_iso(letter.enqueued_at),
         "movedToDLQAt": in_iso(letter.moved_at),
-        "ttl": letter.ttl // _MILLISECOND,
+        "ttl": letter.ttl // model.MILLISECOND,
         "reason": letter.reason.value,
         "category": failure.category.value,
         "originalCode": failure.original_code,
@@ -122,7 +121,7 @@ class _Entry(pydantic.BaseModel):
     last_failure_timestamp: _Time
     enqueued_at: _Time
     moved_to_dlq_at: _Time = Field(alias="movedToDLQAt")
-    ttl: int = Field(ge=1, le=_LONGEST_TTL // _MILLISECOND, strict=True)
+    ttl: int = Field(ge=1, le=_LONGEST_TTL // model.MILLISECOND, strict=True)
     reason: model.DeadReason
     category: model.Category
     original_code: str | None = None
@@ -151,7 +150,7 @@ def from_json(entry: object) -> model.DeadLetter:
         failed_at=_whole(given.last_failure_timestamp),
         enqueued_at=_whole(given.enqueued_at),
         moved_at=_whole(given.moved_to_dlq_at),
-        ttl=given.ttl * _MILLISECOND,
+        ttl=given.ttl * model.MILLISECOND,
         redriven_at=None if given.redriven_at is None else _whole(given.redriven_at),
     )
 

@@ -15,7 +15,6 @@ from carteiro.ports.dead_letters import GroupBy
 from carteiro.views.dead_letters import to_json
 
 MOST_AT_ONCE = 1000
-_MILLISECOND = timedelta(milliseconds=1)
 _LONGEST = 255
 _LONGEST_AGE = timedelta(days=3650)
 
@@ -75,12 +74,12 @@ class Changes(RootModel[dict[str, Any]]):
 class PurgeQuestion(Question):
     """The dead letters to delete: those that match and are older."""
 
-    older_than_ms: int = Field(ge=0, le=_LONGEST_AGE // _MILLISECOND, strict=True)
+    older_than_ms: int = Field(ge=0, le=_LONGEST_AGE // model.MILLISECOND, strict=True)
     matching: DeadQuestion = DeadQuestion()
 
     def as_filter(self, now: datetime) -> model.DeadFilter:
         """The same, for stores; redriven ones are excluded."""
-        end = now - self.older_than_ms * _MILLISECOND
+        end = now - self.older_than_ms * model.MILLISECOND
         wanted = self.matching.as_filter()
         return replace(wanted, moved_before=min(end, wanted.moved_before or end), is_redriven=False)
 

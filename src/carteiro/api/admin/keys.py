@@ -13,11 +13,10 @@ from carteiro.api.key_ring import KeyRing, token_of
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
-from carteiro.model import MOST_LIVE_KEYS, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import MILLISECOND, MOST_LIVE_KEYS, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.ports import Keys, Tenants
 
 _LONGEST_LIFE = timedelta(days=3650)
-_MILLISECOND = timedelta(milliseconds=1)
 _OF_TENANT = "/admin/v1/tenants/{tenant}/keys"
 _OF_ADMINISTRATORS = "/admin/v1/keys"
 
@@ -26,7 +25,7 @@ class NewKey(Question):
     """A key to create; without a time it is valid until it is revoked."""
 
     expires_in_ms: int | None = Field(
-        default=None, ge=1, le=_LONGEST_LIFE // _MILLISECOND, strict=True
+        default=None, ge=1, le=_LONGEST_LIFE // MILLISECOND, strict=True
     )
 
 
@@ -92,7 +91,7 @@ class KeyEndpoints(Endpoints):
         """Create a key; this answer alone contains it, only its hash is stored."""
         owner = await self._owner(request)
         asked = await read_question(request, NewKey)
-        expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
+        expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * MILLISECOND
         key = make_token() if owner is None else make_key()
         made = await self._keys.add(
             owner, key_hash=hash_key(key), hint=hint_of(key), expires_in=expires_in

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.options import Yes, duration
+from carteiro.cli.paging import pages
 from carteiro.cli.progress import count_done
 from carteiro.model import DeadFilter
-
-_PAGE = 500
 
 
 @at_a_desk
@@ -37,13 +37,9 @@ async def purge(
 
 
 async def _dropped(desk: Desk, wanted: DeadFilter) -> int:
-    dropped = 0
-    cursor = None
+    letters, dropped = desk.backend.dead_letters, 0
     with count_done("dropped") as tell:
-        while True:
-            page = await desk.backend.dead_letters.find(wanted, cursor=cursor, limit=_PAGE)
-            dropped += await desk.backend.dead_letters.drop([row.id for row in page.rows])
+        async for page, _ in pages(partial(letters.find, wanted), limit=0):
+            dropped += await letters.drop([row.id for row in page])
             tell(dropped)
-            cursor = page.next
-            if cursor is None:
-                return dropped
+    return dropped

@@ -12,7 +12,6 @@ def needing_libraries() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        text = (
+        raise ConfigError(
             f"Tickets need {error.name}: from a clone, pip install -c constraints.txt '.[tickets]'"
-        )
-        raise ConfigError(text) from error
+        ) from error

@@ -39,31 +39,10 @@ _MOST_PROGRAMS = 256  # in the cache
 _MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is stored twice, with up to 4 bytes
 
 _ALLOWED_NODES = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.If,
-    nodes.For,
-    nodes.Name,
-    nodes.Const,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Keyword,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.CondExpr,
-    nodes.Neg,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Mul,
-    nodes.Div,
-    nodes.FloorDiv,
-    nodes.Mod,
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.Name),
+    *(nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Test, nodes.Keyword),
+    *(nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Neg),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod),
 )
 _TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja defines objects under these names
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -198,8 +177,7 @@ def _bounded(pieces: Iterable[str], most_chars: int, work: Work) -> str:
     for piece in pieces:
         left -= len(piece)
         if left < 0:
-            text = f"must not become longer than {most_chars} characters"
-            raise TemplateFault(text)
+            raise TemplateFault(f"must not become longer than {most_chars} characters")
         made.append(piece)
     work.note((most_chars - left) // _CHARS_OF_STEP)
     return "".join(made)
@@ -225,15 +203,13 @@ _PLAIN = runtime.Environment(escapes=False, reader=_Counted)
 
 def _parsed(environment: runtime.Environment, source: str) -> nodes.Template:
     if len(source) > MAX_SOURCE_CHARS:
-        text = f"must have at most {MAX_SOURCE_CHARS} characters"
-        raise TemplateFault(text)
+        raise TemplateFault(f"must have at most {MAX_SOURCE_CHARS} characters")
     if sum(source.count(start) for start in ("{{", "{%", "{#")) > _MOST_TAGS:
         raise TemplateFault(_TOO_MANY)
     try:
         return environment.parse(source)
     except TemplateSyntaxError as error:
-        text = f"line {error.lineno}: {str(error.message)[:200]}"
-        raise TemplateFault(text) from None
+        raise TemplateFault(f"line {error.lineno}: {str(error.message)[:200]}") from None
     except (RecursionError, ValueError):  # endless nesting; a number with thousands of digits
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
@@ -242,8 +218,7 @@ def _compiled(environment: runtime.Environment, tree: nodes.Template) -> Compile
     try:
         return Compiled.from_code(environment, environment.compile(tree), {})
     except SyntaxError as error:  # a syntax error of Python, such as a repeated argument
-        text = f"cannot be parsed: {error.msg[:200]}"
-        raise TemplateFault(text) from None
+        raise TemplateFault(f"cannot be parsed: {error.msg[:200]}") from None
 
 
 class _Place(NamedTuple):

@@ -16,45 +16,14 @@ from carteiro.email.templates.work import Work
 
 FILTERS = frozenset(
     {
-        "capitalize",
-        "count",
-        "d",
-        "default",
-        "e",
-        "escape",
-        "first",
-        "float",
-        "int",
-        "last",
-        "length",
-        "lower",
-        "round",
-        "title",
-        "trim",
-        "truncate",
-        "upper",
+        *("capitalize", "count", "d", "default", "e", "escape", "first", "float", "int", "last"),
+        *("length", "lower", "round", "title", "trim", "truncate", "upper"),
     }
 )
 TESTS = frozenset(
     {
-        "boolean",
-        "defined",
-        "eq",
-        "false",
-        "float",
-        "ge",
-        "gt",
-        "in",
-        "integer",
-        "le",
-        "lt",
-        "mapping",
-        "ne",
-        "none",
-        "number",
-        "string",
-        "true",
-        "undefined",
+        *("boolean", "defined", "eq", "false", "float", "ge", "gt", "in", "integer", "le", "lt"),
+        *("mapping", "ne", "none", "number", "string", "true", "undefined"),
     }
 )
 SCOPE = "_scope"  # templates cannot use names that start with an underscore
@@ -262,8 +231,7 @@ def _round(number: object, places: object = 0) -> float:
     if not isinstance(number, int | float):
         raise TemplateRuntimeError("'round' needs a number")
     if not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
-        text = f"'round' takes 0 to {_MOST_PLACES} places"
-        raise TemplateRuntimeError(text)
+        raise TemplateRuntimeError(f"'round' takes 0 to {_MOST_PLACES} places")
     return round(number, places)
 
 
@@ -332,8 +300,7 @@ class Environment(ImmutableSandboxedEnvironment):
             if isinstance(side, Undefined):
                 str(side)  # records that it is missing
         if not (_is_number(left) and _is_number(right)):
-            text = f"{operator!r} needs numbers"
-            raise TemplateRuntimeError(text)
+            raise TemplateRuntimeError(f"{operator!r} needs numbers")
         bearable = _small(left, LARGEST_OPERAND), _small(right, LARGEST_OPERAND)
         return _small(_ARITHMETIC[operator](*bearable), _LARGEST_NUMBER)
 

@@ -81,9 +81,8 @@ class Gauges:
 
 def _foremost(standings: Sequence[Standing], top: int) -> list[Standing]:
     """Return the tenants with most jobs, then one named `OTHER` with the worst figures of the rest."""
-    known = [
-        each for each in standings if each.tenant != OTHER
-    ]  # a tenant of that name is one of the rest
+    # A tenant of that name is one of the rest.
+    known = [each for each in standings if each.tenant != OTHER]
     named = nlargest(top, known, key=lambda each: each.total_processed)
     names = {each.tenant for each in named}
     rest = [each for each in standings if each.tenant not in names]

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 
-from carteiro.model import Category, Scope
-from carteiro.policy.rules.ruling import MESSAGE_LATER, THROTTLED, UNAVAILABLE, Ruling, later
+from carteiro.policy.rules.ruling import (
+    ACCOUNT_LATER,
+    MESSAGE_LATER,
+    THROTTLED,
+    TIMED_OUT,
+    UNAVAILABLE,
+    Ruling,
+)
 
 # The answer is from a proxy or a wrong address, not from the service: it may be temporary.
-_SHUT_OUT = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
 STATUSES: Mapping[int, Ruling] = {
-    401: _SHUT_OUT,
-    403: _SHUT_OUT,
-    407: _SHUT_OUT,
-    408: later(Scope.PROVIDER, Category.TIMEOUT_ERROR),
+    401: ACCOUNT_LATER,
+    403: ACCOUNT_LATER,
+    407: ACCOUNT_LATER,
+    408: TIMED_OUT,
     413: MESSAGE_LATER,  # too large for a proxy: other mail still gets through
     429: THROTTLED,
 }

@@ -1,5 +1,6 @@
 """Rulings: the meaning of a failure, and rulings that many rules share."""
 
+import re
 from dataclasses import replace
 from enum import StrEnum
 
@@ -63,11 +64,16 @@ MESSAGE_LATER = later(Scope.MESSAGE)
 OUR_SENDER = never(Scope.SENDER, Category.CONFIGURATION_ERROR)
 OUR_ACCOUNT = never(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
 OUR_TENANT = never(Scope.TENANT, Category.CONFIGURATION_ERROR)
+SENDER_LATER = later(Scope.SENDER)
+ACCOUNT_LATER = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+CLOSED_ACCOUNT = never(Scope.PROVIDER)
 
 UNAVAILABLE = later(Scope.PROVIDER)
 THROTTLED = later(Scope.PROVIDER, Category.QUOTA_ERROR)
 USED_UP = replace(THROTTLED, is_used_up=True)
 BROKEN = replace(UNAVAILABLE, leaves_doubt=True)
+TIMED_OUT = later(Scope.PROVIDER, Category.TIMEOUT_ERROR)
+BROKEN_BY_TIMEOUT = replace(TIMED_OUT, leaves_doubt=True)
 # Another provider, with other addresses, may succeed; so may this one elsewhere.
 BLOCKED_SOURCE = replace(UNAVAILABLE, is_local=True)
 # The identity of our host: that destination refuses it until it is fixed.
@@ -79,3 +85,16 @@ TOO_FAST = later(Scope.DESTINATION, Category.QUOTA_ERROR)
 DESTINATION_REFUSES = never(Scope.DESTINATION)
 
 UNKNOWN = later(Scope.MESSAGE)  # charged to the message: an unknown fault must count
+
+
+_MEANING = re.compile(r"^ *(\w+):", re.MULTILINE)
+
+
+def meanings(text: str) -> dict[str, Ruling]:
+    """The rulings of codes or names, from a text of ``RULING: code code …``."""
+    _, *parts = _MEANING.split(text)
+    return {
+        code: globals()[ruling]
+        for ruling, listed in zip(parts[::2], parts[1::2], strict=True)
+        for code in listed.split()
+    }

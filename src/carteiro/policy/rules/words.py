@@ -3,88 +3,58 @@
 A phrase may contain the codes of its reply, or the class as ``4xx``: they come before the text.
 """
 
+import re
+from collections.abc import Mapping
+
 from carteiro.model import value
+from carteiro.policy.rules import ruling as rulings
 from carteiro.policy.rules.phrases import Phrases, phrases
-from carteiro.policy.rules.ruling import (
-    BAD_MESSAGE,
-    BLOCKED_SOURCE,
-    BUSY_RECIPIENT,
-    DESTINATION_FULL,
-    DESTINATION_LATER,
-    DESTINATION_REFUSES,
-    FULL_MAILBOX,
-    MESSAGE_LATER,
-    NO_MAILBOX,
-    OUR_ACCOUNT,
-    OUR_HOST,
-    OUR_SENDER,
-    RECIPIENT_RATE,
-    REFUSED_RECIPIENT,
-    THROTTLED,
-    TOO_FAST,
-    UNREACHED_RECIPIENT,
-    USED_UP,
-    Ruling,
-)
+from carteiro.policy.rules.ruling import REFUSED_RECIPIENT, Ruling
 
-_WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
-
-_WHOM = "{user,recipient,mailbox,account,addressee,inbox}"  # an address may be a host's
-_LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
-block list,denylist,deny list,blacklists,blocklists}"""
-_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}"
-
-# The same in other languages, as servers there say it.
-_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
+_NOBODY_ABROAD = """
+    {usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}
+    & {inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}
+    | {usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}
+    & {não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}
+    | {utilisateur,destinataire,adresse,boite,boîte,compte}
+    & {inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}
+    | {casella,utente,indirizzo,destinatario}
+    & {inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}
+    | {benutzer,empfänger,empfaenger,postfach,konto,adresse}
+    & {existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}
+    | {gebruiker,postvak,adres} & {bestaat niet,niet gevonden,onbekend,onbekende}
+    | {konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}
+    & {nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}
+    | {пользователь,ящик,адрес,получатель} & {не существует,не найден,неизвестен}
+"""
+_NAMED = {
+    "who": "{user,recipient,mailbox,address,account,addressee,inbox}",
+    "whom": "{user,recipient,mailbox,account,addressee,inbox}",  # an address may be a host's
+    "listed": """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
+block list,denylist,deny list,blacklists,blocklists}""",
+    "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
+    "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
+    # The same in other languages, as servers there say it.
+    "box_abroad": """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
 destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,\
-ящик,邮箱,信箱,メールボックス}"""
-_FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}"""
-_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
+ящик,邮箱,信箱,メールボックス}""",
+    "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
+ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}""",
+    "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
-zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}"""
-_GONE_ABROAD = (
-    (
-        "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
-        "{inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}",
-    ),
-    (
-        "{usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}",
-        "{não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}",
-    ),
-    (
-        "{utilisateur,destinataire,adresse,boite,boîte,compte}",
-        "{inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}",
-    ),
-    (
-        "{casella,utente,indirizzo,destinatario}",
-        "{inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}",
-    ),
-    (
-        "{benutzer,empfänger,empfaenger,postfach,konto,adresse}",
-        "{existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}",
-    ),
-    ("{gebruiker,postvak,adres}", "{bestaat niet,niet gevonden,onbekend,onbekende}"),
-    (
-        "{konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}",
-        "{nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}",
-    ),
-    ("{пользователь,ящик,адрес,получатель}", "{не существует,не найден,неизвестен}"),
-)
-_NOBODY_ABROAD = " | ".join(f"{who} & {gone}" for who, gone in _GONE_ABROAD)
-_NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
-_SENDER_ABROAD = (
-    """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
-)
-_PASSING = "{temporary,transient} & {error,failure,problem,issue,block}"  # a temporary address is none of it
-_LIMIT_ABROAD = "{limite,límite,limites,cota,limit,limitu}"
-_REACHED_ABROAD = """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,raggiunto,\
-depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}"""
-_MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
-письмо,сообщение}"""
-_REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
-rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}"""
+zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
+    "nobody_abroad": _NOBODY_ABROAD,
+    "nothing_abroad": " | ".join(each.partition("&")[2] for each in _NOBODY_ABROAD.split("|")),
+    "sender_abroad": "{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}",
+    "mail_abroad": """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
+письмо,сообщение}""",
+    "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,\
+rejeté,rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
+    "limit_abroad": "{limite,límite,limites,cota,limit,limitu}",
+    "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,\
+raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}""",
+}
 
 
 @value
@@ -106,104 +76,60 @@ class System:
     rules: tuple[TextRule, ...]
 
 
-_NAMED = {
-    "{who}": _WHO,
-    "{whom}": _WHOM,
-    "{listed}": _LISTED,
-    "{refused}": _REFUSED,
-    "{box_abroad}": _BOX_ABROAD,
-    "{full_abroad}": _FULL_ABROAD,
-    "{disabled_abroad}": _DISABLED_ABROAD,
-    "{nobody_abroad}": _NOBODY_ABROAD,
-    "{nothing_abroad}": _NOTHING_ABROAD,
-    "{sender_abroad}": _SENDER_ABROAD,
-    "{mail_abroad}": _MAIL_ABROAD,
-    "{refused_abroad}": _REFUSED_ABROAD,
-    "{passing}": _PASSING,
-    "{limit_abroad}": _LIMIT_ABROAD,
-    "{reached_abroad}": _REACHED_ABROAD,
-}
+def spelled_out(text: str, named: Mapping[str, str] = _NAMED) -> str:
+    """The text with named choices written out, such as ``{who}`` for any recipient."""
+    for short, whole in named.items():
+        text = text.replace(f"{{{short}}}", whole)
+    return text
 
 
-def rule(name: str, ruling: Ruling, text: str) -> TextRule:
-    """A rule with its phrases in the notation of `phrases`; ``{who}`` means any recipient."""
-    for short, whole in _NAMED.items():
-        text = text.replace(short, whole)
-    return TextRule(name, ruling, phrases(text))
+_RULE = re.compile(r"^ *(\w+) (\w+):", re.MULTILINE)
+_REMARK = re.compile(r"^ *#.*$", re.MULTILINE)
 
 
-def phrases_of(rules: tuple[TextRule, ...]) -> Phrases[TextRule]:
+def rules(text: str, named: Mapping[str, str] = _NAMED) -> tuple[TextRule, ...]:
+    """The rules of a text, each as ``name RULING: phrases``; a line that begins with ``#`` is a remark."""
+    _, *parts = _RULE.split(_REMARK.sub("", spelled_out(text, named)))
+    return tuple(
+        TextRule(name, getattr(rulings, ruling), phrases(listed))
+        for name, ruling, listed in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    )
+
+
+def phrases_of(listed: tuple[TextRule, ...]) -> Phrases[TextRule]:
     """The rules, to be found by their words."""
-    return Phrases((phrase, each) for each in rules for phrase in each.phrases)
+    return Phrases((phrase, each) for each in listed for phrase in each.phrases)
 
 
 # These rules beat every enhanced code: servers put one code on all their refusals, and explain in the text.
 # Greylisting comes first, as such replies quote a refusal. A missing mailbox comes last, as no address is
 # suppressed permanently if the reply names another cause.
-_CAUSES: tuple[TextRule, ...] = (
-    rule(
-        "greylisted",
-        DESTINATION_LATER,
-        """
+_CAUSES = rules("""
+    greylisted DESTINATION_LATER:
         {grey,gray}{listed,listing,list} | {grey,gray} {listed,listing,list} | postgrey | triplet
         | come back {later,in} | first contact & retry | first time sender | deferred & first time
-        """,
-    ),
-    rule(
-        "recipient_not_verified_yet",
-        DESTINATION_LATER,
-        """
+    recipient_not_verified_yet DESTINATION_LATER:
         verification in progress | {verify,verification,callout} & {temporarily,temporary}
-        """,
-    ),
-    rule(
-        "message_expired",
-        BAD_MESSAGE,
-        """
+    message_expired BAD_MESSAGE:
         message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
         | {message,mail} {too old,is too old,dropped,deleted,discarded}
-        """,
-    ),
-    rule(
-        "loop",
-        UNREACHED_RECIPIENT,
-        """
+    loop UNREACHED_RECIPIENT:
         loop | looping | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
-        """,
-    ),
-    rule(
-        "rate_in_time",
-        TOO_FAST,
-        """
+    rate_in_time TOO_FAST:
         {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
-        """,
-    ),
-    rule(
-        "too_many_recipients",
-        MESSAGE_LATER,
-        """
+    too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
-        """,
-    ),
-    rule("servers_refused", BLOCKED_SOURCE, "connections not accepted from | fix reverse dns"),
-    rule("malformed", BAD_MESSAGE, "multiple {from,sender,subject,header,headers,addresses}"),
-    rule(
-        "sender_listed",
-        OUR_SENDER,
-        """
+    servers_refused BLOCKED_SOURCE: connections not accepted from | fix reverse dns
+    malformed BAD_MESSAGE: multiple {from,sender,subject,header,headers,addresses}
+    sender_listed OUR_SENDER:
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
         | {an,email,mail} address & {listed}
         | domain {is,has been,was} {listed} | domain {blocked,banned,is blocked,has been blocked}
-        """,
-    ),
-    rule(
-        "sender_refused",
-        OUR_SENDER,
-        """
+    sender_refused OUR_SENDER:
         sender {unknown,is unknown,address unknown,address rejected,rejected,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
         | {invalid,bad,unknown,blank,missing,forged} {sender,from}
@@ -218,12 +144,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
-        """,
-    ),
-    rule(
-        "relay_denied",
-        OUR_ACCOUNT,
-        """
+    relay_denied OUR_ACCOUNT:
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
         | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
         | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay
@@ -233,35 +154,16 @@ _CAUSES: tuple[TextRule, ...] = (
         | login required | turn on smtp authentication | authenticate first | proper authentication
         | credentials for relay | rcpthosts | local user only | bypassing & relay
         | as a relay | not been configured to let you | retransmissao negada
-        """,
-    ),
-    rule(
-        "tls_required",
-        OUR_ACCOUNT,
-        """
+    tls_required OUR_ACCOUNT:
         {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
         | not support tls | requires {tls,encryption}
-        """,
-    ),
-    rule("daily_quota", USED_UP, "daily {message,sending,relay,user,smtp,limit,quota}"),
-    rule(
-        "throttled_by_provider",
-        THROTTLED,
-        "throttling failure | maximum {sending rate exceeded,send rate}",
-    ),
-    rule(
-        "mailbox_busy",
-        BUSY_RECIPIENT,
-        """
+    daily_quota USED_UP: daily {message,sending,relay,user,smtp,limit,quota}
+    throttled_by_provider THROTTLED: throttling failure | maximum {sending rate exceeded,send rate}
+    mailbox_busy BUSY_RECIPIENT:
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
         | disabled temporarly
         | {disabled,suspended,locked,inactive} & {try again,try later}
-        """,
-    ),
-    rule(
-        "mailbox_disabled",
-        REFUSED_RECIPIENT,
-        """
+    mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
         | {whom} & {not activated,no longer active,not active,retired,no longer in use,abandoned}
@@ -271,12 +173,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use}
         | overquotaperm | is {now disabled,disabled,deactivated,suspended}
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
-        """,
-    ),
-    rule(
-        "mailbox_full",
-        FULL_MAILBOX,
-        """
+    mailbox_full FULL_MAILBOX:
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
         | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
@@ -289,21 +186,11 @@ _CAUSES: tuple[TextRule, ...] = (
         | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
-        """,
-    ),
-    rule(
-        "delivery_trouble",
-        DESTINATION_LATER,
-        """
+    delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
         | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
-        """,
-    ),
-    rule(
-        "message_too_big",
-        BAD_MESSAGE,
-        """
+    message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
@@ -312,30 +199,15 @@ _CAUSES: tuple[TextRule, ...] = (
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | too much mail data | recipsizelimit
-        """,
-    ),
-    rule(
-        "destination_full",
-        DESTINATION_FULL,
-        """
+    destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | spool full | space shortage
-        """,
-    ),
-    rule(
-        "recipient_rate",
-        RECIPIENT_RATE,
-        """
+    recipient_rate RECIPIENT_RATE:
         receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
         | recipient & {rate limit,exceeded their} | receiving rate
         | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee} | rate that prevents
-        """,
-    ),
-    rule("not_local", REFUSED_RECIPIENT, "{user,mailbox,recipient} {not,is not} local"),
-    rule(
-        "rate",
-        TOO_FAST,
-        """
+    not_local REFUSED_RECIPIENT: {user,mailbox,recipient} {not,is not} local
+    rate TOO_FAST:
         rate {limit,limits,limited,control,exceeded,limiting} | ratelimit | frequency {limited,limit}
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | trop de {connexions,messages}
@@ -344,35 +216,16 @@ _CAUSES: tuple[TextRule, ...] = (
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
-        """,
-    ),
-    rule(
-        "content_listed",
-        BAD_MESSAGE,
-        """
+    content_listed BAD_MESSAGE:
         {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
-        """,
-    ),
-    rule(
-        "judged_spam",
-        BAD_MESSAGE,
-        """
+    judged_spam BAD_MESSAGE:
         {message,mail,email} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
-        """,
-    ),
-    rule(
-        "recipient_lists",
-        REFUSED_RECIPIENT,
-        """
+        | spam {pattern,contents}
+    recipient_lists REFUSED_RECIPIENT:
         {recipient s,user s,personal,private} {listed}
         | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee}
-        """,
-    ),
-    rule(
-        "sender_not_authenticated",
-        OUR_SENDER,
-        """
+    sender_not_authenticated OUR_SENDER:
         spf & {fail,failed,fails,failure,check,record,records,violation,softfail,hard,not,rejected,policy,error,reject}
         | {spf,dkim,dmarc} {check,checks,policy,reject,validation,signature,record}
         | dkim & {fail,failed,not,missing} | dmarc | unauthenticated | sender policy framework | domainkeys
@@ -380,12 +233,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | arc failure | spoofed | spoofing
         | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for,email}
         | purported responsible | forbids your server | not in allowed senders
-        """,
-    ),
-    rule(
-        "blocklisted",
-        BLOCKED_SOURCE,
-        """
+    blocklisted BLOCKED_SOURCE:
         spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
         | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl
         | xbl | s3140
@@ -403,12 +251,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | ptr record | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse} | block for spam
         | blocked for abuse | mail refused & network address | traffic not accepted
         | spam source | address ranges
-        """,
-    ),
-    rule(
-        "recipient_refused",
-        REFUSED_RECIPIENT,
-        """
+    recipient_refused REFUSED_RECIPIENT:
         recipient & {preference,preferences,not accept mail from,restricted,only accepts,blocked,opted out,prohibits}
         | {rejected,refused,blocked,denied} by {recipient,recipients,the recipient,user,addressee,this user}
         | restricted {recipient,recipients} | {recipient,user} {does not want,has blocked,does not accept}
@@ -419,20 +262,10 @@ _CAUSES: tuple[TextRule, ...] = (
         | {rejected,refused} by destination | {organization,organizational} settings
         | requires that you verify | challenge response | forwarding address
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
-        """,
-    ),
-    rule(
-        "scanner_trouble",
-        DESTINATION_LATER,
-        """
+    scanner_trouble DESTINATION_LATER:
         {antivirus,anti virus,virus scanner,scanner,filter,milter} {unavailable,not available}
         | {antivirus,anti virus,virus scanner,scanner,milter} {error,failed,failure,timeout,timed out,is down}
-        """,
-    ),
-    rule(
-        "content_refused",
-        BAD_MESSAGE,
-        """
+    content_refused BAD_MESSAGE:
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | spam {limit,level} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
@@ -449,21 +282,11 @@ _CAUSES: tuple[TextRule, ...] = (
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
         | message id & invalid | 垃圾邮件 | 迷惑メール
-        """,
-    ),
-    rule(
-        "limit",
-        TOO_FAST,
-        """
+    limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
         | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
         | por hora | par heure | pro stunde
-        """,
-    ),
-    rule(
-        "server_trouble",
-        DESTINATION_LATER,
-        """
+    server_trouble DESTINATION_LATER:
         {server,system,local,internal,processing,database,ldap} {error,problem}
         | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem
@@ -482,12 +305,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
         | being {migrated,upgraded}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
-        """,
-    ),
-    rule(
-        "user_unknown",
-        NO_MAILBOX,
-        """
+    user_unknown NO_MAILBOX:
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
         | {whom} {does not exist,not exist,not exists,no longer exists,non existent,nonexistent}
         | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
@@ -501,18 +319,13 @@ _CAUSES: tuple[TextRule, ...] = (
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
         | {unknown,no such} alias | alias {unknown,not found,does not exist}
         | nosuchuser | exrecipnotfound | {nobody_abroad}
-        """,
-    ),
-)
+""")
 
 POLICY = "policy_refused"  # judged by the stage
 
 # Phrases that say less than a specific code, or name only what was refused.
-_HINTS: tuple[TextRule, ...] = (
-    rule(
-        "come_back",
-        DESTINATION_LATER,
-        """
+_HINTS = rules("""
+    come_back DESTINATION_LATER:
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
         | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
@@ -520,26 +333,13 @@ _HINTS: tuple[TextRule, ...] = (
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde | 稍后 | しばらく
-        """,
-    ),
-    rule(
-        "helo_refused",
-        OUR_HOST,
-        "{helo,ehlo} {command rejected,name,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}",
-    ),
-    rule(
-        "source_refused",
-        BLOCKED_SOURCE,
-        """
+    helo_refused OUR_HOST:
+        {helo,ehlo} {command rejected,name,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
+    source_refused BLOCKED_SOURCE:
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
         | not allowed to connect | block listed | blocklisting | blacklisting
-        """,
-    ),
-    rule(
-        "domain_unknown",
-        REFUSED_RECIPIENT,
-        """
+    domain_unknown REFUSED_RECIPIENT:
         domain & does not exist
         | {domain,host,tenant} {not found,unknown,is unknown,lookup failed,not known,not exist,is invalid}
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
@@ -548,57 +348,28 @@ _HINTS: tuple[TextRule, ...] = (
         | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
         | no smtp service | not hosted here | find the recipient domain
-        """,
-    ),
-    rule(
-        "sender_disliked",
-        OUR_SENDER,
-        "sender | senders | mail from | from {address,header,domain} | return path | originator | spf | dkim | spoofed",
-    ),
-    rule(
-        "account_disliked",
-        OUR_ACCOUNT,
-        """
+    sender_disliked OUR_SENDER:
+        sender | senders | mail from | from {address,header,domain} | return path | originator | spf | dkim | spoofed
+    account_disliked OUR_ACCOUNT:
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
         | tls | starttls | encryption | ciphers | auth {error,failed,failure} | relay | relaying
-        """,
-    ),
-    rule(
-        "bounce_disliked",
-        BAD_MESSAGE,
-        "batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}",
-    ),
-    rule(
-        "content_disliked",
-        BAD_MESSAGE,
-        """
+    bounce_disliked BAD_MESSAGE:
+        batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
+    content_disliked BAD_MESSAGE:
         spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
         | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
-        """,
-    ),
-    rule(
-        "much_at_once",
-        TOO_FAST,
-        """
+    much_at_once TOO_FAST:
         rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
         | too many {tries,attempts,failures,authentication}
-        """,
-    ),
-    rule(
-        "address_disliked",
-        BLOCKED_SOURCE,
-        "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack",
-    ),
+    address_disliked BLOCKED_SOURCE:
+        {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack
     # 552 is too much stored, where no word says too much of what.
-    rule("mailbox_full_by_code", FULL_MAILBOX, "552 & {mailbox,mail box,inbox}"),
-    rule(
-        "user_refused",
-        REFUSED_RECIPIENT,
-        """
+    mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,mail box,inbox}
+    user_refused REFUSED_RECIPIENT:
         recipient | recipients | addressee | destinataire | destinatario | destinatário | user | users | mailbox
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
@@ -613,45 +384,25 @@ _HINTS: tuple[TextRule, ...] = (
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
         | whitelist | whitelisted | {nothing_abroad} | 不存在 | 存在しません | 見つかりません
-        """,
-    ),
-    rule(
-        POLICY,
-        BAD_MESSAGE,
-        """
+    policy_refused BAD_MESSAGE:
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
         | unauthorized
         | blocked | administrative | security | restricted
-        """,
-    ),
-    rule(
-        "message_refused",
-        BAD_MESSAGE,
-        "{message,mail,email} & {refused} | {message,mail,email} & bounced",
-    ),
-    rule(
-        "protocol",
-        BAD_MESSAGE,
-        """
+    message_refused BAD_MESSAGE: {message,mail,email} & {refused} | {message,mail,email} & bounced
+    protocol BAD_MESSAGE:
         rfc | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
-        """,
-    ),
-    rule(
-        "host_refuses",
-        DESTINATION_REFUSES,
-        """
+    host_refuses DESTINATION_REFUSES:
         does not accept mail | accepts no mail | no {mail,smtp} service | not accepting {mail,messages}
-        """,
-    ),
-    rule("service_unavailable", DESTINATION_LATER, "service {unavailable,not available}"),
-)
+    service_unavailable DESTINATION_LATER: service {unavailable,not available}
+""")
 
 # No address is suppressed permanently on a reply that also has one of these, or says that it may pass.
 _OTHER_CAUSES = phrases(
-    """
+    spelled_out(
+        """
     sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
     | quota | full | temporarily | temporary | currently | preference | preferences | helo | ehlo | dns
     | spf | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
@@ -666,7 +417,8 @@ _OTHER_CAUSES = phrases(
     | connection | backend | banned | {out of,allocated,allotted} space | espacio | espaço
     | tente | intente | novamente | tarde | tard | réessayer | réessayez | reessayez | momento | erneut
     | manutencao | manutenção | mantenimiento | wartung | indisponivel | indisponível
-    """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
+    """
+    )
 )
 _MAY_PASS = [
     phrase
@@ -678,15 +430,9 @@ OTHER_CAUSES = Phrases((phrase, True) for phrase in (*_OTHER_CAUSES, *_MAY_PASS)
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
-PASSING = Phrases(
-    [
-        *((phrase, False) for phrase in phrases("{not,no,not a} {temporary,temporarily}")),
-        *(
-            (phrase, True)
-            for phrase in phrases(f"temporarily | temporarly | tempfail | temperror | {_PASSING}")
-        ),
-    ]
-)
+_LASTING = phrases("{not,no,not a} {temporary,temporarily}")
+_PASSING = phrases(spelled_out("temporarily | temporarly | tempfail | temperror | {passing}"))
+PASSING = Phrases([*((each, False) for each in _LASTING), *((each, True) for each in _PASSING)])
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
 HINTS = frozenset(each.name for each in _HINTS)

@@ -8,51 +8,32 @@ from carteiro.policy.rules import http
 from carteiro.policy.rules.answers import FOUND_OUT, Answers
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
-    BROKEN,
-    INVALID_MESSAGE,
     MESSAGE_LATER,
     OUR_ACCOUNT,
     OUR_SENDER,
-    OUR_TENANT,
     THROTTLED,
     UNAVAILABLE,
     UNKNOWN,
-    USED_UP,
     Ruling,
+    meanings,
 )
 
-NAMES: Mapping[str, Ruling] = {
-    "validation_error": INVALID_MESSAGE,
-    "invalid_idempotency_key": BAD_MESSAGE,
-    "missing_api_key": OUR_ACCOUNT,
-    "restricted_api_key": OUR_ACCOUNT,
-    "invalid_api_key": OUR_ACCOUNT,
-    "suspended_api_key": OUR_ACCOUNT,
-    "invalid_permission": OUR_ACCOUNT,
-    "email_above_quota": BAD_MESSAGE,
-    "not_found": OUR_ACCOUNT,
-    "method_not_allowed": OUR_ACCOUNT,
-    "concurrent_idempotent_requests": MESSAGE_LATER,
-    "invalid_idempotent_request": BAD_MESSAGE,
-    "resource_locked": UNAVAILABLE,
-    "invalid_attachment": INVALID_MESSAGE,
-    "invalid_from_address": INVALID_MESSAGE,
-    "invalid_to_address": INVALID_MESSAGE,
-    "invalid_parameter": INVALID_MESSAGE,
-    "missing_required_field": INVALID_MESSAGE,
-    "missing_required_fields": INVALID_MESSAGE,
-    "missing_required_parameter": INVALID_MESSAGE,
-    "invalid_access": OUR_ACCOUNT,
-    "invalid_region": OUR_ACCOUNT,
-    "invalid_scope": OUR_ACCOUNT,
-    "rate_limit_exceeded": THROTTLED,
-    "daily_quota_exceeded": USED_UP,
-    "monthly_quota_exceeded": USED_UP,
-    "security_error": OUR_TENANT,
-    "application_error": BROKEN,
-    "internal_server_error": BROKEN,
-    "service_unavailable": BROKEN,
-}
+NAMES = meanings("""
+    INVALID_MESSAGE:
+        validation_error invalid_attachment invalid_from_address invalid_to_address
+        invalid_parameter missing_required_field missing_required_fields
+        missing_required_parameter
+    BAD_MESSAGE: invalid_idempotency_key email_above_quota invalid_idempotent_request
+    OUR_ACCOUNT:
+        missing_api_key restricted_api_key invalid_api_key suspended_api_key invalid_permission
+        not_found method_not_allowed invalid_access invalid_region invalid_scope
+    MESSAGE_LATER: concurrent_idempotent_requests
+    UNAVAILABLE: resource_locked
+    THROTTLED: rate_limit_exceeded
+    USED_UP: daily_quota_exceeded monthly_quota_exceeded
+    OUR_TENANT: security_error
+    BROKEN: application_error internal_server_error service_unavailable
+""")
 
 # The same name under this status says something else: the domain is not verified, or not allowed.
 FORBIDDEN = 403

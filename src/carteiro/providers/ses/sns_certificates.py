@@ -64,9 +64,8 @@ class Certificates:
         task = task or self._start(url)
         self._waiters[url] = self._waiters.get(url, 0) + 1
         try:
-            return await asyncio.shield(
-                task
-            )  # a caller that leaves does not cancel it for the others
+            # A caller that leaves does not cancel it for the others.
+            return await asyncio.shield(task)
         except NotThere:
             raise FeedbackRefused(401, _NONE) from None
         except OSError:

@@ -20,10 +20,9 @@ def _make(settings: Settings, _backend: Backend, region: str) -> Provider:
     asked = settings.section(SesSettings)
     if bool(asked.access_key_id) != bool(asked.secret_access_key):
         key = "ses.access_key_id" if asked.access_key_id else "ses.secret_access_key"
-        text = (
+        raise ConfigError(
             f"{key} (from {settings.origin(key)}): access_key_id and secret_access_key go together"
         )
-        raise ConfigError(text)
     from carteiro.providers.ses import options, provider  # noqa: PLC0415 - needs a library
 
     told = asked.model_dump(exclude=PACE) | {

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from pymongo.write_concern import WriteConcern
 
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
-from carteiro.model import Cursor, DeadGroup, Page
+from carteiro.model import MILLISECOND, Cursor, DeadGroup, Page
 from carteiro.policy.masking import without_quoted
 from carteiro.tickets import events
 from carteiro.tickets.archive.document import (
@@ -55,7 +55,6 @@ _PATIENCE_MS = {
 _DUPLICATE = 11000
 _ROUNDS = 6  # of looking again: somebody else was faster, or it has to be poorer
 _NEVER = 0  # the version of no document
-_MILLISECOND = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # About the document, for good. All else may pass: then it is waited, and no payload is thrown away.
@@ -121,12 +120,11 @@ class MongoArchive:
             # FerretDB 1 has no code for it.
             if error.code != _DUPLICATE and "UNIQUE constraint" not in str(error):
                 raise
-            text = (
+            raise ArchiveUnfit(
                 f"{self._name} has documents that share a ticket_id, or more than one without: the "
                 "archive keeps one for each ticket. Take out those too many, or name another "
                 "collection (tickets.mongo_collection)"
-            )
-            raise ArchiveUnfit(text) from error
+            ) from error
 
     async def keep(
         self, dead: Sequence[DeadTicket], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -454,12 +452,12 @@ def _at(document: Mapping[str, Any], path: str) -> str:
 
 
 def _cursor(last: Archived) -> Cursor:
-    return Cursor(f"{(last.processed_at - _EPOCH) // _MILLISECOND}:{last.id}")
+    return Cursor(f"{(last.processed_at - _EPOCH) // MILLISECOND}:{last.id}")
 
 
 def _after(cursor: Cursor) -> Document:
     at_ms, _, id = cursor.partition(":")
-    at = _EPOCH + int(at_ms) * _MILLISECOND
+    at = _EPOCH + int(at_ms) * MILLISECOND
     return {"$or": [{"processed_at": {"$lt": at}}, {"processed_at": at, "ticket_id": {"$lt": id}}]}
 
 

@@ -141,11 +141,10 @@ class RetryCounter:
         try:
             await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
         except (RedisError, OSError) as error:
-            text = (
+            raise CountsAway(
                 f"Redis at {self._shown} does not answer, and the failures of tickets are counted there: with "
                 "an old count a ticket would go straight back. Start it, or correct tickets.redis"
-            )
-            raise CountsAway(text) from error
+            ) from error
 
     async def close(self) -> None:
         """Try once more to write what is owed, and part."""

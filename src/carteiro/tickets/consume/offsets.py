@@ -26,9 +26,8 @@ class Offsets:
         self._taken: deque[int] = deque()
         self.start: int | None = None  # the first that came
         self.end: int | None = None  # after the last that came
-        self.is_noted_full = (
-            False  # the notes of the last commit are near the most that a broker keeps
-        )
+        # The notes of the last commit are near the most that a broker keeps.
+        self.is_noted_full = False
 
     def take(self, offsets: Sequence[int]) -> Mapping[int, int]:
         """Records have come, in the order of the log: the failures so far of each that still needs something."""

@@ -14,9 +14,8 @@ Settle: TypeAlias = Callable[[Line, list[Work]], None]
 
 _BREATH_S = 0.002  # for which one slot may run handlers before others have a turn
 _LONGEST_LATENESS_S = 0.1
-_AGAIN_S = (
-    10.0  # until a handler that takes no notice is cancelled again; also its time to clean up
-)
+# Until a handler that takes no notice is cancelled again; also its time to clean up.
+_AGAIN_S = 10.0
 
 
 class _Slot:

@@ -26,9 +26,8 @@ from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
 
 _FOR_EVER = timedelta.max
-_GATHER_S = (
-    0.005  # between two round trips: the first failure is counted at once, those after it together
-)
+# Between two round trips: the first failure is counted at once, those after it together.
+_GATHER_S = 0.005
 
 
 @dataclass

@@ -49,10 +49,9 @@ class Choice:
             raise WrongUse("nothing lies between --since and --before: the first must be earlier")
         for name, given in (("--task-type", self.task_type), ("--error-type", self.error_type)):
             if given is not None and not is_fit(given):
-                text = (
+                raise WrongUse(
                     f"{name} {given!r} is not a name: one word of at most {LONGEST_ID} characters"
                 )
-                raise WrongUse(text)
         return Wanted(
             type=self.task_type,
             error_type=self.error_type,
@@ -132,10 +131,9 @@ async def _at_the_archive(
     try:
         await work(ArchiveSession(archive, settings, printer), **options)
     except ArchiveAway as error:
-        text = (
+        raise ArchiveAway(
             f"{error}. Check that it runs and accepts the credentials; tickets.mongo (from "
             f"{settings.origin('tickets.mongo')}) says where it is"
-        )
-        raise ArchiveAway(text) from error
+        ) from error
     finally:
         await archive.close()
