@@ -11,8 +11,6 @@ from carteiro.model import (
     ApiLimits,
     Dead,
     DeadReason,
-    Event,
-    EventType,
     IdempotencyKey,
     InboxMail,
     NewRecipient,
@@ -52,7 +50,7 @@ async def _lived(backend: Backend) -> RecipientId:
         "external_id": "order-of-hers",
         "tags": ("tag-of-hers",),
         "content": f'{{"to":"{ADDRESS}","html":"{NAME * 500}"}}',
-        "events": (Event(EventType.ENQUEUED, {"to": ADDRESS}),),
+        "request_id": f"request of {ADDRESS}",
     }
     verdicts: list[Verdict] = [sent(ADDRESS), dead(), retry(timedelta(hours=1))]
     for number, verdict in enumerate(verdicts):

@@ -124,21 +124,21 @@ async def test_failed_attempt_is_read_with_its_failure(backend: Backend, clock: 
 
 async def test_timeline_is_read_oldest_first(backend: Backend, clock: StoreClock) -> None:
     """A whole life: each event with its own metadata and time."""
-    asked = Event(EventType.ENQUEUED, {"via": "http", "nested": {"ação": [1, None, True]}})
-    new = a_message(events=(asked,))
+    new = a_message(request_id='"ação"')
     accepted_at = clock.at()
     await accepted(backend.store, new)
     clock.advance(SECOND)
     job = await claimed_alone(backend.store)
-    received = Event(EventType.RECEIVED, {}, ago=timedelta(milliseconds=20))
+    told = {"via": "http", "nested": {"ação": [1, None, True]}}
+    received = Event(EventType.RECEIVED, told, ago=timedelta(milliseconds=20))
     await declare(backend.store, job, events=(received,))
     clock.advance(SECOND)
     verdict = retry(90 * SECOND)
     await settled(backend.store, job, verdict)
 
     assert await backend.reading.events(new.id) == [
-        TimelineEvent(EventType.ENQUEUED, asked.metadata, accepted_at),
-        TimelineEvent(EventType.RECEIVED, {}, clock.at(-SECOND - timedelta(milliseconds=20))),
+        TimelineEvent(EventType.ENQUEUED, {"requestId": '"ação"'}, accepted_at),
+        TimelineEvent(EventType.RECEIVED, told, clock.at(-SECOND - timedelta(milliseconds=20))),
         TimelineEvent(
             EventType.SENT_ATTEMPT, {"attempt": 1, "provider": "sandbox"}, clock.at(-SECOND)
         ),

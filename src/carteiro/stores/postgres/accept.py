@@ -99,9 +99,9 @@ def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
     events = [
-        (item, event.type, orjson.dumps(event.metadata).decode(), now - event.ago // MILLISECOND)
+        (item, "ENQUEUED", orjson.dumps({"requestId": message.request_id}).decode(), now)
         for item, message in enumerate(new, 1)
-        for event in message.events
+        if message.kind == model.EMAIL
     ]
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
     few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from carteiro.model import AcceptAnswer, Accepted, NewMessage, RecipientId
+from carteiro.model import EMAIL, AcceptAnswer, Accepted, NewMessage, RecipientId
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import FAR, in_ms, moment
 from carteiro.stores.sql.door import Admitted, admit
@@ -52,10 +52,8 @@ def _insert(
     for no, (new, recipient) in enumerate(fresh, first):
         due = now if new.due is None else max(now, in_ms(new.due))
         messages.append(_message_row(new, recipient, due=due))
-        events.extend(
-            [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
-            for event in new.events
-        )
+        if new.kind == EMAIL:
+            events.append([new.id, "ENQUEUED", {"requestId": new.request_id}, now])
         if new.tags:
             tags.extend((no, tag) for tag in new.tags)
         (parked if due > now else ready).append(no)
