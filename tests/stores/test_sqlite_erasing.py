@@ -153,4 +153,4 @@ async def test_texts_of_a_provider_are_erased_too(tmp_path: Path) -> None:
         await backend.recipients.erase(person, tenant=GONE)
 
     assert ADDRESS.encode() not in _bytes_of(tmp_path)
-    assert _tables_with(tmp_path, '"code":"550"') == ["messages"]
+    assert _tables_with(tmp_path, '"code":"550"') == ["entries"]

@@ -1,7 +1,7 @@
-"""Statements and their parameters: lists are passed as JSON.
+"""Statements and their parameters, by name.
 
-A list is one JSON text, which ``json_each`` expands in the statement: one call for many rows, during which SQLite runs
-without the interpreter's lock. A call per row would release and take the lock each time, and wait for the event loop.
+A list is one JSON text, which ``json_each`` expands in the statement; rows to be written are passed as they are to a
+statement that is run for each. Either way it is one call for many rows.
 """
 
 import re
@@ -30,6 +30,12 @@ def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3
     for each in before:
         db.execute(each, parameters)
     return db.execute(last, parameters)
+
+
+def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Run a statement by name for each row of parameters; without rows, nothing."""
+    if rows:
+        db.executemany(_parts(operation)[1], rows)
 
 
 def as_json(rows: Sequence[object]) -> str:
