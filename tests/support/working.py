@@ -79,9 +79,17 @@ class Through:
         return await self.store.accept(new)
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+        self,
+        *,
+        claim_id: ClaimId,
+        kinds: Collection[KindName],
+        limit: int,
+        lease: timedelta,
+        ahead: int = 0,
     ) -> Claimed:
-        return await self.store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        return await self.store.claim(
+            claim_id=claim_id, kinds=kinds, limit=limit, lease=lease, ahead=ahead
+        )
 
     async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
         return await self.store.declare(starts)

@@ -103,8 +103,9 @@ class Queue(Protocol):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> ClaimedEntries | None:
-        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
+        """As `carteiro.ports.store.Store.claim`; None if it must be founded."""
         ...
 
     async def drop(self, ids: Sequence[model.MessageId]) -> None:

@@ -42,8 +42,12 @@ class Store(Protocol):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
-        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns.
+
+        And at most ``ahead`` more, which start later: of tenants and kinds without a rate, cap or send limit.
+        """
         ...
 
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:

@@ -57,9 +57,17 @@ class Paired:
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
-        ask = partial(self._queue.claim, claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        ask = partial(
+            self._queue.claim,
+            claim_id=claim_id,
+            kinds=kinds,
+            limit=limit,
+            lease=lease,
+            ahead=ahead,
+        )
         tickets = await ask()
         if tickets is None:
             await self.found()

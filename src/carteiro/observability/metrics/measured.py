@@ -43,10 +43,13 @@ class _MeasuredStore:
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
         """As the store."""
         began = perf_counter()
-        claimed = await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        claimed = await self._store.claim(
+            claim_id=claim_id, kinds=kinds, limit=limit, lease=lease, ahead=ahead
+        )
         self._tally.claim_seconds.observe(perf_counter() - began)
         return claimed
 

@@ -45,6 +45,7 @@ class PostgresStore(SqlStore):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))

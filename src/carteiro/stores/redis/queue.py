@@ -43,7 +43,13 @@ class RedisQueue:
         return new
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+        self,
+        *,
+        claim_id: ClaimId,
+        kinds: Collection[KindName],
+        limit: int,
+        lease: timedelta,
+        ahead: int = 0,
     ) -> ClaimedEntries | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         wanted = sorted(set(kinds))

@@ -61,6 +61,7 @@ class SqliteStore(SqlStore):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))
