@@ -91,10 +91,15 @@ class Supply(Protocol):
 
 @dataclass(slots=True)
 class Walk:
-    """What one claim takes; ``v`` and ``turn`` are the clock of the ring."""
+    """What one claim takes; ``v`` and ``turn`` are the clock of the ring.
+
+    ``left`` is the number of jobs that it may still take, the last ``ahead`` of them only from seats without a
+    limit: a limit counts when a job starts, and these start later.
+    """
 
     supply: Supply
     left: int
+    ahead: int
     now: int
     v: int
     turn: int
@@ -115,9 +120,9 @@ class Walk:
             if not line:
                 return
             seat = line[0][4]
-            if seat.kind.left > 0:
+            if self._may_serve(seat):
                 self._visit(seat, batch, batch)
-            if seat.alarm is None and seat.kind.left > 0:
+            if seat.alarm is None and self._may_serve(seat):
                 order = (seat.vt, seat.last_turn, seat.share.tenant, seat.kind.name, seat)
                 heapreplace(line, order)
             else:
@@ -133,11 +138,15 @@ class Walk:
                 self._join(line, seat)
         while line and self.left > 0 and not self.is_over:
             _, _, seat = heappop(line)
-            if seat.kind.left > 0:
+            if self._may_serve(seat):
                 self._visit(seat, 1, 0)
                 if seat.alarm is None:
                     self._look_ahead(seat, 1)
                     self._join(line, seat)
+
+    def _may_serve(self, seat: Seat) -> bool:
+        """False: the claim passes it over, and it keeps its place in the ring."""
+        return not seat.is_limited or (seat.kind.left > 0 and self.left > self.ahead)
 
     def _join(self, line: list[tuple[Job, int, Seat]], seat: Seat) -> None:
         if seat.at < len(seat.jobs):
@@ -213,7 +222,7 @@ class Walk:
         share = seat.share
         if share.is_held:
             return self._leave(seat)
-        allowance = min(most, self.left, seat.kind.left)
+        allowance = min(most, self.left - self.ahead, seat.kind.left)
         if share.cap is not None:
             if share.in_flight is None:
                 share.in_flight, share.frees_at = self.supply.in_flight(share.tenant)

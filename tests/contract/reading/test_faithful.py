@@ -250,3 +250,26 @@ async def test_messages_are_counted_by_state(backend: Backend) -> None:
         State.RETRY_SCHEDULED: 1,
         State.ENQUEUED: 3,
     }
+
+
+async def test_long_timeline_is_whole(backend: Backend, clock: StoreClock) -> None:
+    """However many events, however long: all are there, in their order, as they were told."""
+    [message] = await accepted(backend.store, a_message())
+    told = [EventType.ENQUEUED]
+    for attempt in range(12):
+        job = await claimed_alone(backend.store)
+        texts = {"text": f'{attempt} ✉ "quoted" ' * 60}
+        await declare(backend.store, job, events=(Event(EventType.RECEIVED, texts),))
+        verdict = sent() if attempt == 11 else retry(SECOND)
+        await settled(backend.store, job, verdict)
+        clock.advance(SECOND)
+        told += [EventType.RECEIVED, EventType.SENT_ATTEMPT]
+        told.append(EventType.SENT if attempt == 11 else EventType.RETRY_SCHEDULED)
+
+    events = await backend.reading.events(message)
+
+    assert [each.type for each in events] == told
+    assert [each.metadata["text"][:2] for each in events if "text" in each.metadata] == [
+        f"{attempt} "[:2] for attempt in range(12)
+    ]
+    assert [each.at for each in events] == sorted(each.at for each in events)

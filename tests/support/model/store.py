@@ -126,11 +126,17 @@ class ModelStore:
     # --- claim --------------------------------------------------------------------------------
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+        self,
+        *,
+        claim_id: ClaimId,
+        kinds: Collection[KindName],
+        limit: int,
+        lease: timedelta,
+        ahead: int = 0,
     ) -> Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         now = self._tables.now()
-        claiming = Claiming(self._tables, kinds, limit=limit, now=now)
+        claiming = Claiming(self._tables, kinds, limit=limit, ahead=ahead, now=now)
         claiming.wake()
         claiming.walk()
         for job in claiming.taken:

@@ -27,11 +27,18 @@ class Claim:
     """One claim call: the supply of its walk."""
 
     def __init__(
-        self, db: sqlite3.Connection, *, kinds: Sequence[model.KindName], limit: int, now: int
+        self,
+        db: sqlite3.Connection,
+        *,
+        kinds: Sequence[model.KindName],
+        limit: int,
+        ahead: int,
+        now: int,
     ) -> None:
         self._db = db
         self._now = now
-        self._limit = limit
+        self._limit = limit + ahead
+        self._ahead = ahead
         self._names = as_json(kinds)
         self._kinds = {name: Kind(name) for name in kinds}
         self._windows: dict[model.KindName, Window] = {}
@@ -73,7 +80,7 @@ class Claim:
             }
             run(self._db, "claim_step_back", rows=self._drawn(), now=self._now)
         run(self._db, "claim_wake", kinds=self._names, turn=turn, now=self._now, far=FAR)
-        return Walk(self, self._limit, self._now, v, turn)
+        return Walk(self, self._limit, self._ahead, self._now, v, turn)
 
     def _drawn(self) -> str:
         return as_json([(name, draws_text(draws)) for name, draws in self._draws.items()])

@@ -20,7 +20,9 @@ from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
-MOST_TIMELINE = 8192  # characters of a timeline in its entry; further events are rows of their own
+MOST_TIMELINE = (
+    8192  # characters of a timeline in its entry: once it is longer, events are rows of their own
+)
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
 
@@ -299,7 +301,7 @@ class Changes:
         closed: list[tuple[object, ...]] = []
         for no, (held, entry, told) in self._changed.items():
             timeline = timeline_text(told)
-            if held.next_position or held.timeline_length + len(timeline) > MOST_TIMELINE:
+            if held.next_position or held.timeline_length >= MOST_TIMELINE:
                 timeline = ""
                 events += [
                     (no, position, each.type, orjson.dumps(each.metadata).decode(), each.at)

@@ -70,7 +70,7 @@ class SqliteStore(SqlStore):
         options = self._options
 
         def take(db: sqlite3.Connection) -> model.Claimed:
-            claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
+            claim = Claim(db, kinds=wanted, limit=limit, ahead=ahead, now=options.clock())
             fairness = finished(fairness_now(SqliteSession(db), options.fairness))
             claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
             if not claimed.jobs:
