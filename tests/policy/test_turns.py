@@ -194,7 +194,7 @@ def test_only_seats_without_limits_are_served_ahead(batch: int) -> None:
 
 
 def test_without_turns_the_first_job_goes_first() -> None:
-    """Whoever it belongs to: by priority, then by due time."""
+    """Of any tenant: by priority, then by due time."""
     kind = Kind(TASK)
     ring = Ring(a_seat(1, kind), a_seat(2, kind), a_seat(3, kind), ready=(2, 0, 0))
     ring.stored[2] = jobs(2, 2, priority=1)

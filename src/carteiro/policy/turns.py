@@ -91,7 +91,7 @@ class Supply(Protocol):
 
 @dataclass(slots=True)
 class Walk:
-    """What one claim takes; ``v`` and ``turn`` are the clock of the ring.
+    """The jobs that one claim takes; ``v`` and ``turn`` are the clock of the ring.
 
     ``left`` is the number of jobs that it may still take, the last ``ahead`` of them only from seats without a
     limit: a limit counts when a job starts, and these start later.

@@ -253,7 +253,7 @@ async def test_messages_are_counted_by_state(backend: Backend) -> None:
 
 
 async def test_long_timeline_is_whole(backend: Backend, clock: StoreClock) -> None:
-    """However many events, however long: all are there, in their order, as they were told."""
+    """However many events, however long: all are there, in their order."""
     [message] = await accepted(backend.store, a_message())
     told = [EventType.ENQUEUED]
     for attempt in range(12):

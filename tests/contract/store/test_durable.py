@@ -115,7 +115,7 @@ async def test_claim_made_before_a_restart_still_settles(place: Place) -> None:
 async def test_process_killed_between_two_settles_of_a_claim(
     place: Place, clock: StoreClock
 ) -> None:
-    """What it settled stays settled; the rest of its claim comes back, once, with the claim counted."""
+    """Its settled jobs stay settled; the rest of its claim comes back, once, with the claim counted."""
     async with place.opened() as first:
         ids = await accepted(first.store, *messages(4))
         jobs = {job.lease.job: job for job in await claimed(first.store)}

@@ -29,7 +29,7 @@ class Words:
     entries: str  # the table where that can be changed
     entry_no: str
     a_step_less: str  # a change that removes a step of every timeline
-    a_second_end: str  # the same for an end that is told twice, and a job too many: FROM follows
+    a_second_end: str  # a second end, and a job too many; FROM follows
     a_job: str
     jobs: Mapping[str, str]  # by table
     leased: str

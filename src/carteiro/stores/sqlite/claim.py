@@ -15,8 +15,9 @@ from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
 from carteiro.policy.turns import FAR, Kind, Seat, Share, Walk
 from carteiro.stores.columns import recipient_of
-from carteiro.stores.heeding import asked_of, heeded, places_in
+from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.queue_columns import draws_of, draws_text
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.rows import as_json, run, run_many
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
@@ -183,8 +184,8 @@ class Claim:
         taken = [(seat, job) for seat, jobs in walk.taken for job in jobs]
         numbers = as_json([job[4] for _, job in taken])
         rows = run(self._db, "claim_load", numbers=numbers).fetchall()
-        recipients = recipients_of(self._db, {row[11] for row in rows} - {None})
-        presets = presets_of(self._db, {(row[1], row[12]) for row in rows if row[12] is not None})
+        recipients = _recipients(self._db, {row[11] for row in rows} - {None})
+        presets = _presets(self._db, {(row[1], row[12]) for row in rows if row[12] is not None})
         jobs = [
             model.LeasedJob(
                 model.Lease(job[2], claim_id),
@@ -200,11 +201,13 @@ class Claim:
                 (presets and presets.get((row[1], row[12]))) or seat.share.retry_preset,
                 row[13],
             )
-            if row[1] is not None
-            else _unknown(seat, job, claim_id)
             for (seat, job), row in zip(taken, rows, strict=True)
+            if row[1] is not None  # else there is no such message, and its lease expires
         ]
-        return with_suppressed(self._db, jobs, self._now)
+        tenants = as_json(list({job.tenant for job in jobs}))
+        suppressing = {row[0] for row in run(self._db, "claim_suppressing", tenants=tenants)}
+        session = SqliteSession(self._db)
+        return finished(with_suppressed(session, jobs, suppressing, self._now))
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -218,35 +221,15 @@ class Claim:
         return max(0, min(times) - self._now) * MILLISECOND if times else None
 
 
-def recipients_of(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, model.Recipient]:
+def _recipients(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, model.Recipient]:
     """The recipients with these ids, deleted or not."""
     rows = run(db, "claim_recipients", ids=as_json(sorted(ids))) if ids else ()
     return {recipient.id: recipient for recipient in map(recipient_of, rows)}
 
 
-def presets_of(
+def _presets(
     db: sqlite3.Connection, types: set[tuple[str, str]]
 ) -> Mapping[tuple[str, str], str | None]:
     """The retry presets of template types, each of its tenant, of those in use."""
     rows = run(db, "claim_presets", types=as_json(sorted(types))) if types else ()
     return {(tenant, type_): preset for tenant, type_, preset in rows}
-
-
-def with_suppressed(
-    db: sqlite3.Connection, jobs: list[model.LeasedJob], now: int
-) -> list[model.LeasedJob]:
-    """The jobs with their suppressed addresses."""
-    tenants = as_json(list({job.tenant for job in jobs}))
-    suppressing = {row[0] for row in run(db, "claim_suppressing", tenants=tenants)}
-    asked = asked_of(jobs, suppressing) if suppressing else {}
-    if not asked:
-        return jobs
-    rows = run(db, "suppressions_find", keys=as_json(places_in(jobs, asked)), now=now).fetchall()
-    return heeded(jobs, asked, set(rows))
-
-
-def _unknown(seat: Seat, job: Sequence[Any], claim_id: model.ClaimId) -> model.LeasedJob:
-    """A job that the queue knows and the ledger does not."""
-    nothing = (None, None, "", model.Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
-    lease = model.Lease(job[2], claim_id)
-    return model.LeasedJob(lease, seat.kind.name, seat.share.tenant, job[3] + 1, *nothing)

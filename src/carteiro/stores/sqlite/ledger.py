@@ -28,7 +28,7 @@ _SENT = model.Settled(model.State.SENT)
 
 
 class Held(NamedTuple):
-    """An entry with its job; ``entry`` None: there is no such message."""
+    """An entry with its job."""
 
     id: model.MessageId
     message_no: int
@@ -40,7 +40,7 @@ class Held(NamedTuple):
     next_position: int | None  # of an event, if some are rows of their own
     timeline_length: int
     expires_at: int | None  # None: it is finished
-    entry: Entry | None
+    entry: Entry
 
 
 class SqliteEntries:
@@ -69,53 +69,60 @@ class SqliteEntries:
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
         """Load, judge and save in one transaction; return the answers, and True if there may be work now."""
-        return await self._writer.do(lambda db: self._write(db, asked, declares=declares))
+        return await self._writer.do(lambda db: self._by_rules(db, asked, declares=declares))
 
-    async def declare(
-        self, asked: Sequence[model.Start]
-    ) -> tuple[list[model.Begun | model.Refused], bool]:
+    async def declare(self, asked: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Declare attempts: the first ones of messages by lists, the others by the rules."""
 
-        def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
+        def write(db: sqlite3.Connection) -> list[Any]:
             now = self._options.clock()
             usual = _first_attempts(db, asked, now)
-            others = [start for start, row in zip(asked, usual, strict=True) if row is None]
-            if len(others) < len(asked):
-                _declare(
-                    db, [(start, row) for start, row in zip(asked, usual, strict=True) if row], now
-                )
-            answers, has_work = (
-                self._write(db, starts(others), declares=True) if others else ([], False)
+            others = [start for start, row in zip(asked, usual, strict=True) if not row]
+            _declare(
+                db, [(start, row) for start, row in zip(asked, usual, strict=True) if row], now
             )
-            return _merged(_FIRST_BEGUN, usual, answers), has_work
+            answers, _ = self._by_rules(db, starts(others), declares=True)
+            return _merged(_FIRST_BEGUN, usual, answers)
 
         return await self._writer.do(write)
 
     async def settle(
         self, asked: Sequence[model.End]
     ) -> tuple[list[model.Settled | model.Late], bool]:
-        """Settle attempts: sent messages by lists, the others by the rules."""
+        """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
 
         def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
-            now = self._options.clock()
             usual = _plainly_sent(db, asked)
-            others = [end for end, row in zip(asked, usual, strict=True) if row is None]
-            has_freed = False
-            if len(others) < len(asked):
-                has_freed = _settle(
-                    db, [(end, row) for end, row in zip(asked, usual, strict=True) if row], now
-                )
-            answers, has_work = self._write(db, ends(others)) if others else ([], False)
+            others = [end for end, row in zip(asked, usual, strict=True) if not row]
+            sent = [(end, row) for end, row in zip(asked, usual, strict=True) if row]
+            has_freed = _settle(db, sent, self._options.clock())
+            answers, has_work = self._by_rules(db, ends(others))
             return _merged(_SENT, usual, answers), has_work or has_freed
 
         return await self._writer.do(write)
 
-    def _write(
+    def _by_rules(
         self, db: sqlite3.Connection, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
+        """Load, judge and save; a message that is named twice is loaded again: the second finds what the first left."""
+        if not asked:
+            return [], False
+        found = load(db, [each.id for each in asked])
+        if len({each.id for each in asked}) < len(asked):
+            each_alone = [self._by_rules(db, [each], declares=declares) for each in asked]
+            has_work = any(has_work for _, has_work in each_alone)
+            return [answer for [answer], _ in each_alone], has_work
         changes = Changes(db, self._options.clock(), has_queue=self._options.has_queue)
-        ttl_ms = self._options.dead_letter_ttl_ms
-        return _write(changes, asked, dead_letter_ttl_ms=ttl_ms, declares=declares)
+        answers = []
+        for each in asked:
+            held = found.get(each.id)
+            answer, change, _ = each.judge(held, changes.now)
+            answers.append(answer)
+            if held is not None and change is not None:
+                changes.apply(held, change)
+                if declares and held.entry.held_until is not None:
+                    changes.hold(held, held.entry.held_until)
+        return answers, changes.save(dead_letter_ttl_ms=self._options.dead_letter_ttl_ms)
 
 
 def _connection(session: Session) -> sqlite3.Connection:
@@ -126,7 +133,7 @@ def _connection(session: Session) -> sqlite3.Connection:
 
 
 def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
-    """The row of each message; None for all if one is named twice: the second finds what the first left."""
+    """The row of each message; None for all if one is named twice."""
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
     return run(db, "find_leased", ids=as_json(ids), most=MOST_TIMELINE).fetchall()
@@ -199,12 +206,10 @@ def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) 
     run_many(db, "drop_unfinished", [(row[5], row[0]) for _, row in usual])
     seats = Counter([row[2] for _, row in usual])
     run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
-    return free_slots(db, seats, now)
+    return bool(seats) and free_slots(db, seats, now)
 
 
 def _merged(usual_answer: object, usual: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    if not others:
-        return [usual_answer] * len(usual)
     left = iter(others)
     return [usual_answer if row else next(left) for row in usual]
 
@@ -219,7 +224,7 @@ class Changes:
         self.db = db
         self.now = now
         self._has_queue = has_queue  # else a separate queue has the jobs, and others move them
-        self._changed: dict[int, tuple[Held, Entry, list[Stamped]]] = {}  # by message number
+        self._changed: list[tuple[Held, Sequence[Stamped]]] = []
         self._held: list[tuple[object, ...]] = []
         self._dropped: dict[str, list[tuple[object, ...]]] = {
             "ready": [],
@@ -235,10 +240,7 @@ class Changes:
     def apply(self, held: Held, change: Change) -> None:
         """Add the change of a rule."""
         entry = held.entry
-        if entry is None:  # rules only change what the ledger has
-            return
-        _, _, events = self._changed.setdefault(held.message_no, (held, entry, []))
-        events += change.events
+        self._changed.append((held, change.events))
         if change.park_until is not None:
             self._park(held, entry, change.park_until)
         if change.drop_job:
@@ -299,8 +301,8 @@ class Changes:
         events: list[tuple[object, ...]] = []
         opened: list[tuple[object, ...]] = []
         closed: list[tuple[object, ...]] = []
-        for no, (held, entry, told) in self._changed.items():
-            timeline = timeline_text(told)
+        for held, told in self._changed:
+            no, entry, timeline = held.message_no, held.entry, timeline_text(told)
             if held.next_position or held.timeline_length >= MOST_TIMELINE:
                 timeline = ""
                 events += [
@@ -338,41 +340,11 @@ def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.M
     """The entries of the ids, with their jobs."""
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
-        identity, number, claim, until, seat, priority, place, position, length = row[:9]
-        entry = entry_of(row[9:]) if number is not None else None
-        is_open = entry is not None and entry.finished_at is None
-        found[identity] = Held(
-            *(identity, number, claim, until, seat, priority),
-            *(place if is_open or claim is not None else None, position, length),
-            entry.expires_at if entry is not None and is_open else None,
-            entry,
-        )
+        *job, place, position, length = row[:8]
+        entry = entry_of(row[8:])
+        expires_at = entry.expires_at if entry.finished_at is None else None
+        has_job = expires_at is not None or place == "leased"
+        place = place if has_job else None
+        held = (entry.id, *job, place, position, length, expires_at, entry)
+        found[entry.id] = Held._make(held)
     return found
-
-
-def _write(
-    changes: Changes, asked: Sequence[Asked], *, dead_letter_ttl_ms: int, declares: bool
-) -> tuple[list[Any], bool]:
-    found = load(changes.db, [each.id for each in asked])
-    has_twins = len(found) < len(asked)
-    answers = []
-    for each in asked:
-        held = found[each.id]
-        answer, change, _ = each.judge(held, changes.now)
-        answers.append(answer)
-        if held.entry is not None and change is not None:
-            changes.apply(held, change)
-            if declares and held.entry.held_until is not None:
-                changes.hold(held, held.entry.held_until)
-            elif has_twins:
-                found[held.id] = _after(held, change)
-    return answers, changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
-
-
-def _after(held: Held, change: Change) -> Held:
-    """Return the state that a second request of the same batch for the same message finds."""
-    if change.drop_job:
-        return held._replace(claim=None, parked_until=None, place=None)
-    if change.park_until is not None:
-        return held._replace(claim=None, parked_until=change.park_until, place=None)
-    return held

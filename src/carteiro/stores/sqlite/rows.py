@@ -40,17 +40,12 @@ def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object
 
 def as_json(rows: Sequence[object]) -> str:
     """A list as one JSON text; refuses U+0000, because SQLite would cut a text there."""
-    told = with_documents(rows)
-    if "\\u0000" in told and _NUL.search(told):
-        raise TextUnfit
-    return told
-
-
-def with_documents(rows: Sequence[object]) -> str:
-    """As `as_json`, for rows with JSON documents in them, whose texts are not checked."""
     try:
-        return orjson.dumps(rows).decode()
+        told = orjson.dumps(rows).decode()
     except orjson.JSONEncodeError as error:
         if "surrogates" not in str(error):
             raise
         raise TextUnfit(error) from error
+    if "\\u0000" in told and _NUL.search(told):
+        raise TextUnfit
+    return told

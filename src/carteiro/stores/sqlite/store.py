@@ -81,8 +81,7 @@ class SqliteStore(SqlStore):
 
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
-        answers, _ = await self._entries.declare(starts)
-        return answers
+        return await self._entries.declare(starts)
 
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""

@@ -52,7 +52,7 @@ ORDER BY u.expires_at, u.message_no
 LIMIT :limit;
 
 -- name: find_leased
--- What the usual declare and settle must know of each message: number, claim, seat, whether it declares, due time,
+-- Data of each message for the usual declare and settle: number, claim, seat, whether it declares, due time,
 -- expiry, state (NULL: nothing happened yet), and whether its timeline has room and it was never redriven.
 -- :ids = [id, …]; :most = length of a timeline
 SELECT
@@ -81,21 +81,21 @@ SET until = ?
 WHERE seat = ? AND message_no = ?;
 
 -- name: load_entries
--- The ledger entries of the ids, each with its job if it has one here. :ids = [id, …]
+-- The ledger entries of the known ones of the ids, each with its job if it has one here. :ids = [id, …]
 SELECT
-    i.value, m.no, l.claim, coalesce(l.until, d.until), s.no, m.priority,
+    m.no, l.claim, coalesce(l.until, d.until), s.no, m.priority,
     CASE WHEN l.claim IS NOT NULL THEN 'leased' WHEN d.until IS NOT NULL THEN 'delayed' ELSE 'ready' END,
-    (SELECT 1 + max(v.position) FROM events AS v WHERE v.message_no = m.no), coalesce(length(e.timeline), 0),
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, coalesce(e.state, 'ENQUEUED'), coalesce(e.due_at, m.due_at),
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), coalesce(e.attempts, 0), coalesce(e.charged, 0),
-    coalesce(e.in_doubt, 0), coalesce(e.round, 1), coalesce(e.revision, 1), e.holder, e.held_until,
-    e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+    (SELECT 1 + max(v.position) FROM events AS v WHERE v.message_no = m.no),
+    coalesce((SELECT length(e.timeline) FROM entries AS e WHERE e.message_no = m.no), 0),
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
+    m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
+    m.provider_message_id, m.failure, m.duration_ms, m.finished_at
 FROM json_each(:ids) AS i
-LEFT JOIN messages AS m ON m.id = i.value
-LEFT JOIN entries AS e ON e.message_no = m.no
+CROSS JOIN ledger AS m
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
 LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
-LEFT JOIN delayed AS d ON d.message_no = m.no;
+LEFT JOIN delayed AS d ON d.message_no = m.no
+WHERE m.id = i.value;
 
 -- name: ready_jobs
 -- Makes delayed and leased jobs claimable now. :rows = [[seat, message no], …]
