@@ -4,6 +4,7 @@ If killed before the commit, nothing was stored and no answer was sent. If kille
 same id or key gets the first answer.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -99,7 +100,7 @@ def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
     events = [
-        (item, "ENQUEUED", orjson.dumps({"requestId": message.request_id}).decode(), now)
+        (item, "ENQUEUED", json.dumps({"requestId": message.request_id}), now)
         for item, message in enumerate(new, 1)
         if message.kind == model.EMAIL
     ]
