@@ -503,15 +503,18 @@ def signatures() -> dict[str, str]:
     return {name: declared[name] for name in _FUNCTIONS}
 
 
+_OWN_VIEWS = {"ledger", "timelines"}
+
+
 def relations() -> dict[str, list[str]]:
-    """The views of a fresh SQLite store and their columns."""
+    """The public views of a fresh SQLite store and their columns; the store has others for itself."""
     with (
         TemporaryDirectory() as folder,
         closing(opening.connect(Path(folder) / "fresh.db", busy_timeout_ms=1000)) as db,
     ):
         opening.migrate(db, Path(folder) / "fresh.db")
         views = db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
-        return {name: _columns(db, name) for (name,) in views}
+        return {name: _columns(db, name) for (name,) in views if name not in _OWN_VIEWS}
 
 
 def _columns(db: sqlite3.Connection, relation: str) -> list[str]:

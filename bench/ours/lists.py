@@ -80,14 +80,17 @@ def _end(folder: Path) -> None:
     """Of each 1,000 leave 20 waiting, let 30 fail and 2 be cancelled; the rest was sent. The day of each is its own."""
     with closing(sqlite3.connect(folder / "carteiro.db")) as db, db:
         db.execute(
-            "UPDATE messages SET state = CASE WHEN no % 1000 < 948 THEN 'SENT' WHEN no % 1000 < 978"
-            " THEN 'FAILED' ELSE 'CANCELLED' END, finished_at = created_at + 100,"
-            " provider_message_id = iif(no % 1000 < 948, 'noop', NULL) WHERE no % 1000 < 980"
+            "INSERT INTO entries (message_no, tenant, is_email, created_at, state, due_at, expires_at,"
+            " finished_at, provider_message_id, timeline)"
+            " SELECT no, tenant, 1, created_at, CASE WHEN no % 1000 < 948 THEN 'SENT'"
+            " WHEN no % 1000 < 978 THEN 'FAILED' ELSE 'CANCELLED' END, due_at, due_at + ttl_ms,"
+            " created_at + 100, iif(no % 1000 < 948, 'noop', NULL), '' FROM messages"
+            " WHERE no % 1000 < 980"
         )
+        db.execute("DELETE FROM unfinished WHERE message_no % 1000 < 980")
         db.execute("DELETE FROM ready WHERE message_no % 1000 < 980")
         db.execute(
-            "UPDATE seats SET jobs = (SELECT count(*) FROM ready AS r"
-            " WHERE r.tenant = seats.tenant AND r.kind = seats.kind)"
+            "UPDATE seats SET jobs = (SELECT count(*) FROM ready AS r WHERE r.seat = seats.no)"
         )
 
 

@@ -13,8 +13,6 @@ from carteiro.model import (
     EMAIL,
     ApiLimits,
     Delivery,
-    Event,
-    EventType,
     NewMessage,
     NewRecipient,
     QueueRow,
@@ -71,11 +69,6 @@ def test_ids_are_new_and_sorted_by_time() -> None:
 
     assert UUID(first.id).version == 7
     assert first.id < second.id
-
-
-def test_timeline_begins_with_enqueued() -> None:
-    """The first event is written with the message, and has its request id."""
-    assert message_of(an_email()).events == (Event(EventType.ENQUEUED, {"requestId": "request-1"}),)
 
 
 def test_missing_fields_have_defaults() -> None:

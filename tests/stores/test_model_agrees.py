@@ -670,6 +670,8 @@ async def listed(backend: Backend, wanted: MessageFilter, limit: int) -> list[St
 def follows_the_table(message: StoredMessage | None, events: list[TimelineEvent]) -> None:
     """Each state may follow the one before; a task's last event stands for its whole way through the table."""
     states = [State(event.type.value) for event in events if event.type.value in set(State)]
+    if message is not None and message.kind == TASK:  # its acceptance leaves no event
+        states.insert(0, State.ENQUEUED)
     assert states[-1:] == ([] if message is None else [message.state])
     skipped = (State.RECEIVED, State.SENT_ATTEMPT) if message and message.kind == TASK else ()
     for before, after in pairwise(states):

@@ -14,8 +14,6 @@ from psycopg.sql import SQL, Identifier
 from carteiro.model import (
     EMAIL,
     ApiLimits,
-    Event,
-    EventType,
     IdempotencyKey,
     InboxMail,
     NewRecipient,
@@ -77,7 +75,7 @@ async def _lived(backend: Backend) -> RecipientId:
         "external_id": "order-of-hers",
         "tags": ("tag-of-hers",),
         "content": f'{{"to":"{ADDRESS}","html":"{NAME}"}}',
-        "events": (Event(EventType.ENQUEUED, {"to": ADDRESS}),),
+        "request_id": f"request of {ADDRESS}",
     }
     unknown = a_failure("UNKNOWN", reason=f"no such user {ADDRESS}\0", original_code=ADDRESS)
     verdicts: list[Verdict] = [

@@ -18,7 +18,7 @@ from support.steps import accepted
 _WRITTEN = (
     "messages",
     "contents",
-    "events",
+    "unfinished",
     "ready",
     "message_tags",
     "idempotency_keys",

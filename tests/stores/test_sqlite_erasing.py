@@ -11,8 +11,6 @@ from carteiro.model import (
     ApiLimits,
     Dead,
     DeadReason,
-    Event,
-    EventType,
     IdempotencyKey,
     InboxMail,
     NewRecipient,
@@ -52,7 +50,7 @@ async def _lived(backend: Backend) -> RecipientId:
         "external_id": "order-of-hers",
         "tags": ("tag-of-hers",),
         "content": f'{{"to":"{ADDRESS}","html":"{NAME * 500}"}}',
-        "events": (Event(EventType.ENQUEUED, {"to": ADDRESS}),),
+        "request_id": f"request of {ADDRESS}",
     }
     verdicts: list[Verdict] = [sent(ADDRESS), dead(), retry(timedelta(hours=1))]
     for number, verdict in enumerate(verdicts):
@@ -155,4 +153,4 @@ async def test_texts_of_a_provider_are_erased_too(tmp_path: Path) -> None:
         await backend.recipients.erase(person, tenant=GONE)
 
     assert ADDRESS.encode() not in _bytes_of(tmp_path)
-    assert _tables_with(tmp_path, '"code":"550"') == ["messages"]
+    assert _tables_with(tmp_path, '"code":"550"') == ["entries"]

@@ -12,8 +12,6 @@ from carteiro.model import (
     ClaimId,
     Dead,
     DeadReason,
-    Event,
-    EventType,
     Failure,
     KindName,
     MessageId,
@@ -58,7 +56,6 @@ def a_message(
         "request_id": "request-1",
         "to": "ana@example.com",
         "subject": "Bom dia",
-        "events": (Event(EventType.ENQUEUED, {}),),
     }
     fields.update(changes)
     return NewMessage(

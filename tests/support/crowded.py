@@ -25,15 +25,17 @@ GROWING = frozenset(
     {
         "contents",
         "dead_letters",
+        "delayed",
+        "entries",
         "events",
         "idempotency_keys",
         "inbox",
         "message_tags",
         "messages",
-        "parked",
         "ready",
         "recipient_records",
         "suppressions",
+        "unfinished",
     }
 )
 
@@ -58,24 +60,38 @@ INSERT INTO recipient_records (id, tenant, email, external_id, cpf_cnpj_hash, cr
 SELECT id, tenant, address, iif(n % 1000 = 1, 'name-1', iif(n > :rows, name, id)), id, at, iif(odd, at, NULL) FROM rows;
 INSERT INTO messages (
     no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address,
-    tags, created_at, state, due_at, expires_at, holder, provider_message_id, failure, finished_at
+    tags, due_at, created_at
 )
 SELECT
-    n, id, tenant, kind, 1, 'at_least_once', 5, 86400000, 'r', name, iif(n % 4, id, NULL), address, '["tag-1"]', at,
+    n, id, tenant, kind, 1, 'at_least_once', 5, 86400000, 'r', name, iif(n % 4, id, NULL), address, '["tag-1"]', at, at
+FROM rows;
+INSERT INTO entries (
+    message_no, tenant, is_email, created_at, state, due_at, expires_at, holder, provider_message_id, failure,
+    finished_at, timeline
+)
+SELECT
+    n, tenant, kind = 'email:send', at,
     CASE n % 4 WHEN 0 THEN 'ENQUEUED' WHEN 1 THEN 'SENT' WHEN 2 THEN 'RETRY_SCHEDULED' ELSE 'FAILED' END,
     at, at + 86400000, 'claim-1', iif(n % 4 = 1 OR n > :rows, name, NULL), iif(n % 4 > 1, failure, NULL),
-    iif(odd, at, NULL)
+    iif(odd, at, NULL), '["RECEIVED",1,{}],'
 FROM rows;
+INSERT INTO unfinished (expires_at, message_no) SELECT at + 86400000, n FROM rows WHERE NOT odd;
 INSERT INTO contents (message_no, content) SELECT n, '{}' FROM rows;
-INSERT INTO events (message_id, type, metadata, created_at) SELECT id, 'ENQUEUED', '{}', at FROM rows;
+INSERT INTO events (message_no, position, type, metadata, created_at) SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
 )
 SELECT id, tenant, kind, 'reason-1', failure, 1, at, at, at, 86400000 FROM rows;
-INSERT INTO ready (tenant, kind, priority, due_at, id, message_no, claims)
-SELECT tenant, kind, 5, at, id, n, n % 1000 = 0 FROM rows;
-INSERT INTO parked (id, message_no, kind, tenant, priority, due_at, parked_until, is_claimed, claim_id, claims)
-SELECT id, n, kind, tenant, 5, at, at + 60000, n % 1000 = 0, iif(n % 1000, NULL, 'claim-1'), n % 1000 = 0 FROM rows;
+INSERT INTO ready (seat, priority, due_at, id, message_no, claims)
+SELECT s.no, 5, r.at, r.id, r.n, r.n % 1000 = 0
+FROM rows AS r CROSS JOIN seats AS s ON s.kind = r.kind AND s.tenant = r.tenant;
+INSERT INTO delayed (message_no, seat, until, id, claims)
+SELECT r.n, s.no, r.at + 60000, r.id, r.n % 1000 = 0
+FROM rows AS r CROSS JOIN seats AS s ON s.kind = r.kind AND s.tenant = r.tenant;
+INSERT INTO leased (message_no, seat, claim, until, claims)
+SELECT r.n, s.no, 'claim-1', r.at + 60000, 1
+FROM rows AS r CROSS JOIN seats AS s ON s.kind = r.kind AND s.tenant = r.tenant
+WHERE r.n % 1000 = 0;
 INSERT INTO message_tags (tenant, tag, created_at, message_no) SELECT tenant, 'tag-1', at, n FROM rows;
 INSERT INTO idempotency_keys (tenant, key, digest, message_id, request_id, created_at)
 SELECT tenant, 'key-' || id, '', id, 'r', at FROM rows;
@@ -144,6 +160,9 @@ _BY_NAME: Mapping[str, _Sample] = {
     "text": lambda _: None,
     "by": lambda _: "code",
     "claim": lambda _: "claim-1",
+    "holder": lambda _: "claim-1",
+    "timeline": lambda _: "",
+    "until": lambda n: NOW - n // 2,
     "priority": lambda _: 5,
     "due_at": lambda n: NOW - n // 2,
     "failure": lambda _: '{"code": "550"}',
@@ -169,13 +188,24 @@ _WORDS = re.compile(r"(?<![:\w]):([a-z_]+)")
 def parameters(statement: str) -> dict[str, object]:
     """A value for each parameter: of lists `ITEMS`, shaped as the statement's first lines say (``:ids = [id, …]``)."""
     lines = statement.splitlines()
-    head = " ".join(line[2:].strip() for line in lines if line.startswith("--"))
+    head = _head(statement)
     body = re.sub(r"'[^']*'", "''", "\n".join(line for line in lines if not line.startswith("--")))
     lists = dict(re.findall(r":(\w+) = (\[\[.*?\], …\]|\[[^\[\]]*\])", head))
     return {
         name: _listed(lists[name]) if name in lists else _sample(name)(ROWS // 3)
         for name in _WORDS.findall(body)
     }
+
+
+def row(statement: str) -> list[object]:
+    """The parameters of a statement for one row, named in its first lines (``? = message no, …``); usually none."""
+    names = re.findall(r"\? = (.*)", _head(statement))
+    return [_sample(name.strip())(ROWS // 3) for each in names for name in each.split(",")]
+
+
+def _head(statement: str) -> str:
+    lines = statement.splitlines()
+    return " ".join(line[2:].strip() for line in lines if line.startswith("--"))
 
 
 def _sample(name: str) -> _Sample:

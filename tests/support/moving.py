@@ -49,6 +49,7 @@ from support.steps import (
     claimed,
     claimed_alone,
     claimed_and_declared,
+    declare,
     everything_about,
     settled,
 )
@@ -155,8 +156,10 @@ async def _waiting(backend: Backend, clock: StoreClock) -> None:
     await accepted(
         store, a_message(LOUD, due=clock.at(timedelta(seconds=30)), template_type="welcome")
     )
-    notes = (Event(EventType.ENQUEUED, {"note": "\u0000 ✉"}),)
-    await accepted(store, a_message(LOUD, events=notes, content='{"html":"\\u0000"}'))
+    await accepted(store, a_message(LOUD, priority=1, content='{"html":"\\u0000"}'))
+    [job] = await claimed(store, limit=1)
+    await declare(store, job, events=(Event(EventType.RECEIVED, {"note": "\u0000 ✉"}),))
+    await settled(store, job, retry(timedelta(hours=1)))
     for job in await claimed(store, limit=3):
         await settled(store, job, dead() if job.tenant == ACME else sent(job.lease.job))
     clock.advance(past(LEASE))

@@ -66,10 +66,11 @@ async def claim(
     kinds: Collection[KindName] = (EMAIL,),
     lease: timedelta = LEASE,
     claim_id: ClaimId | None = None,
+    ahead: int = 0,
 ) -> Claimed:
     """Claim as a worker with this many free slots does."""
     return await store.claim(
-        claim_id=claim_id or a_claim_id(), kinds=kinds, limit=limit, lease=lease
+        claim_id=claim_id or a_claim_id(), kinds=kinds, limit=limit, lease=lease, ahead=ahead
     )
 
 

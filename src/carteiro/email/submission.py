@@ -67,7 +67,6 @@ def new_message(
         subject=email.subject,
         external_id=email.external_id,
         recipient=None if email.recipient is None or row else new_recipient(email.recipient),
-        events=(model.Event(model.EventType.ENQUEUED, {"requestId": request_id}),),
         tags=email.tags,
         template_type=None if template is None else template.type,
         key=submission.idempotency_key,

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from carteiro.model.basics import ClaimId, KindName, MessageId, RecipientId, TenantId, value
 from carteiro.model.failures import Failure
-from carteiro.model.states import Event, State
+from carteiro.model.states import State
 from carteiro.model.tenants import ApiLimits
 
 
@@ -64,6 +64,7 @@ class QueueRow:
 class NewMessage:
     """A message of a tenant, ready to be committed.
 
+    A message of kind `EMAIL` has an ENQUEUED event with its request id.
     ``key`` set: it is committed with the message and kept for a day. ``limits`` set: the message
     counts against them. ``row`` set: it is also a row of the table queue, if the store has one.
     """
@@ -82,7 +83,6 @@ class NewMessage:
     subject: str | None = None
     external_id: str | None = None
     recipient: NewRecipient | None = None
-    events: tuple[Event, ...] = ()
     tags: tuple[str, ...] = ()
     template_type: str | None = None
     key: IdempotencyKey | None = None

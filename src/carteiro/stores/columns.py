@@ -1,6 +1,6 @@
 """Conversion between columns and values for every SQL store: times, failures, entries, recipients, messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -9,7 +9,7 @@ from typing import Any, cast
 import orjson
 
 from carteiro import model
-from carteiro.policy.lifecycle import Entry
+from carteiro.policy.lifecycle import Entry, Stamped
 
 FAR = 2**62  # an alarm that never rings
 _STATES: Mapping[str, model.State] = {
@@ -41,7 +41,7 @@ LISTS = {
     "accepted_arrays": _accepted("p_{0}"),
     "accepted_parameters": _accepted("p_{0} {1}[] DEFAULT '{{}}'"),
     "accepted_given": _accepted(":{0}::text::{1}[]"),
-    "accepted_values": ", ".join(f"value ->> {index}" for index, _ in enumerate(_ACCEPTED, 2)),
+    "accepted_values": _accepted("?"),
     "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _SHOWN),
 }
 
@@ -87,6 +87,12 @@ def failure_of(text: str | None) -> model.Failure | None:
     stored = orjson.loads(text)
     category, scope = model.Category(stored.pop("category")), model.Scope(stored.pop("scope"))
     return model.Failure(category=category, scope=scope, **stored)
+
+
+def timeline_text(events: Iterable[Stamped]) -> str:
+    """Events as an entry keeps them: JSON documents, each followed by a comma."""
+    told = [(event.type, event.at, event.metadata) for event in events]
+    return f"{orjson.dumps(told)[1:-1].decode()}," if told else ""
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

@@ -124,21 +124,21 @@ async def test_failed_attempt_is_read_with_its_failure(backend: Backend, clock: 
 
 async def test_timeline_is_read_oldest_first(backend: Backend, clock: StoreClock) -> None:
     """A whole life: each event with its own metadata and time."""
-    asked = Event(EventType.ENQUEUED, {"via": "http", "nested": {"ação": [1, None, True]}})
-    new = a_message(events=(asked,))
+    new = a_message(request_id='"ação"')
     accepted_at = clock.at()
     await accepted(backend.store, new)
     clock.advance(SECOND)
     job = await claimed_alone(backend.store)
-    received = Event(EventType.RECEIVED, {}, ago=timedelta(milliseconds=20))
+    told = {"via": "http", "nested": {"ação": [1, None, True]}}
+    received = Event(EventType.RECEIVED, told, ago=timedelta(milliseconds=20))
     await declare(backend.store, job, events=(received,))
     clock.advance(SECOND)
     verdict = retry(90 * SECOND)
     await settled(backend.store, job, verdict)
 
     assert await backend.reading.events(new.id) == [
-        TimelineEvent(EventType.ENQUEUED, asked.metadata, accepted_at),
-        TimelineEvent(EventType.RECEIVED, {}, clock.at(-SECOND - timedelta(milliseconds=20))),
+        TimelineEvent(EventType.ENQUEUED, {"requestId": '"ação"'}, accepted_at),
+        TimelineEvent(EventType.RECEIVED, told, clock.at(-SECOND - timedelta(milliseconds=20))),
         TimelineEvent(
             EventType.SENT_ATTEMPT, {"attempt": 1, "provider": "sandbox"}, clock.at(-SECOND)
         ),
@@ -250,3 +250,26 @@ async def test_messages_are_counted_by_state(backend: Backend) -> None:
         State.RETRY_SCHEDULED: 1,
         State.ENQUEUED: 3,
     }
+
+
+async def test_long_timeline_is_whole(backend: Backend, clock: StoreClock) -> None:
+    """However many events, however long: all are there, in their order."""
+    [message] = await accepted(backend.store, a_message())
+    told = [EventType.ENQUEUED]
+    for attempt in range(12):
+        job = await claimed_alone(backend.store)
+        texts = {"text": f'{attempt} ✉ "quoted" ' * 60}
+        await declare(backend.store, job, events=(Event(EventType.RECEIVED, texts),))
+        verdict = sent() if attempt == 11 else retry(SECOND)
+        await settled(backend.store, job, verdict)
+        clock.advance(SECOND)
+        told += [EventType.RECEIVED, EventType.SENT_ATTEMPT]
+        told.append(EventType.SENT if attempt == 11 else EventType.RETRY_SCHEDULED)
+
+    events = await backend.reading.events(message)
+
+    assert [each.type for each in events] == told
+    assert [each.metadata["text"][:2] for each in events if "text" in each.metadata] == [
+        f"{attempt} "[:2] for attempt in range(12)
+    ]
+    assert [each.at for each in events] == sorted(each.at for each in events)

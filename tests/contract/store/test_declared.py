@@ -229,4 +229,4 @@ async def test_kind_that_does_not_declare_is_never_in_doubt(
     assert answer == Settled(State.SENT)
     assert row is not None
     assert (row.attempts, row.in_doubt) == (1, 0)
-    assert await event_types(backend, message) == [EventType.ENQUEUED, EventType.SENT]
+    assert await event_types(backend, message) == [EventType.SENT]

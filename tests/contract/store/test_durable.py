@@ -112,6 +112,29 @@ async def test_claim_made_before_a_restart_still_settles(place: Place) -> None:
     assert types[-1] is EventType.SENT
 
 
+async def test_process_killed_between_two_settles_of_a_claim(
+    place: Place, clock: StoreClock
+) -> None:
+    """Its settled jobs stay settled; the rest of its claim comes back, once, with the claim counted."""
+    async with place.opened() as first:
+        ids = await accepted(first.store, *messages(4))
+        jobs = {job.lease.job: job for job in await claimed(first.store)}
+        await settled(first.store, jobs[ids[0]], sent())
+        await settled(first.store, jobs[ids[1]], retry(timedelta(hours=1)))
+
+    clock.advance(past(LEASE))
+    async with place.opened() as second:
+        found = await claimed(second.store)
+        late = await settled(second.store, jobs[ids[0]], sent())
+        ends = [await settled(second.store, job, sent()) for job in found]
+        left = await claimed(second.store)
+
+    assert sorted((job.lease.job, job.claims) for job in found) == [(ids[2], 2), (ids[3], 2)]
+    assert late == Settled(State.SENT)
+    assert ends == [Settled(State.SENT)] * 2
+    assert left == []
+
+
 async def test_verdicts_are_there_for_the_next_opener(place: Place, clock: StoreClock) -> None:
     """State, events, queue and dead letter of every verdict survive together."""
     async with place.opened() as first:

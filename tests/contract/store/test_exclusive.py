@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.model import EMAIL, ZERO, Lease, MessageId, Settled
+from carteiro.model import EMAIL, ZERO, Lease, MessageId, Settled, State
 from carteiro.ports import Backend, Store
 from support.builders import (
     ACME,
@@ -16,6 +16,7 @@ from support.builders import (
     a_message,
     a_task,
     a_tenant,
+    dead,
     messages,
     sent,
     tenants_named,
@@ -220,3 +221,29 @@ async def _play(store: Store, clock: StoreClock, moves: Sequence[tuple[str, int]
             if is_extended and move == "release":
                 await store.release([lease])
                 ends[lease.job] = clock()
+
+
+async def test_slow_job_outlives_the_others_of_its_claim(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """As long as it is extended, whatever became of the others: settled, released, pruned."""
+    store = backend.store
+    await accepted(store, *messages(4))
+    slow, sent_one, dead_one, released = await claimed(store)
+    await settled(store, sent_one, sent())
+    await settled(store, dead_one, dead())
+    await store.release([released.lease])
+    for _ in range(5):
+        clock.advance(LEASE - timedelta(seconds=1))
+        assert await store.extend([slow.lease], lease=LEASE) == [True]
+    await backend.upkeep.prune(bodies=timedelta(0), histories=timedelta(0))
+
+    place = await backend.reading.place(slow.lease.job)
+    [depth] = await backend.reading.depths()
+    [other] = await claimed_ids(store)
+
+    assert place is not None
+    assert (place.is_claimed, place.tenant_in_flight) == (True, 1)
+    assert (depth.unfinished, depth.in_flight) == (2, 1)
+    assert other == released.lease.job
+    assert await settled(store, slow, sent()) == Settled(State.SENT)

@@ -29,6 +29,7 @@ from support.steps import (
     LEASE,
     accepted,
     attempted,
+    claimed,
     claimed_alone,
     claimed_and_declared,
     claimed_ids,
@@ -328,3 +329,44 @@ async def test_attempt_that_became_live_again_is_not_repeated(
     answer = await declare(store, job)
 
     assert answer == Refused(RefusedWhy.HELD, timedelta(seconds=10) - MILLISECOND)
+
+
+async def test_claim_that_was_half_taken_over(backend: Backend, clock: StoreClock) -> None:
+    """Its declared attempt is still its own; the jobs that it had only claimed are the other's."""
+    store = backend.store
+    await accepted(store, *(a_message() for _ in range(3)))
+    slow = await claimed(store)
+    await declare(store, slow[0], hold=3 * LEASE)
+
+    clock.advance(past(LEASE))
+    quick = await claimed(store)
+    answers = [await settled(store, job, sent()) for job in quick]
+    repeated = await store.extend([job.lease for job in slow], lease=LEASE)
+    await store.release([job.lease for job in slow])
+    own = await settled(store, slow[0], sent())
+    late = [await store.settle([End(job.lease, sent("late"))]) for job in slow[1:]]
+
+    assert {job.lease.job for job in quick} == {job.lease.job for job in slow[1:]}
+    assert answers == [Settled(State.SENT)] * 2
+    assert repeated == [True, False, False]
+    assert own == Settled(State.SENT)
+    assert late == [[Late(State.SENT)]] * 2
+    assert await claimed(store) == []
+
+
+async def test_redriven_message_is_no_longer_its_old_claims(backend: Backend) -> None:
+    """A claim lives on for its slowest job; a job that ended is not its own again by being redriven."""
+    store = backend.store
+    await accepted(store, *(a_message() for _ in range(2)))
+    ended, slow = await claimed(store)
+    await settled(store, ended, dead())
+    await backend.dead_letters.redrive([ended.lease.job], by="ana")
+
+    refused = await declare(store, ended)
+    extended = await store.extend([ended.lease, slow.lease], lease=LEASE)
+    again = await claimed_and_declared(store)
+
+    assert refused == Refused(RefusedWhy.LOST)
+    assert extended == [False, True]
+    assert again.lease.job == ended.lease.job
+    assert await settled(store, again, sent()) == Settled(State.SENT)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from carteiro.model import EMAIL, SendLimit, Verdict
+from carteiro.model import EMAIL, SendLimit, Tenant, TenantId, Verdict
 from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports import Backend
 from support.builders import (
@@ -547,3 +547,27 @@ async def test_empty_claim_uses_no_limit(backend: Backend) -> None:
 
     assert await claimed(backend.store, limit=0) == []
     assert len(await claimed(backend.store)) == 1
+
+
+async def test_jobs_ahead_are_of_tenants_without_limits(backend: Backend) -> None:
+    """A job that starts later must not draw on a cap or a rate now; the others are none the worse for it."""
+    free, capped, paced = (TenantId(name) for name in ("free", "capped", "paced"))
+    shares = [Tenant(free), Tenant(capped, cap=50), Tenant(paced, rate_per_second=50)]
+    await backend.tenants.define(shares)
+    for tenant in (free, capped, paced):
+        await accepted(backend.store, *messages(20, tenant))
+
+    first = Counter(await claimed_tenants(backend.store, limit=9, ahead=9))
+    [*second] = await claimed_tenants(backend.store, limit=3)
+
+    assert 9 <= first.total() <= 18
+    assert first[capped] + first[paced] <= 9
+    assert set(second) & {capped, paced}, "they kept their place in the ring"
+
+
+async def test_jobs_ahead_are_of_kinds_without_a_send_limit(backend: Backend) -> None:
+    """A send limit counts starts."""
+    await backend.tenants.limit(EMAIL, SendLimit(100, timedelta(minutes=1)))
+    await accepted(backend.store, *messages(20))
+
+    assert len(await claimed(backend.store, limit=5, ahead=5)) == 5

@@ -208,7 +208,7 @@ async def _walk(life: Life) -> list[State]:
     told = [State(event.type.value) for event in events if event.type.value in _STATE_NAMES]
     if life.new.declares:
         return told
-    return [step for state in told for step in _with_what_is_passed(state)]
+    return [State.ENQUEUED, *(step for state in told for step in _with_what_is_passed(state))]
 
 
 def _with_what_is_passed(state: State) -> list[State]:

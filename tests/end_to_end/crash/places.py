@@ -4,7 +4,7 @@ There may be a separate queue: then the store is only the ledger, and the jobs a
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,10 +28,11 @@ class Words:
     ledger: str  # a row per message, with its result
     entries: str  # the table where that can be changed
     entry_no: str
-    event_of: str  # the column that an event has of its message, and its value there
-    message_of_event: str
-    ranked_by: str  # the sort columns of ready jobs
-    a_rank: str
+    a_step_less: str  # a change that removes a step of every timeline
+    a_second_end: str  # a second end, and a job too many; FROM follows
+    a_job: str
+    jobs: Mapping[str, str]  # by table
+    leased: str
     events: str
     counted: str  # seats that count jobs; there are none left
     damage: str  # any damage of the store itself
@@ -44,14 +45,22 @@ class Words:
 
 
 SQLITE = Words(
-    ledger="messages",
-    entries="messages",
-    entry_no="no",
-    event_of="message_id",
-    message_of_event="id",
-    ranked_by="priority, due_at",
-    a_rank="0, 0",
-    events="SELECT message_id, type, created_at FROM events ORDER BY id",
+    ledger="ledger",
+    entries="entries",
+    entry_no="message_no",
+    a_step_less="UPDATE entries SET timeline = replace(timeline, 'SENT_ATTEMPT', 'OPENED')",
+    a_second_end=(
+        "INSERT INTO events (message_no, position, type, metadata, created_at)"
+        " SELECT no, 1, 'SENT', '{}', 1"
+    ),
+    a_job="INSERT INTO ready (seat, priority, due_at, id, message_no) SELECT 1, 0, 0, id, no",
+    jobs={
+        "ready": "SELECT id, seat, claims FROM ready",
+        "delayed": "SELECT id, seat, claims, until FROM delayed",
+        "leased": "SELECT message_no, seat, claims, until, claim FROM leased",
+    },
+    leased="SELECT count(*) FROM leased",
+    events="SELECT message_id, type, created_at FROM timelines ORDER BY id",
     counted="SELECT kind, tenant, jobs FROM seats WHERE jobs <> 0",
     damage="SELECT * FROM pragma_integrity_check(1) WHERE integrity_check <> 'ok'",
 )
@@ -59,10 +68,16 @@ POSTGRES = Words(
     ledger="ledger",
     entries="entries",
     entry_no="message_no",
-    event_of="message_no",
-    message_of_event="no",
-    ranked_by="rank",
-    a_rank="0",
+    a_step_less="DELETE FROM events WHERE type = 'SENT_ATTEMPT'",
+    a_second_end=(
+        "INSERT INTO events (message_no, type, metadata, created_at) SELECT no, 'SENT', '{}', 1"
+    ),
+    a_job="INSERT INTO ready (tenant, kind, id, message_no, rank) SELECT tenant, kind, id, no, 0",
+    jobs={
+        "ready": "SELECT id, kind, claims FROM ready",
+        "parked": "SELECT id, kind, is_claimed, claims, parked_until FROM parked",
+    },
+    leased="SELECT count(*) FROM parked WHERE is_claimed",
     events=(
         "SELECT m.id, e.type, e.created_at FROM events AS e JOIN messages AS m ON m.no = e.message_no"
         " ORDER BY e.id"
@@ -130,7 +145,7 @@ class Place:
     def waiting(self) -> Sequence[Any]:
         """Some of the unfinished work: jobs, and messages that should have one."""
         if not self.queue:
-            return self.rows("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5")
+            return self.jobs()[:5]
         return [*self.unfinished(5), *self.jobs()[:5]]
 
     def unfinished(self, most: int = 1_000_000) -> list[MessageId]:
@@ -141,9 +156,11 @@ class Place:
     def jobs(self) -> Sequence[Any]:
         """All jobs, with their data."""
         if not self.queue:
-            ready = self.rows("SELECT id, kind, claims FROM ready")
-            parked = self.rows("SELECT id, kind, is_claimed, claims, parked_until FROM parked")
-            return [*(("ready", *row) for row in ready), *(("parked", *row) for row in parked)]
+            return [
+                (table, *row)
+                for table, query in self.words.jobs.items()
+                for row in self.rows(query)
+            ]
         with self.redis() as client:
             return [("queued", job) for job in client.hkeys(f"{PREFIX}:jobs")]
 
@@ -152,7 +169,7 @@ class Place:
         if self.queue:
             with self.redis() as client:
                 return int(client.zcard(f"{PREFIX}:leases"))
-        [(count,)] = self.rows("SELECT count(*) FROM parked WHERE is_claimed")
+        [(count,)] = self.rows(self.words.leased)
         return int(count)
 
     def places_of_jobs(self) -> Sequence[Any]:

@@ -32,14 +32,8 @@ _BREACHES = {
         "doubted",
         f"UPDATE inbox SET message_id = (SELECT id {_DEAD})",
     ),
-    "walked: a step is left out": ("walked", "DELETE FROM events WHERE type = 'SENT_ATTEMPT'"),
-    "walked: ends twice": (
-        "walked",
-        (
-            "INSERT INTO events ({event_of}, type, metadata, created_at)"
-            f" SELECT {{message_of_event}}, 'SENT', '{{{{}}}}', 1 {_SENT}"
-        ),
-    ),
+    "walked: a step is left out": ("walked", "{a_step_less}"),
+    "walked: ends twice": ("walked", f"{{a_second_end}} {_SENT}"),
     "counted: a doubt too many": (
         "counted",
         f"UPDATE {{entries}} SET in_doubt = 1 {_OF_SENT}",
@@ -50,13 +44,7 @@ _BREACHES = {
         "buried",
         f"UPDATE {{entries}} SET state = 'SENT' {_OF_DEAD}",
     ),
-    "clean: a job": (
-        "clean",
-        (
-            "INSERT INTO ready (tenant, kind, id, message_no, {ranked_by})"
-            f" SELECT tenant, kind, id, no, {{a_rank}} {_SENT}"
-        ),
-    ),
+    "clean: a job": ("clean", f"{{a_job}} {_SENT}"),
     "clean: a slot": ("clean", "UPDATE seats SET jobs = 1"),
 }
 

@@ -32,12 +32,13 @@ class Claiming:
     """
 
     def __init__(
-        self, tables: Tables, kinds: Collection[KindName], *, limit: int, now: int
+        self, tables: Tables, kinds: Collection[KindName], *, limit: int, ahead: int, now: int
     ) -> None:
         self.taken: list[Job] = []
         self._tables = tables
         self._kinds = sorted(set(kinds))
         self._limit = limit
+        self._ahead = ahead
         self._now = now
         clocks = [self._clock(kind) for kind in self._kinds]
         self._v = max((clock.v for clock in clocks), default=0)
@@ -71,7 +72,7 @@ class Claiming:
     def walk(self) -> None:
         """Take jobs, seat by seat, until there are enough or no seat has any that may be taken."""
         is_fair = self._tables.current_fairness().enable_round_robin
-        while not self._is_over and len(self.taken) < self._limit:
+        while not self._is_over and len(self.taken) < self._limit + self._ahead:
             seat = self._least_served() if is_fair else self._first_in()
             if seat is None:
                 return
@@ -110,7 +111,16 @@ class Claiming:
 
     def _ring(self) -> list[Seat]:
         seats = (seat for seat in self._seats() if seat.wakes_at is None)
-        return [seat for seat in seats if self._sends_left(seat.kind) > 0]
+        return [seat for seat in seats if self._may_take(seat) > 0]
+
+    def _may_take(self, seat: Seat) -> int:
+        """The jobs that the claim has room for; ahead of the limit only of tenants and kinds without one."""
+        tenant, has_window = self._tables.tenants[seat.tenant], seat.kind in self._tables.limits
+        is_limited = tenant.is_held or tenant.cap is not None or tenant.rate_per_second is not None
+        room = self._limit - len(self.taken)
+        if is_limited or has_window:
+            return min(room, self._sends_left(seat.kind))
+        return room + self._ahead
 
     # --- one visit ----------------------------------------------------------------------------
 
@@ -140,10 +150,9 @@ class Claiming:
         batch = self._tables.current_fairness().max_jobs_per_tenant_batch if is_fair else 1
         return min(
             batch,
-            self._limit - len(self.taken),
+            self._may_take(seat),
             self._slots_left(seat.tenant),
             self._tokens_left(seat.tenant),
-            self._sends_left(seat.kind),
         )
 
     def _ready(self, seat: Seat, allowance: int) -> None:

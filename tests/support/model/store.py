@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from carteiro.model import (
+    EMAIL,
     ZERO,
     AcceptAnswer,
     Accepted,
@@ -12,6 +13,7 @@ from carteiro.model import (
     Claimed,
     ClaimId,
     End,
+    EventType,
     KeyConflict,
     KindName,
     Late,
@@ -110,10 +112,8 @@ class ModelStore:
         return refusal
 
     def _enter(self, message: NewMessage, recipient: RecipientId | None, now: int) -> Row:
-        events = [
-            Stamped(each.type, each.metadata, now - each.ago // MILLISECOND)
-            for each in message.events
-        ]
+        enqueued = Stamped(EventType.ENQUEUED, {"requestId": message.request_id}, now)
+        events = [enqueued] if message.kind == EMAIL else []
         row = Row(message, _first_entry(message, now), recipient, now, events)
         self._tables.rows[message.id] = row
         self._tables.contents[message.id] = message.content
@@ -126,11 +126,17 @@ class ModelStore:
     # --- claim --------------------------------------------------------------------------------
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+        self,
+        *,
+        claim_id: ClaimId,
+        kinds: Collection[KindName],
+        limit: int,
+        lease: timedelta,
+        ahead: int = 0,
     ) -> Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         now = self._tables.now()
-        claiming = Claiming(self._tables, kinds, limit=limit, now=now)
+        claiming = Claiming(self._tables, kinds, limit=limit, ahead=ahead, now=now)
         claiming.wake()
         claiming.walk()
         for job in claiming.taken:

@@ -4,6 +4,7 @@ If killed before the commit, nothing was stored and no answer was sent. If kille
 same id or key gets the first answer.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -99,9 +100,9 @@ def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
     events = [
-        (item, event.type, orjson.dumps(event.metadata).decode(), now - event.ago // MILLISECOND)
+        (item, "ENQUEUED", json.dumps({"requestId": message.request_id}), now)
         for item, message in enumerate(new, 1)
-        for event in message.events
+        if message.kind == model.EMAIL
     ]
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
     few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]

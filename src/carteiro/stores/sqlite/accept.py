@@ -1,20 +1,23 @@
-"""Accepts messages inside one transaction: admission first, then the rows.
+"""Accepts messages inside one transaction: admission first, then the rows, a list for each table.
 
 If killed anywhere, nothing is stored: neither a message without its key nor a count without its message.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from typing import Any
 
-from carteiro.model import AcceptAnswer, Accepted, NewMessage, RecipientId
+from carteiro.errors import TextUnfit
+from carteiro.model import AcceptAnswer, Accepted, NewMessage
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.stores.columns import FAR, in_ms, moment
+from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.sql.door import Admitted, admit
 from carteiro.stores.sqlite.database import SqliteSession, finished
-from carteiro.stores.sqlite.ledger import touch_seats
 from carteiro.stores.sqlite.moving import refuse_left
-from carteiro.stores.sqlite.rows import as_json, run, with_documents
+from carteiro.stores.sqlite.rows import as_json, run, run_many
+
+_TTL, _DUE = 7, 15  # of a message's row
 
 
 def accept(
@@ -29,75 +32,55 @@ def accept(
     if fresh:
         _insert(db, fresh, now, has_queue=has_queue)
     finished(door.save(session, now))
-    at, put = moment(now), iter(fresh)
-    return [_accepted(next(put), at) if answer is None else answer for answer in answers]
-
-
-def _accepted(fresh: Admitted, at: datetime) -> Accepted:
-    message, recipient = fresh
-    return Accepted(message.id, at, recipient)
+    at = moment(now)
+    accepted = iter([Accepted(message.id, at, recipient) for message, recipient in fresh])
+    return [next(accepted) if answer is None else answer for answer in answers]
 
 
 def _insert(
     db: sqlite3.Connection, fresh: Sequence[Admitted], now: int, *, has_queue: bool
 ) -> None:
-    messages: list[list[object]] = []
-    events: list[list[object]] = []
-    tags: list[tuple[int, str]] = []
-    ready: list[int] = []
-    parked: list[int] = []
-    touched: dict[tuple[str | None, str | None], list[int]] = {}
+    _refuse_nul([new for new, _ in fresh])
     # Assigned here, not by SQLite: rows of a message then need no lookup of its number.
     [first] = run(db, "accept_next_no").fetchone()
-    for no, (new, recipient) in enumerate(fresh, first):
-        due = now if new.due is None else max(now, in_ms(new.due))
-        messages.append(_message_row(new, recipient, due=due))
-        events.extend(
-            [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
-            for event in new.events
+    rows: list[Any] = [
+        (
+            *(no, new.id, new.tenant, new.kind, new.declares, new.delivery, new.priority),
+            *(new.ttl // MILLISECOND, new.request_id, new.external_id, recipient, new.to),
+            *(new.subject, new.template_type, as_json(new.tags) if new.tags else None),
+            *(now if new.due is None else max(now, in_ms(new.due)), now),
         )
-        if new.tags:
-            tags.extend((no, tag) for tag in new.tags)
-        (parked if due > now else ready).append(no)
-        seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
-        seat[0] = min(seat[0], due)
-        seat[1] += 1
-    run(db, "accept_messages", rows=as_json(messages), first=first, now=now)
-    contents = as_json([new.content for new, _ in fresh])
-    run(db, "accept_contents", contents=contents, first=first)
-    if tags:
-        run(db, "accept_tags", rows=as_json(tags))
-    if events:
-        run(db, "write_events", rows=with_documents(events))
-    if not has_queue:
-        return
-    if ready:
-        run(db, "put_ready", numbers=as_json(ready))
-    if parked:
-        run(db, "put_parked", numbers=as_json(parked))
-    touch_seats(db, touched)
-
-
-def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) -> list[object]:
-    ttl_ms = new.ttl // MILLISECOND
-    row: list[object] = [
-        due,
-        due + ttl_ms,
-        new.id,
-        new.tenant,
-        new.kind,
-        new.declares,
-        new.delivery,
-        new.priority,
-        ttl_ms,
-        new.request_id,
-        new.external_id,
-        recipient,
-        new.to,
-        new.subject,
+        for no, (new, recipient) in enumerate(fresh, first)
     ]
-    if (
-        new.template_type is not None or new.tags
-    ):  # most have neither, and a shorter row reads faster
-        row += [new.template_type, new.tags or None]
-    return row
+    run_many(db, "accept_messages", rows)
+    contents = [(no, new.content) for no, (new, _) in enumerate(fresh, first)]
+    run_many(db, "accept_contents", contents)
+    run_many(db, "put_unfinished", [(row[_DUE] + row[_TTL], row[0]) for row in rows])
+    tagged = [(no, new) for no, (new, _) in enumerate(fresh, first) if new.tags]
+    tags = [(new.tenant, tag, now, no) for no, new in tagged for tag in new.tags]
+    run_many(db, "accept_tags", tags)
+    if has_queue:
+        _put(db, rows, now)
+
+
+def _put(db: sqlite3.Connection, rows: Sequence[Any], now: int) -> None:
+    """Give each message its job, at the seat of its tenant."""
+    keys = [(row[3], row[2]) for row in rows]
+    dues = [row[_DUE] for row in rows]
+    alarms = dict(sorted(zip(keys, dues, strict=True), reverse=True))  # the first of each
+    counted = [(*key, alarms[key], jobs) for key, jobs in Counter(keys).items()]
+    found = run(db, "take_seats", rows=as_json(counted)).fetchall()
+    seats = {(kind, tenant): no for kind, tenant, no in found}
+    jobs = [(seats[key], row) for key, row in zip(keys, rows, strict=True)]
+    ready = [(seat, row[6], row[_DUE], row[1], row[0], 0) for seat, row in jobs if row[_DUE] <= now]
+    run_many(db, "put_ready", ready)
+    delayed = [(row[0], seat, row[_DUE], row[1], 0) for seat, row in jobs if row[_DUE] > now]
+    run_many(db, "put_delayed", delayed)
+
+
+def _refuse_nul(messages: Sequence[NewMessage]) -> None:
+    """SQL functions cut a text at U+0000."""
+    for new in messages:
+        names = f"{new.request_id}{new.external_id}{new.to}{new.subject}{new.template_type}"
+        if "\0" in names or "\0" in new.content:
+            raise TextUnfit

@@ -1,35 +1,46 @@
-"""The ledger half inside one transaction: load entries, apply the rules, save, write events, move jobs.
+"""The ledger half inside one transaction: the usual attempts by lists, all others by the rules.
 
 Every function here runs in the writer's transaction: if killed anywhere, nothing is stored.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
+import orjson
+
 from carteiro import model
-from carteiro.policy.lifecycle import Change, Entry, Stamped
-from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text
-from carteiro.stores.sql.ledger import Asked
+from carteiro.policy.lifecycle import MILLISECOND, Change, Entry, Stamped
+from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text, timeline_text
+from carteiro.stores.sql.ledger import Asked, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.rows import as_json, run, with_documents
+from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.writer import Writer
+
+MOST_TIMELINE = (
+    8192  # characters of a timeline in its entry: once it is longer, events are rows of their own
+)
+_FIRST_BEGUN = model.Begun(1)
+_SENT = model.Settled(model.State.SENT)
 
 
 class Held(NamedTuple):
-    """An entry with its job; ``entry`` None: the queue knows it, the ledger does not."""
+    """An entry with its job."""
 
     id: model.MessageId
-    message_no: int | None
+    message_no: int
     claim: model.ClaimId | None
     parked_until: int | None
-    kind: str | None
-    tenant: str | None
-    is_parked: bool
-    has_job: bool
-    entry: Entry | None
+    seat: int | None
+    priority: int
+    place: str | None  # of the job: ready, delayed or leased; None: it has none
+    next_position: int | None  # of an event, if some are rows of their own
+    timeline_length: int
+    expires_at: int | None  # None: it is finished
+    entry: Entry
 
 
 class SqliteEntries:
@@ -58,18 +69,152 @@ class SqliteEntries:
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
         """Load, judge and save in one transaction; return the answers, and True if there may be work now."""
-        clock, has_queue = self._options.clock, self._options.has_queue
-        ttl_ms = self._options.dead_letter_ttl_ms
+        return await self._writer.do(lambda db: self._by_rules(db, asked, declares=declares))
 
-        def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
-            changes = Changes(db, clock(), has_queue=has_queue)
-            return _write(changes, asked, dead_letter_ttl_ms=ttl_ms, declares=declares)
+    async def declare(self, asked: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
+        """Declare attempts: the first ones of messages by lists, the others by the rules."""
+
+        def write(db: sqlite3.Connection) -> list[Any]:
+            now = self._options.clock()
+            usual = _first_attempts(db, asked, now)
+            others = [start for start, row in zip(asked, usual, strict=True) if not row]
+            _declare(
+                db, [(start, row) for start, row in zip(asked, usual, strict=True) if row], now
+            )
+            answers, _ = self._by_rules(db, starts(others), declares=True)
+            return _merged(_FIRST_BEGUN, usual, answers)
 
         return await self._writer.do(write)
+
+    async def settle(
+        self, asked: Sequence[model.End]
+    ) -> tuple[list[model.Settled | model.Late], bool]:
+        """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
+
+        def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
+            usual = _plainly_sent(db, asked)
+            others = [end for end, row in zip(asked, usual, strict=True) if not row]
+            sent = [(end, row) for end, row in zip(asked, usual, strict=True) if row]
+            has_freed = _settle(db, sent, self._options.clock())
+            answers, has_work = self._by_rules(db, ends(others))
+            return _merged(_SENT, usual, answers), has_work or has_freed
+
+        return await self._writer.do(write)
+
+    def _by_rules(
+        self, db: sqlite3.Connection, asked: Sequence[Asked], *, declares: bool = False
+    ) -> tuple[list[Any], bool]:
+        """Load, judge and save; a message that is named twice is loaded again: the second finds what the first left."""
+        if not asked:
+            return [], False
+        found = load(db, [each.id for each in asked])
+        if len({each.id for each in asked}) < len(asked):
+            each_alone = [self._by_rules(db, [each], declares=declares) for each in asked]
+            has_work = any(has_work for _, has_work in each_alone)
+            return [answer for [answer], _ in each_alone], has_work
+        changes = Changes(db, self._options.clock(), has_queue=self._options.has_queue)
+        answers = []
+        for each in asked:
+            held = found.get(each.id)
+            answer, change, _ = each.judge(held, changes.now)
+            answers.append(answer)
+            if held is not None and change is not None:
+                changes.apply(held, change)
+                if declares and held.entry.held_until is not None:
+                    changes.hold(held, held.entry.held_until)
+        return answers, changes.save(dead_letter_ttl_ms=self._options.dead_letter_ttl_ms)
 
 
 def _connection(session: Session) -> sqlite3.Connection:
     return cast("SqliteSession", session).connection
+
+
+# --- the usual attempts, by lists
+
+
+def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
+    """The row of each message; None for all if one is named twice."""
+    if len(set(ids)) < len(ids):
+        return [None] * len(ids)
+    return run(db, "find_leased", ids=as_json(ids), most=MOST_TIMELINE).fetchall()
+
+
+def _first_attempts(db: sqlite3.Connection, asked: Sequence[model.Start], now: int) -> list[Any]:
+    """For each start its row, None unless its claim has the job, it is due and nothing has happened to it before."""
+    found = _find(db, [start.lease.job for start in asked])
+    return [
+        row
+        if row
+        and row[1] == start.lease.claim
+        and row[6] is None
+        and row[4] <= now < row[5]
+        and not start.open_attempt
+        else None
+        for start, row in zip(asked, found, strict=True)
+    ]
+
+
+def _declare(db: sqlite3.Connection, usual: Sequence[tuple[model.Start, Any]], now: int) -> None:
+    holds = [now + start.hold // MILLISECOND for start, _ in usual]
+    rows = [
+        (row[0], row[1], until, start.provider, _first_timeline(start, now))
+        for (start, row), until in zip(usual, holds, strict=True)
+    ]
+    run_many(db, "declare_first", rows)
+    seats = [row[2] for _, row in usual]
+    leases = [(row[2], seat, row[0]) for row, seat in zip(rows, seats, strict=True)]
+    run_many(db, "hold_leased", leases)
+    alarms = dict(sorted(zip(seats, holds, strict=True), reverse=True))  # the first of each
+    run_many(db, "touch_seats", [(until, 0, seat) for seat, until in alarms.items()])
+
+
+def _first_timeline(start: model.Start, now: int) -> str:
+    told: list[tuple[object, ...]] = [
+        (event.type, now - event.ago // MILLISECOND, event.metadata) for event in start.events
+    ]
+    told.append(("SENT_ATTEMPT", now, {"attempt": 1, "provider": start.provider}))
+    return f"{orjson.dumps(told)[1:-1].decode()},"
+
+
+def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[Any]:
+    """For each end its row, None unless its claim has the job and it is plainly sent: nothing else needs a rule."""
+    found = _find(db, [end.lease.job for end in asked])
+    return [
+        row
+        if row
+        and row[1] == end.lease.claim
+        and end.verdict.__class__ is model.Sent
+        and not (end.events or end.in_doubt)
+        and (not row[3] if row[6] is None else row[7] and (row[6] == "SENT_ATTEMPT" or not row[3]))
+        else None
+        for end, row in zip(asked, found, strict=True)
+    ]
+
+
+def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) -> bool:
+    """Store sent messages; True if a slot became free that a tenant waited for."""
+    rows = [
+        (
+            *(row[6], row[0], int(end.attempted), row[1], end.verdict.provider),
+            *(end.verdict.provider_id, end.duration // MILLISECOND, now),
+        )
+        for end, row in usual
+    ]
+    run_many(db, "settle_first", [row[1:] for row in rows if row[0] is None])
+    run_many(db, "settle_sent", [row[1:] for row in rows if row[0] is not None])
+    run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
+    run_many(db, "drop_unfinished", [(row[5], row[0]) for _, row in usual])
+    seats = Counter([row[2] for _, row in usual])
+    run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
+    return bool(seats) and free_slots(db, seats, now)
+
+
+def _merged(usual_answer: object, usual: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    left = iter(others)
+    return [usual_answer if row else next(left) for row in usual]
+
+
+# --- all others, by the rules
 
 
 class Changes:
@@ -79,186 +224,127 @@ class Changes:
         self.db = db
         self.now = now
         self._has_queue = has_queue  # else a separate queue has the jobs, and others move them
-        # By message number; the change is None if there were several.
-        self._entries: dict[int | None, tuple[Entry, Change | None]] = {}
-        self._events: list[list[object]] = []
-        self._held: list[tuple[str, int | None]] = []
-        self._parked: list[tuple[str, int]] = []
-        self._dropped_parked: list[str] = []
-        self._dropped_ready: list[str] = []
+        self._changed: list[tuple[Held, Sequence[Stamped]]] = []
+        self._held: list[tuple[object, ...]] = []
+        self._dropped: dict[str, list[tuple[object, ...]]] = {
+            "ready": [],
+            "delayed": [],
+            "leased": [],
+        }
+        self._put: dict[str, list[tuple[object, ...]]] = {"ready": [], "delayed": []}
         self._buried: list[tuple[str, str, str | None, int]] = []
         self._unburied: list[str] = []
-        self._touched: dict[tuple[str | None, str | None], list[int]] = {}
-        self._freed: set[str] = set()
+        self._touched: dict[int, list[int]] = {}
+        self._freed: set[int] = set()
 
     def apply(self, held: Held, change: Change) -> None:
         """Add the change of a rule."""
         entry = held.entry
-        if entry is None:  # rules only change what the ledger has
-            return
-        is_first = held.message_no not in self._entries
-        self._entries[held.message_no] = (entry, change if is_first else None)
-        self.write_events(entry.id, change.events)
+        self._changed.append((held, change.events))
         if change.park_until is not None:
-            self._park(held, change.park_until)
+            self._park(held, entry, change.park_until)
         if change.drop_job:
-            self.drop(held)
+            self._drop(held, entry)
         if change.buried is not None:
             reason, failure, failed = change.buried
             self._buried.append((entry.id, reason.value, failure_text(failure), failed))
         if change.unburied:
             self._unburied.append(entry.id)
 
-    def write_events(self, message: model.MessageId, events: Iterable[Stamped]) -> None:
-        """Add events of a message."""
-        for event in events:
-            self._events.append([message, event.type, event.metadata, event.at])
-
-    def hold(self, held: Held, until: int | None) -> None:
+    def hold(self, held: Held, until: int) -> None:
         """Replace the lease by the hold of a declared attempt."""
-        self._held.append((held.id, until))
-        self.touch(held.kind, held.tenant, FAR if until is None else until)
+        self._held.append((until, held.seat, held.message_no))
+        self._touch(held, until)
 
-    def drop(self, held: Held) -> None:
+    def _drop(self, held: Held, entry: Entry, *, jobs: int = -1) -> None:
         """Remove the job from the queue."""
-        if held.has_job:
-            dropped = self._dropped_parked if held.is_parked else self._dropped_ready
-            dropped.append(held.id)
-            self.touch(held.kind, held.tenant, FAR, jobs=-1)
-            self._free(held)
-
-    def touch(self, kind: str | None, tenant: str | None, at: int, *, jobs: int = 0) -> None:
-        """Set the seat's alarm; count its jobs."""
-        if not self._has_queue:
+        if held.place is None or held.seat is None:
             return
-        seat = self._touched.setdefault((kind, tenant), [FAR, 0])
-        seat[0] = min(seat[0], at)
-        seat[1] += jobs
+        keys: dict[str, tuple[object, ...]] = {
+            "ready": (held.seat, held.priority, entry.due_at, held.id),
+            "delayed": (held.message_no,),
+            "leased": (held.seat, held.message_no),
+        }
+        self._dropped[held.place].append(keys[held.place])
+        self._touch(held, FAR, jobs=jobs)
+        if held.claim is not None:
+            self._freed.add(held.seat)
 
-    def _save_entries(self) -> None:
-        """Write the usual changes with statements of their own, for only the columns that they change."""
-        begun, sent, retried, other = [], [], [], []
-        for no, (e, change) in self._entries.items():
-            if self._held:  # only declare holds, and it changes nothing else
-                begun.append((no, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
-            elif change is None or e.evidence is not None:
-                other.append([no, *entry_row(e)])
-            elif change.drop_job and e.state is model.State.SENT:
-                taken = (e.provider, e.provider_id, e.duration_ms, e.finished_at)
-                sent.append((no, e.attempts, e.in_doubt, e.holder, *taken))
-            elif change.park_until is not None:
-                told = (e.due_at, failure_text(e.failure), e.duration_ms)
-                retried.append((no, e.attempts, e.charged, e.in_doubt, e.holder, *told))
-            else:
-                other.append([no, *entry_row(e)])
-        if begun:
-            run(self.db, "declare", rows=as_json(begun))
-        if sent:
-            run(self.db, "settle_sent", rows=as_json(sent))
-        if retried:
-            run(self.db, "settle_retried", rows=as_json(retried))
-        if other:
-            run(self.db, "save_entries", rows=as_json(other))
+    def _park(self, held: Held, entry: Entry, until: int) -> None:
+        self._drop(held, entry, jobs=0)
+        if until > self.now:
+            self._put["delayed"].append((held.message_no, held.seat, until, held.id, 0))
+        else:
+            self._put["ready"].append(
+                (held.seat, held.priority, entry.due_at, held.id, held.message_no, 0)
+            )
+        self._touch(held, until)
 
-    def _park(self, held: Held, until: int) -> None:
-        self._parked.append((held.id, until))
-        self.touch(held.kind, held.tenant, until)
-        self._free(held)
-
-    def _free(self, held: Held) -> None:
-        if held.claim is not None and held.tenant is not None:
-            self._freed.add(held.tenant)
+    def _touch(self, held: Held, at: int, *, jobs: int = 0) -> None:
+        if held.seat is not None:
+            seat = self._touched.setdefault(held.seat, [FAR, 0])
+            seat[0] = min(seat[0], at)
+            seat[1] += jobs
 
     def save(self, *, dead_letter_ttl_ms: int = 0) -> bool:
         """Write everything, one statement per table; True if a job may be claimed sooner than before."""
         db, now = self.db, self.now
         self._save_entries()
-        if self._events:
-            run(db, "write_events", rows=with_documents(self._events))
         if self._buried:
             run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
         if self._unburied:
             run(db, "unbury", ids=as_json(self._unburied))
         return self._has_queue and self._move_jobs()
 
+    def _save_entries(self) -> None:
+        entries: list[tuple[object, ...]] = []
+        events: list[tuple[object, ...]] = []
+        opened: list[tuple[object, ...]] = []
+        closed: list[tuple[object, ...]] = []
+        for held, told in self._changed:
+            no, entry, timeline = held.message_no, held.entry, timeline_text(told)
+            if held.next_position or held.timeline_length >= MOST_TIMELINE:
+                timeline = ""
+                events += [
+                    (no, position, each.type, orjson.dumps(each.metadata).decode(), each.at)
+                    for position, each in enumerate(told, held.next_position or 1)
+                ]
+            entries.append((no, timeline, *entry_row(entry)))
+            expires_at = entry.expires_at if entry.finished_at is None else None
+            if held.expires_at != expires_at:
+                closed += [(held.expires_at, no)] if held.expires_at is not None else []
+                opened += [(expires_at, no)] if expires_at is not None else []
+        run_many(self.db, "save_entries", entries)
+        run_many(self.db, "write_events", events)
+        run_many(self.db, "drop_unfinished", closed)
+        run_many(self.db, "put_unfinished", opened)
+
     def _move_jobs(self) -> bool:
-        db, now = self.db, self.now
-        if self._held:
-            run(db, "hold_parked", rows=as_json(self._held))
-        if self._parked:
-            run(db, "park_settled", rows=as_json(self._parked))
-            make_ready(db, [identity for identity, until in self._parked if until <= now])
-        if self._dropped_parked:
-            run(db, "drop_parked", ids=as_json(self._dropped_parked))
-        if self._dropped_ready:
-            run(db, "drop_ready", ids=as_json(self._dropped_ready))
-        touch_seats(db, self._touched)
-        has_freed = free_slots(db, self._freed, now)
-        return has_freed or bool(self._parked)
+        for place, keys in self._dropped.items():
+            run_many(self.db, f"drop_{place}", keys)
+        for place, rows in self._put.items():
+            run_many(self.db, f"put_{place}", rows)
+        run_many(self.db, "hold_leased", self._held)
+        touched = [(*alarm_and_jobs, seat) for seat, alarm_and_jobs in self._touched.items()]
+        run_many(self.db, "touch_seats", touched)
+        has_freed = bool(self._freed) and free_slots(self.db, self._freed, self.now)
+        return has_freed or any(self._put.values())
 
 
-def make_ready(db: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """Make parked jobs claimable now."""
-    if ids:
-        listed = as_json(ids)
-        run(db, "ready_parked", ids=listed)
-        run(db, "drop_parked", ids=listed)
-
-
-def touch_seats(
-    db: sqlite3.Connection, touched: Mapping[tuple[str | None, str | None], list[int]]
-) -> None:
-    """Set alarms and counts: (kind, tenant) -> [wake_at, jobs more or less]."""
-    if touched:
-        rows = [(*seat, *alarm_and_jobs) for seat, alarm_and_jobs in touched.items()]
-        run(db, "touch_seats", rows=as_json(rows))
-
-
-def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> bool:
-    """Record a free slot of these tenants; True if one of them waited for it."""
-    freed = sorted(tenants)
-    return bool(freed) and run(db, "free_slots", tenants=as_json(freed), now=now).rowcount > 0
+def free_slots(db: sqlite3.Connection, seats: Iterable[int], now: int) -> bool:
+    """Record a free slot of the tenants of these seats; True if one of them waited for it."""
+    return run(db, "free_slots", seats=as_json(list(seats)), now=now).rowcount > 0
 
 
 def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.MessageId, Held]:
     """The entries of the ids, with their jobs."""
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
-        identity, number, claim, parked_until, kind, tenant, is_parked, is_unfinished = row[:8]
-        entry = entry_of(row[8:]) if number is not None else None
-        has_job = bool(is_parked or is_unfinished)
-        found[identity] = Held(
-            identity, number, claim, parked_until, kind, tenant, bool(is_parked), has_job, entry
-        )
+        *job, place, position, length = row[:8]
+        entry = entry_of(row[8:])
+        expires_at = entry.expires_at if entry.finished_at is None else None
+        has_job = expires_at is not None or place == "leased"
+        place = place if has_job else None
+        held = (entry.id, *job, place, position, length, expires_at, entry)
+        found[entry.id] = Held._make(held)
     return found
-
-
-def _write(
-    changes: Changes, asked: Sequence[Asked], *, dead_letter_ttl_ms: int, declares: bool
-) -> tuple[list[Any], bool]:
-    found = load(changes.db, [each.id for each in asked])
-    has_twins = len(found) < len(asked)
-    answers = []
-    for each in asked:
-        held = found[each.id]
-        answer, change, owner = each.judge(held, changes.now)
-        answers.append(answer)
-        if held.entry is None:
-            if owner:
-                changes.drop(held)
-        elif change is not None:
-            changes.apply(held, change)
-            if declares:
-                changes.hold(held, held.entry.held_until)
-            elif has_twins:
-                found[held.id] = _after(held, change)
-    return answers, changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
-
-
-def _after(held: Held, change: Change) -> Held:
-    """Return the state that a second request of the same batch for the same message finds."""
-    if change.drop_job:
-        return held._replace(claim=None, parked_until=None, is_parked=False, has_job=False)
-    if change.park_until is not None:
-        return held._replace(claim=None, parked_until=change.park_until)
-    return held

@@ -1,7 +1,7 @@
-"""Statements and their parameters: lists are passed as JSON.
+"""Statements and their parameters, by name.
 
-A list is one JSON text, which ``json_each`` expands in the statement: one call for many rows, during which SQLite runs
-without the interpreter's lock. A call per row would release and take the lock each time, and wait for the event loop.
+A list is one JSON text, which ``json_each`` expands in the statement; rows to be written are passed as they are to a
+statement that is run for each. Either way it is one call for many rows.
 """
 
 import re
@@ -32,19 +32,20 @@ def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3
     return db.execute(last, parameters)
 
 
+def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Run a statement by name for each row of parameters; without rows, nothing."""
+    if rows:
+        db.executemany(_parts(operation)[1], rows)
+
+
 def as_json(rows: Sequence[object]) -> str:
     """A list as one JSON text; refuses U+0000, because SQLite would cut a text there."""
-    told = with_documents(rows)
-    if "\\u0000" in told and _NUL.search(told):
-        raise TextUnfit
-    return told
-
-
-def with_documents(rows: Sequence[object]) -> str:
-    """As `as_json`, for rows with JSON documents in them, whose texts are not checked."""
     try:
-        return orjson.dumps(rows).decode()
+        told = orjson.dumps(rows).decode()
     except orjson.JSONEncodeError as error:
         if "surrogates" not in str(error):
             raise
         raise TextUnfit(error) from error
+    if "\\u0000" in told and _NUL.search(told):
+        raise TextUnfit
+    return told

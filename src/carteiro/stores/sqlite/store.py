@@ -19,7 +19,7 @@ from carteiro.stores.sqlite.accept import accept
 from carteiro.stores.sqlite.claim import Claim
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
@@ -38,6 +38,7 @@ class SqliteStore(SqlStore):
         options: SqliteOptions,
     ) -> None:
         super().__init__(entries, wake)
+        self._entries: ledger.SqliteEntries = entries
         self._writer = writer
         self._wake: SqliteWake = wake
         self._path = path
@@ -69,7 +70,7 @@ class SqliteStore(SqlStore):
         options = self._options
 
         def take(db: sqlite3.Connection) -> model.Claimed:
-            claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
+            claim = Claim(db, kinds=wanted, limit=limit, ahead=ahead, now=options.clock())
             fairness = finished(fairness_now(SqliteSession(db), options.fairness))
             claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
             if not claimed.jobs:
@@ -78,26 +79,39 @@ class SqliteStore(SqlStore):
 
         return await self._writer.do(take, durable=False)
 
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        return await self._entries.declare(starts)
+
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
+        """Store the verdicts: state, events, queue and dead letter in one transaction."""
+        answers, has_work = await self._entries.settle(ends)
+        if has_work:
+            self._wake.ring()
+        return answers
+
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Extend live claims and their holds; False if the claim no longer has the job."""
         clock, lease_ms = self._options.clock, lease // MILLISECOND
-        pairs = as_json([(each.job, each.claim) for each in leases])
+        pairs = [(each.job, each.claim) for each in leases]
 
-        def push_on(db: sqlite3.Connection) -> set[tuple[str, str]]:
+        def push_on(db: sqlite3.Connection) -> set[int]:
             until = clock() + lease_ms
-            standing = {(job, claim) for job, claim in run(db, "extend", leases=pairs, until=until)}
-            if standing:
-                run(db, "extend_holds", leases=as_json(sorted(standing)), until=until)
-            return standing
+            found = run(db, "find_leases", leases=as_json(pairs)).fetchall()
+            run_many(db, "extend", [(until, row[4], row[1]) for row in found])
+            held = as_json([pairs[row[0]] for row in found if row[2]])
+            run(db, "extend_holds", leases=held, until=until)
+            return {row[0] for row in found}
 
-        standing = await self._writer.do(push_on, durable=False)
-        return [(each.job, each.claim) in standing for each in leases]
+        valid = await self._writer.do(push_on, durable=False)
+        return [index in valid for index, _ in enumerate(leases)]
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Return claimed jobs without an attempt, as if they had never been claimed."""
         clock, wait_ms = self._options.clock, wait // MILLISECOND
+        pairs = [(each.job, each.claim) for each in leases]
         # If the machine stops before this is on the disk, the leases expire like any others.
-        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms), durable=False)
+        await self._writer.do(lambda db: _release(db, pairs, clock(), wait_ms), durable=False)
         self._wake.ring()
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
@@ -105,7 +119,7 @@ class SqliteStore(SqlStore):
         clock, ids = self._options.clock, as_json(claims)
 
         def undo(db: sqlite3.Connection) -> bool:
-            leases = [model.Lease(job, claim) for job, claim in run(db, "claim_leases", claims=ids)]
+            leases = run(db, "leases_of_claims", claims=ids).fetchall()
             if leases:
                 _release(db, leases, clock(), 0)
             return bool(leases)
@@ -137,26 +151,28 @@ class SqliteStore(SqlStore):
         self._disk_seen_at = now
 
 
-def _release(db: sqlite3.Connection, leases: Sequence[model.Lease], now: int, wait_ms: int) -> None:
-    pairs = as_json([(each.job, each.claim) for each in leases])
-    released = run(db, "release", leases=pairs, parked_until=now + wait_ms).fetchall()
-    if wait_ms <= 0:
-        ledger.make_ready(db, [identity for _, _, identity in released])
-    seats = {(kind, tenant): [now + wait_ms, 0] for kind, tenant, _ in released}
-    ledger.touch_seats(db, seats)
-    ledger.free_slots(db, {tenant for _, tenant, _ in released}, now)
-    _refund_kinds(db, released, {each.job: each.claim for each in leases})
-    _refund_tenants(db, released)
-
-
-def _refund_kinds(
-    db: sqlite3.Connection,
-    released: Sequence[tuple[str, str, model.MessageId]],
-    claims: Mapping[model.MessageId, model.ClaimId],
+def _release(
+    db: sqlite3.Connection, leases: Sequence[tuple[str, str]], now: int, wait_ms: int
 ) -> None:
-    """Return unused draws to a send limit."""
-    drawn = Counter((kind, claims[identity]) for kind, _, identity in released)
-    limited = run(db, "refund_limits", kinds=as_json(sorted({kind for kind, _, _ in released})))
+    found = run(db, "find_leases", leases=as_json(leases)).fetchall()
+    released = [row for row in found if not row[2]]
+    run_many(db, "drop_leased", [(row[4], row[1]) for row in released])
+    rows = [(row[1], row[4], now + wait_ms, row[3], max(0, row[7] - 1)) for row in released]
+    if wait_ms > 0:
+        run_many(db, "put_delayed", rows)
+    else:
+        ready = [(row[4], row[8], row[9], row[3], row[1], max(0, row[7] - 1)) for row in released]
+        run_many(db, "put_ready", ready)
+    seats = {row[4] for row in released}
+    run_many(db, "touch_seats", [(now + wait_ms, 0, seat) for seat in seats])
+    ledger.free_slots(db, seats, now)
+    _refund_kinds(db, Counter((row[5], leases[row[0]][1]) for row in released))
+    _refund_tenants(db, Counter(row[6] for row in released))
+
+
+def _refund_kinds(db: sqlite3.Connection, drawn: Mapping[tuple[str, str], int]) -> None:
+    """Return unused draws to a send limit: the number of jobs, by kind and claim."""
+    limited = run(db, "refund_limits", kinds=as_json(sorted({kind for kind, _ in drawn})))
     draws = {kind: draws_of(text) for kind, text in limited}
     for (kind, claim), jobs in drawn.items():
         if kind in draws:
@@ -166,22 +182,22 @@ def _refund_kinds(
         run(db, "refund_draws", rows=as_json(rows))
 
 
-def _refund_tenants(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) -> None:
-    """Return unused tokens to the tenant."""
-    tenants = Counter(tenant for _, tenant, _ in released)
-    intervals = []
-    for tenant, rate in run(db, "refund_rates", ids=as_json(list(tenants))):
-        if rate is not None:
-            interval_us = Pace.per_second(rate).interval_us
-            intervals.append((tenant, tenants[tenant] * interval_us))
-    run(db, "refund_tenants", rows=as_json(intervals))
+def _refund_tenants(db: sqlite3.Connection, drawn: Mapping[str, int]) -> None:
+    """Return unused tokens to the tenants: the number of jobs, by tenant."""
+    intervals = [
+        (tenant, drawn[tenant] * Pace.per_second(rate).interval_us)
+        for tenant, rate in run(db, "refund_rates", ids=as_json(list(drawn)))
+        if rate is not None
+    ]
+    if intervals:
+        run(db, "refund_tenants", rows=as_json(intervals))
 
 
 def _reap(db: sqlite3.Connection, limit: int, now: int) -> int:
     lost = run(db, "reap_find", now=now, longest=LONGEST_HOLD_MS, limit=limit).fetchall()
-    if not lost:
-        return 0
-    ledger.make_ready(db, [row[0] for row in lost])
-    ledger.touch_seats(db, {(kind, tenant): [now, 0] for _, kind, tenant in lost})
-    ledger.free_slots(db, {tenant for _, _, tenant in lost}, now)
+    if lost:
+        run(db, "ready_jobs", rows=as_json(lost))
+        seats = {seat for seat, _ in lost}
+        run_many(db, "touch_seats", [(now, 0, seat) for seat in seats])
+        ledger.free_slots(db, seats, now)
     return len(lost)

@@ -1,4 +1,4 @@
--- The ledger (messages, contents, events, dead letters), the queue (ready, parked, seats, ring_clock), and the rest.
+-- The ledger (messages, entries, contents, dead letters), the queue (ready, delayed, leased, seats, ring_clock), and the rest.
 -- Times are milliseconds since 1970 (next_token_us: microseconds). Views at the end show the ISO form and the classic names.
 
 CREATE TABLE tenants (
@@ -67,7 +67,7 @@ CREATE INDEX recipients_named ON recipient_records (external_id, tenant, created
 CREATE INDEX recipients_by_age ON recipient_records (tenant, created_at, id);
 CREATE INDEX recipients_by_email ON recipient_records (tenant, email, created_at, id);
 
--- Joins use the number, users the id.
+-- Messages as accepted; only an edit and an erasure change one. Joins use the number, users the id.
 CREATE TABLE messages (
     no INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -82,6 +82,28 @@ CREATE TABLE messages (
     recipient_id TEXT,
     to_address TEXT,
     subject TEXT,
+    template_type TEXT,
+    tags TEXT,                            -- JSON, in the sender's order; NULL: none
+    due_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+-- Indexes for lists of messages, newest first. Each costs a write for every message in it, so each is as small as
+-- possible: NULL is left out, and no index has a column that a declare changes.
+CREATE INDEX messages_by_age ON messages (created_at);
+CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
+CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
+-- The tenant is part of each key: a tenant's list reads only its own rows.
+CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
+CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
+
+-- The life of a message since something happened to it; no row: it was accepted, and nothing more. See the view
+-- `ledger`. tenant, is_email and created_at repeat the message's, so that ends are found by them.
+CREATE TABLE entries (
+    message_no INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    is_email INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     state TEXT NOT NULL,
     due_at INTEGER NOT NULL,
@@ -100,30 +122,34 @@ CREATE TABLE messages (
     failure TEXT,                         -- the last one, as JSON
     duration_ms INTEGER,
     finished_at INTEGER,                  -- not set: it is unfinished, and has a job
-    template_type TEXT,
-    tags TEXT                             -- JSON, in the sender's order; NULL: none
+    timeline TEXT NOT NULL                -- [type, time, metadata], each followed by a comma: see `timelines`
 ) STRICT;
-CREATE INDEX messages_by_expiry ON messages (expires_at, id) WHERE finished_at IS NULL;
-
--- Indexes for lists of messages, newest first. Each costs a write for every message in it, so each is as small as
--- possible: NULL is left out, and no index has a column that a declare changes.
-CREATE INDEX messages_by_age ON messages (created_at);
-CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
-CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
--- The tenant is part of each key: a tenant's list reads only its own rows.
-CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
-CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
-CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
 
 -- By state. Sent: e-mails that have the provider's id. Unlucky: messages that ended otherwise or failed at least once.
 -- The rest is unfinished and has a job: it is found through the queue.
-CREATE INDEX messages_sent ON messages (tenant, created_at)
-    WHERE provider_message_id IS NOT NULL AND kind = 'email:send';
-CREATE INDEX messages_unlucky ON messages (tenant, created_at)
+CREATE INDEX entries_sent ON entries (tenant, created_at) WHERE provider_message_id IS NOT NULL AND is_email;
+CREATE INDEX entries_unlucky ON entries (tenant, created_at)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
 -- Without erased messages: their id is an empty text.
-CREATE INDEX messages_by_provider_id ON messages (provider_message_id, tenant, created_at)
+CREATE INDEX entries_by_provider_id ON entries (provider_message_id, tenant, created_at)
     WHERE provider_message_id <> '';
+
+-- Events that a timeline has no room for, in order after those of the entry: usually none.
+CREATE TABLE events (
+    message_no INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (message_no, position)
+) STRICT, WITHOUT ROWID;
+
+-- Unfinished messages, by expiry: each has a job, here or in a separate queue.
+CREATE TABLE unfinished (
+    expires_at INTEGER NOT NULL,
+    message_no INTEGER NOT NULL,
+    PRIMARY KEY (expires_at, message_no)
+) STRICT, WITHOUT ROWID;
 
 -- The same tags, to find messages by: this key read backwards is newest first.
 CREATE TABLE message_tags (
@@ -134,20 +160,11 @@ CREATE TABLE message_tags (
     PRIMARY KEY (tenant, tag, created_at, message_no)
 ) STRICT, WITHOUT ROWID;
 
--- Immutable, and separate from rows that are updated: a settle must not rewrite a megabyte.
+-- Separate from rows that lists read: a content may be a megabyte.
 CREATE TABLE contents (
     message_no INTEGER PRIMARY KEY,
     content TEXT NOT NULL
 ) STRICT;
-
-CREATE TABLE events (
-    id INTEGER PRIMARY KEY,
-    message_id TEXT NOT NULL,
-    type TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-) STRICT;
-CREATE INDEX events_of_message ON events (message_id);
 
 CREATE TABLE dead_letters (
     message_id TEXT PRIMARY KEY,
@@ -240,39 +257,11 @@ CREATE TABLE api_counts (
     PRIMARY KEY (tenant, window_ms)
 ) STRICT, WITHOUT ROWID;
 
--- The queue: one thin row per unfinished message, in one of two tables. Ready jobs are stored in the order of their
--- claims, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
--- job is. A leased job is a parked job: parked_until is the due time, the lease's end or the hold's end.
-CREATE TABLE ready (
-    tenant TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    priority INTEGER NOT NULL,
-    due_at INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    message_no INTEGER NOT NULL,
-    claims INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, kind, priority, due_at, id)
-) STRICT, WITHOUT ROWID;
--- Jobs that are or were claimed, to find open attempts: few, and usually none.
-CREATE INDEX ready_again ON ready (tenant, message_no) WHERE claims > 0;
-
-CREATE TABLE parked (
-    id TEXT PRIMARY KEY,
-    message_no INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    tenant TEXT NOT NULL,
-    priority INTEGER NOT NULL,
-    due_at INTEGER NOT NULL,
-    parked_until INTEGER NOT NULL,
-    is_claimed INTEGER NOT NULL DEFAULT 0,
-    claim_id TEXT,
-    claims INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
-CREATE INDEX parked_of_seat ON parked (tenant, is_claimed, kind, parked_until, id);
-CREATE INDEX parked_again ON parked (tenant, message_no) WHERE claims > 0 AND is_claimed = 0;
+-- The queue: the job of an unfinished message is ready, delayed or leased, one thin row in one of three tables.
 
 -- The ring of tenants with ready work, per kind. wake_at NULL: in the ring; else when to look again.
 CREATE TABLE seats (
+    no INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     tenant TEXT NOT NULL,
     vt INTEGER NOT NULL DEFAULT 0,
@@ -283,11 +272,45 @@ CREATE TABLE seats (
     processed INTEGER NOT NULL DEFAULT 0,
     last_processed_at INTEGER,
     consecutive INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (kind, tenant)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (kind, tenant)
+) STRICT;
 CREATE INDEX seats_in_ring ON seats (kind, vt, last_turn, tenant) WHERE wake_at IS NULL;
 CREATE INDEX seats_alarms ON seats (kind, wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX seats_of_tenant ON seats (tenant);
+
+-- In the order of claims, so that the jobs of a turn share a page however many tenants there are.
+CREATE TABLE ready (
+    seat INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    message_no INTEGER NOT NULL,
+    claims INTEGER NOT NULL DEFAULT 0,    -- since its last end
+    PRIMARY KEY (seat, priority, due_at, id)
+) STRICT, WITHOUT ROWID;
+-- Jobs that were claimed before, to find open attempts: few, and usually none.
+CREATE INDEX ready_again ON ready (seat, message_no) WHERE claims > 0;
+
+-- Not ready before a time: scheduled, to be retried, or given back with a wait.
+CREATE TABLE delayed (
+    message_no INTEGER PRIMARY KEY,
+    seat INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    claims INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX delayed_of_seat ON delayed (seat, until, id);
+CREATE INDEX delayed_again ON delayed (seat, message_no) WHERE claims > 0;
+
+-- Claimed, until the end of the lease or of the hold. As many rows as workers have jobs: a seat's are read whole.
+CREATE TABLE leased (
+    seat INTEGER NOT NULL,
+    message_no INTEGER NOT NULL,
+    claim TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    claims INTEGER NOT NULL,
+    PRIMARY KEY (seat, message_no)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE ring_clock (
     kind TEXT PRIMARY KEY,
@@ -338,12 +361,43 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_of_message ON inbox (message_id);
 CREATE INDEX inbox_of_tenant ON inbox (tenant);
 
+-- Messages with what has happened to them. In a statement, put the key into WHERE: after ON, SQLite reads all of it.
+CREATE VIEW ledger AS
+SELECT
+    m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
+    m.recipient_id, m.to_address, m.subject, m.template_type, m.tags, m.created_at,
+    coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at, coalesce(e.attempts, 0) AS attempts,
+    coalesce(e.charged, 0) AS charged, coalesce(e.in_doubt, 0) AS in_doubt, coalesce(e.round, 1) AS round,
+    coalesce(e.revision, 1) AS revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
+    e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+FROM messages AS m LEFT JOIN entries AS e ON e.message_no = m.no;
+
+-- All events, in order: the acceptance of an e-mail, the timeline of the entry, then those that it has no room for.
+CREATE VIEW timelines AS
+SELECT
+    (m.no << 20) + t.key AS id, m.no AS message_no, m.id AS message_id, t.value ->> 0 AS type,
+    t.value -> 2 AS metadata, t.value ->> 1 AS created_at
+FROM messages AS m CROSS JOIN json_each(
+    '['
+    || iif(m.kind <> 'email:send', '', json_array(
+        'ENQUEUED', m.created_at, iif(m.request_id = '', json('{}'), json_object('requestId', m.request_id))
+    ) || ',')
+    || coalesce((SELECT e.timeline FROM entries AS e WHERE e.message_no = m.no), '')
+    || coalesce((
+        SELECT group_concat(json_array(v.type, v.created_at, json(v.metadata)) || ',', '')
+        FROM events AS v WHERE v.message_no = m.no
+    ), '')
+    || '0]'
+) AS t
+WHERE t.type = 'array';
+
 CREATE VIEW email_outbox AS
 SELECT m.id, m.tenant AS companyId, m.state AS status, m.attempts, m.failure ->> 'reason' AS lastError,
     c.content ->> 'html' AS html, m.to_address AS "to", m.subject, m.priority, m.request_id AS requestId,
     strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS enqueuedAt,
     strftime('%Y-%m-%dT%H:%M:%fZ', m.finished_at / 1000.0, 'unixepoch') AS processedAt
-FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
+FROM ledger AS m LEFT JOIN contents AS c ON c.message_no = m.no
 WHERE m.kind = 'email:send';
 
 CREATE VIEW email_logs AS
@@ -355,13 +409,13 @@ SELECT id AS outboxId, tenant AS companyId, recipient_id AS recipientId, to_addr
     CASE state WHEN 'SENT' THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS sentAt,
     CASE WHEN state IN ('FAILED', 'EXPIRED')
         THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS failedAt
-FROM messages
+FROM ledger
 WHERE kind = 'email:send';
 
 CREATE VIEW email_events AS
 SELECT id, message_id AS emailLogId, type, metadata,
     strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt
-FROM events;
+FROM timelines;
 
 CREATE VIEW recipients AS
 SELECT id, tenant AS companyId, external_id AS externalId, cpf_cnpj_hash AS cpfCnpjHash,

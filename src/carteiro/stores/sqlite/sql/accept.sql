@@ -1,9 +1,7 @@
 -- name: accept_contents
--- Adds the contents of new messages, which have consecutive numbers. Not in rows: a long text inside one is parsed twice.
--- :contents = [content, …]; :first
+-- Adds the content of a new message. ? = message no, content
 INSERT INTO contents (message_no, content)
-SELECT :first + key, value
-FROM json_each(:contents);
+VALUES (?, ?);
 
 -- name: accept_counts
 -- Message counts of tenants, in the latest window of each length. :tenants = [id, …]
@@ -22,11 +20,9 @@ SELECT m.id, m.created_at, m.recipient_id, m.request_id
 FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
 
 -- name: accept_messages
--- Adds messages to the ledger, with consecutive numbers. :rows = [[due_at, expires_at, {accepted}], …], the last ones if
--- there are any; :first; :now
-INSERT INTO messages (no, due_at, expires_at, {accepted}, created_at, state)
-SELECT :first + key, value ->> 0, value ->> 1, {accepted_values}, :now, 'ENQUEUED'
-FROM json_each(:rows);
+-- Adds a message. ? = number, {accepted}, due_at, created_at
+INSERT INTO messages (no, {accepted}, due_at, created_at)
+VALUES (?, {accepted_values}, ?, ?);
 
 -- name: accept_next_no
 -- The number of the next new message; nobody else can take it in this transaction.
@@ -54,27 +50,40 @@ SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = e
     request_id = excluded.request_id, created_at = excluded.created_at;
 
 -- name: accept_tags
--- Indexes new messages by their tags. :rows = [[message no, tag], …]
+-- Indexes a new message by one of its tags. ? = tenant, tag, created_at, message no
 INSERT OR IGNORE INTO message_tags (tenant, tag, created_at, message_no)
-SELECT m.tenant, r.value ->> 1, m.created_at, m.no
-FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.no = r.value ->> 0;
+VALUES (?, ?, ?, ?);
 
 -- name: accept_tenants
 -- The known ones of these tenants, and whether they are disabled. :ids = [id, …]
 SELECT t.id, t.disabled
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
--- name: put_parked
--- Makes the jobs of messages claimable when they are due. :numbers = [message no, …]
-INSERT INTO parked (id, message_no, kind, tenant, priority, due_at, parked_until)
-SELECT m.id, m.no, m.kind, m.tenant, m.priority, m.due_at, m.due_at
-FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
+-- name: put_delayed
+-- Makes a job claimable at a time. ? = message no, seat, until, id, claims
+INSERT INTO delayed (message_no, seat, until, id, claims)
+VALUES (?, ?, ?, ?, ?);
 
 -- name: put_ready
--- Makes the jobs of messages claimable now. :numbers = [message no, …]
-INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
-SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
-FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
+-- Makes a job claimable now. ? = seat, priority, due_at, id, message no, claims
+INSERT INTO ready (seat, priority, due_at, id, message_no, claims)
+VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: put_unfinished
+-- Records the expiry of an unfinished message. ? = expires_at, message no
+INSERT INTO unfinished (expires_at, message_no)
+VALUES (?, ?);
+
+-- name: take_seats
+-- Finds or adds the seats of new jobs, sets their alarms (never later than they were) and counts their jobs; only claim
+-- changes the ring. :rows = [[kind, tenant, wake_at, jobs], …]
+INSERT INTO seats (kind, tenant, wake_at, jobs)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
+FROM json_each(:rows)
+WHERE true
+ON CONFLICT (kind, tenant) DO UPDATE
+SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs
+RETURNING kind, tenant, no;
 
 -- name: recipient_known
 -- Finds a recipient of a tenant: by external id, else by document (one that has no other external id).

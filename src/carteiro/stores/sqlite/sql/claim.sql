@@ -5,25 +5,15 @@ SET wake_at = :now
 WHERE kind IN (SELECT value FROM json_each(:kinds)) AND wake_at IS NOT NULL;
 
 -- name: claim_alarms
--- The next alarms of seats that leave the ring: the end of their first park. :seats = [[kind, tenant], …];
--- :now; :longest; :far
+-- The next alarms of seats that leave the ring: when the first of their jobs may be ready again.
+-- :seats = [seat, …]; :now; :longest; :far
 SELECT
-    s.key,
+    s.value,
     min(
+        coalesce((SELECT min(d.until) FROM delayed AS d WHERE d.seat = s.value), :far),
         coalesce((
-            SELECT min(p.parked_until) FROM parked AS p
-            WHERE p.tenant = s.value ->> 1 AND p.is_claimed = 0 AND p.kind = s.value ->> 0
-        ), :far),
-        coalesce((
-            SELECT min(p.parked_until) FROM parked AS p
-            WHERE p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
-        ), :far),
-        iif(EXISTS (
-            SELECT 1 FROM parked AS p
-            WHERE
-                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
-                AND p.parked_until > :now + :longest
-        ), :now, :far)
+            SELECT min(iif(l.until > :now + :longest, :now, l.until)) FROM leased AS l WHERE l.seat = s.value
+        ), :far)
     )
 FROM json_each(:seats) AS s;
 
@@ -34,74 +24,38 @@ FROM ring_clock
 WHERE kind IN (SELECT value FROM json_each(:kinds));
 
 -- name: claim_due
--- The first due parked jobs of a seat, the usual case: none of its leases has expired.
--- :kind; :tenant; :now; :limit
-SELECT id
-FROM parked
-WHERE tenant = :tenant AND is_claimed = 0 AND kind = :kind AND parked_until <= :now
-ORDER BY parked_until, id
-LIMIT :limit;
-
--- name: claim_due_or_lost
--- As `claim_due`, with jobs whose lease has expired or ends later than any can.
--- :kind; :tenant; :now; :longest; :limit
-SELECT id
+-- The first jobs of a seat that can be made ready: delayed ones, and leased ones whose lease has expired or ends later
+-- than any can. :seat; :now; :longest; :limit
+SELECT message_no
 FROM (
     SELECT * FROM (
-        SELECT id, parked_until FROM parked
-        WHERE tenant = :tenant AND is_claimed = 0 AND kind = :kind AND parked_until <= :now
-        ORDER BY parked_until, id LIMIT :limit
+        SELECT message_no, until, id FROM delayed
+        WHERE seat = :seat AND until <= :now
+        ORDER BY until, id LIMIT :limit
     )
     UNION ALL
-    SELECT * FROM (
-        SELECT id, parked_until FROM parked
-        WHERE tenant = :tenant AND is_claimed = 1 AND kind = :kind AND parked_until <= :now
-        ORDER BY parked_until, id LIMIT :limit
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT id, parked_until FROM parked
-        WHERE tenant = :tenant AND is_claimed = 1 AND kind = :kind AND parked_until > :now + :longest
-        ORDER BY parked_until, id LIMIT :limit
-    )
+    SELECT l.message_no, l.until, m.id
+    FROM leased AS l CROSS JOIN messages AS m ON m.no = l.message_no
+    WHERE l.seat = :seat AND (l.until <= :now OR l.until > :now + :longest)
 )
-ORDER BY parked_until, id
+ORDER BY until, id
 LIMIT :limit;
 
 -- name: claim_due_seats
--- Those of the seats with due parked jobs: delayed ones, and claimed ones whose lease has expired or ends later than any
--- can. :seats = [[kind, tenant], …]; :now; :longest
-SELECT key, is_delayed, is_lost
-FROM (
-    SELECT
-        s.key,
-        EXISTS (
-            SELECT 1 FROM parked AS p
-            WHERE
-                p.tenant = s.value ->> 1 AND p.is_claimed = 0 AND p.kind = s.value ->> 0
-                AND p.parked_until <= :now
-        ) AS is_delayed,
-        EXISTS (
-            SELECT 1 FROM parked AS p
-            WHERE
-                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
-                AND p.parked_until <= :now
-        )
-        OR EXISTS (
-            SELECT 1 FROM parked AS p
-            WHERE
-                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
-                AND p.parked_until > :now + :longest
-        ) AS is_lost
-    FROM json_each(:seats) AS s
-)
-WHERE is_delayed OR is_lost;
+-- Those of the seats that have such jobs. :seats = [seat, …]; :now; :longest
+SELECT s.value
+FROM json_each(:seats) AS s
+WHERE
+    EXISTS (SELECT 1 FROM delayed AS d WHERE d.seat = s.value AND d.until <= :now)
+    OR EXISTS (
+        SELECT 1 FROM leased AS l WHERE l.seat = s.value AND (l.until <= :now OR l.until > :now + :longest)
+    );
 
 -- name: claim_heads
--- The first ready jobs of one seat, in order. :kind; :tenant; :limit
+-- The first ready jobs of a seat, in order. :seat; :limit
 SELECT priority, due_at, id, claims, message_no
 FROM ready
-WHERE tenant = :tenant AND kind = :kind
+WHERE seat = :seat
 ORDER BY priority, due_at, id
 LIMIT :limit;
 
@@ -115,29 +69,26 @@ FROM json_each(:kinds) AS k;
 
 -- name: claim_in_flight
 -- The number of a tenant's jobs in flight, of any kind, and the earliest end of a lease. :tenant; :now; :longest
-SELECT count(*), min(parked_until)
-FROM parked
-WHERE tenant = :tenant AND is_claimed = 1 AND parked_until > :now AND parked_until <= :now + :longest;
+SELECT count(*), min(l.until)
+FROM seats AS s CROSS JOIN leased AS l ON l.seat = s.no
+WHERE s.tenant = :tenant AND l.until > :now AND l.until <= :now + :longest;
 
 -- name: claim_lease
--- Leases jobs; `claim_take` removes them from the ready ones.
--- :rows = [[tenant, kind, priority, due_at, id, message no, claims], …]; :claim; :until
-INSERT INTO parked (
-    tenant, kind, priority, due_at, id, message_no, claims, parked_until, is_claimed, claim_id
-)
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, :until, 1, :claim
-FROM json_each(:rows);
+-- Leases a job; `drop_ready` removes it from the ready ones. ? = seat, message no, claim, until, claims
+INSERT INTO leased (seat, message_no, claim, until, claims)
+VALUES (?, ?, ?, ?, ?);
 
 -- name: claim_load
 -- Data of the messages in the ledger, in the given order. :numbers = [message no, …]
 SELECT
-    m.tenant, m.request_id, m.delivery, m.attempts, m.charged, m.in_doubt, m.revision, m.state, m.expires_at,
-    m.cancel_requested_at, m.recipient_id, m.template_type, m.provider, c.content,
-    EXISTS (SELECT 1 FROM suppressions AS s WHERE s.tenant = m.tenant)
+    c.content, m.tenant, m.request_id, m.delivery, coalesce(e.attempts, 0), coalesce(e.charged, 0),
+    coalesce(e.in_doubt, 0), coalesce(e.revision, 1), coalesce(e.state = 'SENT_ATTEMPT', 0),
+    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.cancel_requested_at IS NOT NULL, m.recipient_id, m.template_type,
+    e.provider
 FROM json_each(:numbers) AS i
 LEFT JOIN messages AS m ON m.no = i.value
-LEFT JOIN contents AS c ON c.message_no = i.value;
+LEFT JOIN contents AS c ON c.message_no = i.value
+LEFT JOIN entries AS e ON e.message_no = i.value;
 
 -- name: claim_presets
 -- The retry presets of template types, of those in use. :types = [[tenant, type], …]
@@ -168,19 +119,18 @@ SET v = max(v, excluded.v), turn = excluded.turn, seen_at = excluded.seen_at,
     draws = excluded.draws;
 
 -- name: claim_save_seats
--- Stores seats after their turns. :rows = [[kind, tenant, vt, last_turn, wake_at, processed, jobs of its turn, served], …]; :now
+-- Stores a seat after its turns. ? = vt, last_turn, wake_at, processed, jobs of its turn, last_processed_at, seat
 UPDATE seats
 SET
-    vt = r.value ->> 2, last_turn = r.value ->> 3, wake_at = r.value ->> 4, processed = r.value ->> 5,
-    consecutive = coalesce(r.value ->> 6, consecutive), last_processed_at = iif(r.value ->> 7, :now, last_processed_at)
-FROM json_each(:rows) AS r
-WHERE seats.kind = r.value ->> 0 AND seats.tenant = r.value ->> 1;
+    vt = ?, last_turn = ?, wake_at = ?, processed = ?, consecutive = coalesce(?, consecutive),
+    last_processed_at = coalesce(?, last_processed_at)
+WHERE no = ?;
 
 -- name: claim_seats
 -- The next seats in the ring of a kind, least virtual time first, after a given one.
 -- :kind; :vt, :last_turn, :tenant; :limit
 SELECT
-    s.kind, s.tenant, s.vt, s.last_turn, s.processed,
+    s.no, s.tenant, s.vt, s.last_turn, s.processed,
     t.stride, t.cap, t.rate_per_second, t.next_token_us, t.paused OR t.disabled, t.retry_preset
 FROM seats AS s JOIN tenants AS t ON t.id = s.tenant
 WHERE s.kind = :kind AND s.wake_at IS NULL AND (s.vt, s.last_turn, s.tenant) > (:vt, :last_turn, :tenant)
@@ -194,13 +144,10 @@ SET seen_at = :now, draws = r.value ->> 1
 FROM json_each(:rows) AS r
 WHERE ring_clock.kind = r.value ->> 0;
 
--- name: claim_take
--- Removes leased jobs from the ready ones. Their keys are read from where `claim_lease` put them: values of a JSON list are not
--- known to be text or numbers, and SQLite would search by only the first part of the key. :ids = [id, …]
-DELETE FROM ready
-WHERE (tenant, kind, priority, due_at, id) IN (
-    SELECT tenant, kind, priority, due_at, id FROM parked WHERE id IN (SELECT value FROM json_each(:ids))
-);
+-- name: claim_suppressing
+-- Those of the tenants that have suppressions. :tenants = [tenant, …]
+SELECT tenant FROM suppression_counts
+WHERE tenant IN (SELECT value FROM json_each(:tenants));
 
 -- name: claim_wake
 -- Seats whose alarm has rung take their place in the ring, no further back than V; a paused or disabled tenant sleeps on.
@@ -222,9 +169,3 @@ UPDATE tenants
 SET next_token_us = r.value ->> 1
 FROM json_each(:rows) AS r
 WHERE tenants.id = r.value ->> 0;
-
--- name: claim_leases
--- The leases of claims, found tenant by tenant as `reap_find` does. :claims = [claim, …]
-SELECT p.id, p.claim_id
-FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
-WHERE p.claim_id IN (SELECT value FROM json_each(:claims));

@@ -130,8 +130,8 @@ INSERT INTO dead_letters (
 SELECT
     m.id, m.tenant, m.kind, r.value ->> 2, r.value ->> 5, r.value ->> 6, r.value ->> 7, r.value ->> 8, r.value ->> 9,
     r.value ->> 10
-FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.id = r.value ->> 0
-WHERE m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
+FROM json_each(:rows) AS r CROSS JOIN ledger AS m
+WHERE m.id = r.value ->> 0 AND m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
 ON CONFLICT (message_id) DO NOTHING;
 
 -- name: redrive_contents
@@ -148,10 +148,6 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: redrive_put
 -- Makes the jobs of messages claimable now, and counts them at their seats. :numbers = [number, …]; :now
-INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
-SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
-FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
-
 INSERT INTO seats (kind, tenant, wake_at, jobs)
 SELECT m.kind, m.tenant, :now, count(*)
 FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
@@ -159,6 +155,11 @@ WHERE true
 GROUP BY m.kind, m.tenant
 ON CONFLICT (kind, tenant) DO UPDATE
 SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs;
+
+INSERT INTO ready (seat, priority, due_at, id, message_no)
+SELECT s.no, m.priority, m.due_at, m.id, m.no
+FROM json_each(:numbers) AS i CROSS JOIN ledger AS m CROSS JOIN seats AS s
+WHERE m.no = i.value AND s.kind = m.kind AND s.tenant = m.tenant;
 
 -- name: revise
 -- Sets the content and recipient of a message, also if the old content is gone.

@@ -14,17 +14,17 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 -- name: erase_ended
 -- Finished messages to a recipient: those that name it, and those to its address that name nobody.
 -- :recipient; :tenant; :email; :limit
-SELECT no, id FROM messages
-WHERE recipient_id = :recipient AND tenant = :tenant AND finished_at IS NOT NULL
+SELECT m.no, m.id FROM ledger AS m
+WHERE m.recipient_id = :recipient AND m.tenant = :tenant AND m.finished_at IS NOT NULL
 UNION ALL
-SELECT no, id FROM messages
-WHERE to_address = :email AND tenant = :tenant AND recipient_id IS NULL AND finished_at IS NOT NULL
+SELECT m.no, m.id FROM ledger AS m
+WHERE m.to_address = :email AND m.tenant = :tenant AND m.recipient_id IS NULL AND m.finished_at IS NOT NULL
 LIMIT :limit;
 
 -- name: erase_entries
 -- The numbers of messages, their due times and whether they have a job. :numbers = [number, …]
 SELECT no, due_at, finished_at IS NULL
-FROM messages
+FROM ledger
 WHERE no IN (SELECT value FROM json_each(:numbers));
 
 -- name: erase_find
@@ -36,8 +36,10 @@ FROM (
     UNION ALL
     SELECT no, id, kind, priority FROM messages INDEXED BY tasks_of_tenant
     WHERE tenant = :tenant AND kind <> 'email:send'
-) AS m LEFT JOIN parked AS p ON p.id = m.id
-WHERE NOT coalesce(p.is_claimed = 1 AND p.parked_until > :now AND p.parked_until <= :now + :longest, 0)
+) AS m
+LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = :tenant
+LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
+WHERE NOT coalesce(l.until > :now AND l.until <= :now + :longest, 0)
 LIMIT :limit;
 
 -- name: erase_find_messages
@@ -45,14 +47,14 @@ LIMIT :limit;
 -- :tenant; :now; :longest; :busy = [id, …]; :limit
 SELECT m.no, m.id, m.kind, m.priority
 FROM (
-    SELECT no, id, kind, priority, state, held_until FROM messages INDEXED BY emails_of_tenant
+    SELECT no, id, kind, priority FROM messages INDEXED BY emails_of_tenant
     WHERE tenant = :tenant AND kind = 'email:send'
     UNION ALL
-    SELECT no, id, kind, priority, state, held_until FROM messages INDEXED BY tasks_of_tenant
+    SELECT no, id, kind, priority FROM messages INDEXED BY tasks_of_tenant
     WHERE tenant = :tenant AND kind <> 'email:send'
-) AS m
+) AS m LEFT JOIN entries AS e ON e.message_no = m.no
 WHERE
-    NOT coalesce(m.state = 'SENT_ATTEMPT' AND m.held_until > :now AND m.held_until <= :now + :longest, 0)
+    NOT coalesce(e.state = 'SENT_ATTEMPT' AND e.held_until > :now AND e.held_until <= :now + :longest, 0)
     AND m.id NOT IN (SELECT value FROM json_each(:busy))
 LIMIT :limit;
 
@@ -65,17 +67,36 @@ FROM (SELECT r.value ->> 2 AS kind, sum(r.value ->> 5) AS jobs FROM json_each(:r
 WHERE seats.tenant = :tenant AND seats.kind = j.kind;
 
 DELETE FROM ready
-WHERE (tenant, kind, priority, due_at, id) IN (
-    SELECT m.tenant, m.kind, m.priority, m.due_at, m.id
-    FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.no = r.value ->> 0
+WHERE (seat, priority, due_at, id) IN (
+    SELECT s.no, m.priority, m.due_at, m.id
+    FROM json_each(:rows) AS r CROSS JOIN ledger AS m CROSS JOIN seats AS s
+    WHERE m.no = r.value ->> 0 AND s.kind = m.kind AND s.tenant = m.tenant
 );
 
-DELETE FROM parked
-WHERE id IN (SELECT value ->> 1 FROM json_each(:rows));
+DELETE FROM delayed
+WHERE message_no IN (SELECT value ->> 0 FROM json_each(:rows));
 
-UPDATE messages
-SET state = 'CANCELLED', finished_at = :now
-WHERE no IN (SELECT value ->> 0 FROM json_each(:rows)) AND finished_at IS NULL;
+DELETE FROM leased
+WHERE (seat, message_no) IN (
+    SELECT s.no, r.value ->> 0
+    FROM json_each(:rows) AS r CROSS JOIN seats AS s ON s.kind = r.value ->> 2 AND s.tenant = :tenant
+);
+
+DELETE FROM unfinished
+WHERE (expires_at, message_no) IN (
+    SELECT m.expires_at, m.no
+    FROM json_each(:rows) AS r CROSS JOIN ledger AS m
+    WHERE m.no = r.value ->> 0
+);
+
+INSERT INTO entries (
+    message_no, tenant, is_email, created_at, state, due_at, expires_at, finished_at, timeline
+)
+SELECT m.no, m.tenant, m.kind = 'email:send', m.created_at, 'CANCELLED', m.due_at, m.due_at + m.ttl_ms, :now, ''
+FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.no = r.value ->> 0
+WHERE true
+ON CONFLICT (message_no) DO UPDATE SET state = excluded.state, finished_at = excluded.finished_at
+WHERE entries.finished_at IS NULL;
 
 -- name: erase_left
 -- True if any message to a recipient is left. :recipient; :tenant; :email
@@ -93,10 +114,14 @@ WHERE (tenant, tag, created_at, message_no) IN (
 
 UPDATE messages
 SET
-    request_id = '', external_id = NULL, recipient_id = NULL, to_address = NULL, subject = NULL, tags = NULL,
+    request_id = '', external_id = NULL, recipient_id = NULL, to_address = NULL, subject = NULL, tags = NULL
+WHERE no IN (SELECT value FROM json_each(:numbers));
+
+UPDATE entries
+SET
     evidence = NULL, provider_message_id = iif(provider_message_id IS NULL, NULL, ''),
     failure = json_set(failure, '$.reason', '', '$.original_code', NULL)
-WHERE no IN (SELECT value FROM json_each(:numbers));
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: erase_people
 -- Deletes idempotency keys, mails and suppressions of a tenant, and its recipients.
@@ -133,21 +158,22 @@ DELETE FROM templates WHERE tenant = :tenant;
 DELETE FROM sender_domains WHERE tenant = :tenant;
 DELETE FROM access_keys WHERE tenant = :tenant;
 DELETE FROM api_counts WHERE tenant = :tenant;
-DELETE FROM ready WHERE tenant = :tenant;
-DELETE FROM parked WHERE tenant = :tenant;
+DELETE FROM ready WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
+DELETE FROM delayed WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
+DELETE FROM leased WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
 DELETE FROM seats WHERE tenant = :tenant;
 DELETE FROM tenants WHERE id = :tenant;
 
 -- name: erase_waiting
 -- Unfinished messages to a recipient (those that name it, and those to its address that name nobody) without a
 -- requested cancel. :recipient; :tenant; :email; :limit
-SELECT id FROM messages
-WHERE recipient_id = :recipient AND tenant = :tenant AND finished_at IS NULL AND cancel_requested_at IS NULL
+SELECT m.id FROM ledger AS m
+WHERE m.recipient_id = :recipient AND m.tenant = :tenant AND m.finished_at IS NULL AND m.cancel_requested_at IS NULL
 UNION ALL
-SELECT id FROM messages
+SELECT m.id FROM ledger AS m
 WHERE
-    to_address = :email AND tenant = :tenant AND recipient_id IS NULL
-    AND finished_at IS NULL AND cancel_requested_at IS NULL
+    m.to_address = :email AND m.tenant = :tenant AND m.recipient_id IS NULL
+    AND m.finished_at IS NULL AND m.cancel_requested_at IS NULL
 LIMIT :limit;
 
 -- name: erase_words
@@ -159,9 +185,17 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
+UPDATE entries
+SET timeline = coalesce((
+    SELECT group_concat(json_array(t.value ->> 0, t.value ->> 1, json('{}')) || ',', '')
+    FROM json_each('[' || entries.timeline || '0]') AS t
+    WHERE t.type = 'array'
+), '')
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
+
 UPDATE events
 SET metadata = '{}'
-WHERE message_id IN (SELECT value FROM json_each(:ids));
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: forget_messages
 -- Deletes messages and their rows, except dead letters and idempotency keys.
@@ -179,7 +213,10 @@ DELETE FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 DELETE FROM events
-WHERE message_id IN (SELECT value FROM json_each(:ids));
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
+
+DELETE FROM entries
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 DELETE FROM messages
 WHERE no IN (SELECT value FROM json_each(:numbers));

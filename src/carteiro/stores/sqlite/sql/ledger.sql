@@ -12,124 +12,158 @@ ON CONFLICT (message_id) DO UPDATE
 SET reason = excluded.reason, failure = excluded.failure, failed_attempts = excluded.failed_attempts,
     failed_at = excluded.failed_at, moved_at = excluded.moved_at, ttl_ms = excluded.ttl_ms, redriven_at = NULL;
 
--- name: declare
--- Stores declared attempts. :rows = [[message no, attempts, in_doubt, holder, held_until, provider], …]
-UPDATE messages
-SET
-    state = 'SENT_ATTEMPT', attempts = r.value ->> 1, in_doubt = r.value ->> 2, holder = r.value ->> 3,
-    held_until = r.value ->> 4, provider = r.value ->> 5
-FROM json_each(:rows) AS r
-WHERE messages.no = r.value ->> 0;
+-- name: declare_first
+-- Stores the first attempt of a message. ? = message no, holder, held_until, provider, timeline
+INSERT INTO entries (
+    message_no, tenant, is_email, created_at, state, due_at, expires_at, attempts, holder, held_until, provider,
+    timeline
+)
+SELECT
+    no, tenant, kind = 'email:send', created_at, 'SENT_ATTEMPT', due_at, due_at + ttl_ms, 1, ?2, ?3, ?4, ?5
+FROM messages
+WHERE no = ?1;
 
--- name: drop_parked
--- Deletes parked jobs that are finished or ready. :ids = [id, …]
-DELETE FROM parked
-WHERE id IN (SELECT value FROM json_each(:ids));
+-- name: drop_delayed
+-- Deletes a job that is not delayed any more. ? = message no
+DELETE FROM delayed
+WHERE message_no = ?;
+
+-- name: drop_leased
+-- Ends a lease. ? = seat, message no
+DELETE FROM leased
+WHERE seat = ? AND message_no = ?;
 
 -- name: drop_ready
--- Deletes waiting jobs of finished messages. :ids = [id, …]
+-- Deletes a job that is not ready any more. ? = seat, priority, due_at, id
 DELETE FROM ready
-WHERE (tenant, kind, priority, due_at, id) IN (
-    SELECT m.tenant, m.kind, m.priority, m.due_at, m.id
-    FROM json_each(:ids) AS i CROSS JOIN messages AS m ON m.id = i.value
-);
+WHERE seat = ? AND priority = ? AND due_at = ? AND id = ?;
+
+-- name: drop_unfinished
+-- Records the end of a message. ? = expires_at, message no
+DELETE FROM unfinished
+WHERE expires_at = ? AND message_no = ?;
 
 -- name: expire_find
--- Messages past their time to live, oldest first. :now; :expires_at, :edge: an id; :limit
-SELECT id, expires_at, id
-FROM messages
-WHERE finished_at IS NULL AND expires_at <= :now AND (expires_at, id) > (:expires_at, :edge)
-ORDER BY expires_at, id
+-- Messages past their time to live, oldest first. :now; :expires_at, :edge: a message no, as text; :limit
+SELECT m.id, u.expires_at, CAST(u.message_no AS TEXT)
+FROM unfinished AS u CROSS JOIN messages AS m ON m.no = u.message_no
+WHERE u.expires_at <= :now AND (u.expires_at, u.message_no) > (:expires_at, CAST(:edge AS INTEGER))
+ORDER BY u.expires_at, u.message_no
 LIMIT :limit;
 
+-- name: find_leased
+-- Data of each message for the usual declare and settle: number, claim, seat, whether it declares, due time,
+-- expiry, state (NULL: nothing happened yet), and whether its timeline has room and it was never redriven.
+-- :ids = [id, …]; :most = length of a timeline
+SELECT
+    m.no, l.claim, l.seat, m.declares, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state,
+    e.round = 1 AND length(e.timeline) < :most
+FROM json_each(:ids) AS i
+LEFT JOIN messages AS m ON m.id = i.value
+LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
+LEFT JOIN entries AS e ON e.message_no = m.no;
+
 -- name: free_slots
--- A slot of these tenants became free: wake those with a cap. :tenants = [id, …]; :now
+-- A slot at these seats became free: wake those of their tenants that have a cap. :seats = [seat, …]; :now
 UPDATE seats
 SET wake_at = min(wake_at, :now)
 WHERE wake_at IS NOT NULL AND tenant IN (
-    SELECT t.id FROM json_each(:tenants) AS i JOIN tenants AS t ON t.id = i.value WHERE t.cap IS NOT NULL
+    SELECT t.id
+    FROM json_each(:seats) AS i CROSS JOIN seats AS s ON s.no = i.value CROSS JOIN tenants AS t ON t.id = s.tenant
+    WHERE t.cap IS NOT NULL
 );
 
--- name: hold_parked
--- The hold of a declared attempt replaces the lease. :rows = [[id, held_until], …]
-UPDATE parked
-SET parked_until = r.value ->> 1
-FROM json_each(:rows) AS r
-WHERE parked.id = r.value ->> 0;
+-- name: hold_leased
+-- The hold of a declared attempt replaces the lease. ? = until, seat, message no
+UPDATE leased
+SET until = ?
+WHERE seat = ? AND message_no = ?;
 
 -- name: load_entries
--- The ledger entries of the ids, each with its job if it has one: for a job that is ready, the message
--- itself says where it is. :ids = [id, …]
+-- The ledger entries of the known ones of the ids, each with its job if it has one here. :ids = [id, …]
 SELECT
-    i.value, m.no, p.claim_id, p.parked_until, coalesce(p.kind, m.kind), coalesce(p.tenant, m.tenant),
-    p.id IS NOT NULL, m.no IS NOT NULL AND m.finished_at IS NULL,
+    m.no, l.claim, coalesce(l.until, d.until), s.no, m.priority,
+    CASE WHEN l.claim IS NOT NULL THEN 'leased' WHEN d.until IS NOT NULL THEN 'delayed' ELSE 'ready' END,
+    (SELECT 1 + max(v.position) FROM events AS v WHERE v.message_no = m.no),
+    coalesce((SELECT length(e.timeline) FROM entries AS e WHERE e.message_no = m.no), 0),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
     m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
     m.provider_message_id, m.failure, m.duration_ms, m.finished_at
 FROM json_each(:ids) AS i
-LEFT JOIN parked AS p ON p.id = i.value
-LEFT JOIN messages AS m
-    ON m.no = coalesce(p.message_no, (SELECT n.no FROM messages AS n WHERE n.id = i.value));
+CROSS JOIN ledger AS m
+LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
+LEFT JOIN delayed AS d ON d.message_no = m.no
+WHERE m.id = i.value;
 
--- name: park_settled
--- Parks jobs without a claim, until they are due. :rows = [[id, due_at], …]
-UPDATE parked
-SET parked_until = r.value ->> 1, due_at = r.value ->> 1, is_claimed = 0, claim_id = NULL, claims = 0
-FROM json_each(:rows) AS r
-WHERE parked.id = r.value ->> 0;
-
--- name: ready_parked
--- Makes parked jobs claimable now, leased or not; `drop_parked` removes the parked rows. :ids = [id, …]
-INSERT INTO ready (tenant, kind, priority, due_at, id, message_no, claims)
-SELECT tenant, kind, priority, due_at, id, message_no, claims
-FROM parked
-WHERE id IN (SELECT value FROM json_each(:ids));
+-- name: ready_jobs
+-- Makes delayed and leased jobs claimable now. :rows = [[seat, message no], …]
+INSERT INTO ready (seat, priority, due_at, id, message_no, claims)
+SELECT i.value ->> 0, m.priority, m.due_at, m.id, m.no, coalesce(l.claims, d.claims)
+FROM json_each(:rows) AS i
+CROSS JOIN ledger AS m
+LEFT JOIN leased AS l ON l.seat = i.value ->> 0 AND l.message_no = m.no
+LEFT JOIN delayed AS d ON d.message_no = m.no
+WHERE m.no = i.value ->> 1;
+DELETE FROM leased WHERE (seat, message_no) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
+DELETE FROM delayed WHERE message_no IN (SELECT value ->> 1 FROM json_each(:rows));
 
 -- name: save_entries
--- Stores changed entries. :rows = [[message no, state, due_at, expires_at, attempts, charged, in_doubt, round,
--- revision, holder, held_until, cancel_requested_at, evidence, provider, provider id, failure, duration_ms,
--- finished_at], …]
-UPDATE messages
+-- Stores what has happened to a message. ? = message no, timeline, state, due_at, expires_at, attempts, charged, in_doubt,
+-- round, revision, holder, held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms,
+-- finished_at
+INSERT INTO entries (
+    message_no, tenant, is_email, created_at, timeline, state, due_at, expires_at, attempts, charged, in_doubt, round,
+    revision, holder, held_until, cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms,
+    finished_at
+)
+SELECT
+    no, tenant, kind = 'email:send', created_at,
+    ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19
+FROM messages
+WHERE no = ?1
+ON CONFLICT (message_no) DO UPDATE
 SET
-    state = r.value ->> 1, due_at = r.value ->> 2, expires_at = r.value ->> 3, attempts = r.value ->> 4,
-    charged = r.value ->> 5, in_doubt = r.value ->> 6, round = r.value ->> 7, revision = r.value ->> 8,
-    holder = r.value ->> 9, held_until = r.value ->> 10, cancel_requested_at = r.value ->> 11,
-    evidence = r.value ->> 12, provider = r.value ->> 13, provider_message_id = r.value ->> 14,
-    failure = r.value ->> 15, duration_ms = r.value ->> 16, finished_at = r.value ->> 17
-FROM json_each(:rows) AS r
-WHERE messages.no = r.value ->> 0;
+    timeline = timeline || excluded.timeline, state = excluded.state, due_at = excluded.due_at,
+    expires_at = excluded.expires_at, attempts = excluded.attempts, charged = excluded.charged,
+    in_doubt = excluded.in_doubt, round = excluded.round, revision = excluded.revision, holder = excluded.holder,
+    held_until = excluded.held_until, cancel_requested_at = excluded.cancel_requested_at,
+    evidence = excluded.evidence, provider = excluded.provider, provider_message_id = excluded.provider_message_id,
+    failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at;
 
--- name: settle_retried
--- Stores retries, the second most usual end; as in `settle_sent`, fewer columns take less time.
--- :rows = [[message no, attempts, charged, in_doubt, holder, due_at, failure, duration_ms], …]
-UPDATE messages
-SET
-    state = 'RETRY_SCHEDULED', attempts = r.value ->> 1, charged = r.value ->> 2, in_doubt = r.value ->> 3,
-    holder = r.value ->> 4, held_until = NULL, due_at = r.value ->> 5, failure = r.value ->> 6,
-    duration_ms = r.value ->> 7
-FROM json_each(:rows) AS r
-WHERE messages.no = r.value ->> 0;
+-- name: settle_first
+-- Stores a sent message to which nothing had happened before.
+-- ? = message no, attempts, holder, provider, provider_id, duration_ms, now
+INSERT INTO entries (
+    message_no, tenant, is_email, created_at, state, due_at, expires_at, attempts, holder, provider,
+    provider_message_id, duration_ms, finished_at, timeline
+)
+SELECT
+    no, tenant, kind = 'email:send', created_at, 'SENT', due_at, due_at + ttl_ms, ?2, ?3, ?4, ?5, ?6, ?7,
+    json_array(
+        'SENT', ?7, json_object('sesMessageId', ?5, 'provider', ?4, 'durationMs', ?6, 'attempt', ?2)
+    ) || ','
+FROM messages
+WHERE no = ?1;
 
 -- name: settle_sent
--- Stores sent messages, the usual end: fewer columns than `save_entries` take half the time.
--- :rows = [[message no, attempts, in_doubt, holder, provider, provider id, duration_ms, finished_at], …]
-UPDATE messages
+-- Stores a sent message. ? = message no, attempts more, holder, provider, provider_id, duration_ms, now
+UPDATE entries
 SET
-    state = 'SENT', attempts = r.value ->> 1, in_doubt = r.value ->> 2, holder = r.value ->> 3,
-    held_until = NULL, provider = r.value ->> 4, provider_message_id = r.value ->> 5, failure = NULL,
-    duration_ms = r.value ->> 6, finished_at = r.value ->> 7
-FROM json_each(:rows) AS r
-WHERE messages.no = r.value ->> 0;
+    state = 'SENT', attempts = attempts + ?2, holder = ?3, held_until = NULL, provider = ?4, provider_message_id = ?5,
+    failure = NULL, duration_ms = ?6, finished_at = ?7,
+    timeline = timeline || json_array(
+        'SENT', ?7, json_object('sesMessageId', ?5, 'provider', ?4, 'durationMs', ?6, 'attempt', attempts + ?2)
+    ) || ','
+WHERE message_no = ?1;
 
 -- name: touch_seats
--- Sets alarms of seats outside the ring (never later than they were) and counts their jobs; only claim
--- changes the ring. :rows = [[kind, tenant, wake_at, jobs more or less], …]
-INSERT INTO seats (kind, tenant, wake_at, jobs)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
-FROM json_each(:rows)
-WHERE true
-ON CONFLICT (kind, tenant) DO UPDATE
-SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs;
+-- Sets the alarm of a seat outside the ring (never later than it was) and counts its jobs; only claim changes the ring.
+-- ? = wake_at, jobs more or less, seat
+UPDATE seats
+SET wake_at = min(wake_at, ?), jobs = jobs + ?
+WHERE no = ?;
 
 -- name: unbury
 -- Removes sent or cancelled messages from the dead letters. :ids = [id, …]
@@ -137,21 +171,22 @@ DELETE FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: write_events
--- Adds events to timelines, in order. :rows = [[message id, type, metadata, created_at], …]
-INSERT INTO events (message_id, type, metadata, created_at)
-SELECT value ->> 0, value ->> 1, value -> 2, value ->> 3
-FROM json_each(:rows);
+-- Adds an event that the timeline has no room for. ? = message no, position, type, metadata, created_at
+INSERT INTO events (message_no, position, type, metadata, created_at)
+VALUES (?, ?, ?, ?, ?);
 
 -- name: track_known
 -- The recipient and providers of a message, and the ids of feedback on its timeline. :id
 SELECT
     m.to_address,
-    json_group_array(DISTINCT e.metadata ->> 'provider') FILTER (WHERE e.type = 'SENT_ATTEMPT'),
-    json_group_array(e.metadata ->> 'eventId') FILTER (WHERE e.type <> 'SENT_ATTEMPT')
+    json_group_array(DISTINCT t.metadata ->> 'provider') FILTER (WHERE t.type = 'SENT_ATTEMPT'),
+    json_group_array(t.metadata ->> 'eventId') FILTER (WHERE t.type <> 'SENT_ATTEMPT')
 FROM messages AS m
-LEFT JOIN events AS e
-    ON
-        e.message_id = m.id
-        AND e.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+LEFT JOIN (
+    SELECT type, metadata FROM timelines
+    WHERE
+        message_id = :id
+        AND type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+) AS t
 WHERE m.id = :id
 GROUP BY m.no;

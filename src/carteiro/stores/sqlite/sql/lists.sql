@@ -42,19 +42,17 @@ SELECT tenant FROM found WHERE tenant IS NOT NULL;
 -- name: place
 -- The place of a message's job, the standing of its tenant, and the send limit of its kind. :id; :now; :longest
 SELECT
-    p.parked_until, p.claim_id IS NOT NULL, coalesce(p.claims, r.claims, 0), s.wake_at,
+    coalesce(l.until, d.until), l.claim IS NOT NULL, coalesce(l.claims, d.claims, r.claims, 0), s.wake_at,
     (
-        SELECT count(*) FROM parked AS f
-        WHERE
-            f.tenant = m.tenant AND f.is_claimed = 1
-            AND f.parked_until > :now AND f.parked_until <= :now + :longest
+        SELECT count(*) FROM seats AS o CROSS JOIN leased AS f ON f.seat = o.no
+        WHERE o.tenant = m.tenant AND f.until > :now AND f.until <= :now + :longest
     ),
     c.limit_count, c.limit_per_ms, c.draws
-FROM messages AS m
-LEFT JOIN parked AS p ON p.id = m.id
-LEFT JOIN ready AS r
-    ON r.tenant = m.tenant AND r.kind = m.kind AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
+FROM ledger AS m
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
+LEFT JOIN delayed AS d ON d.message_no = m.no
+LEFT JOIN ready AS r ON r.seat = s.no AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
 LEFT JOIN ring_clock AS c ON c.kind = m.kind
 WHERE m.id = :id AND m.finished_at IS NULL;
 
@@ -62,10 +60,10 @@ WHERE m.id = :id AND m.finished_at IS NULL;
 -- The tenants with messages of this provider's id: skips from tenant to tenant in the index.
 -- :provider_id
 WITH RECURSIVE found (tenant) AS (
-    SELECT min(tenant) FROM messages INDEXED BY messages_by_provider_id WHERE provider_message_id = :provider_id AND provider_message_id <> ''
+    SELECT min(tenant) FROM entries INDEXED BY entries_by_provider_id WHERE provider_message_id = :provider_id AND provider_message_id <> ''
     UNION ALL
     SELECT (
-        SELECT min(m.tenant) FROM messages AS m INDEXED BY messages_by_provider_id
+        SELECT min(m.tenant) FROM entries AS m INDEXED BY entries_by_provider_id
         WHERE m.provider_message_id = :provider_id AND m.provider_message_id <> '' AND m.tenant > f.tenant
     )
     FROM found AS f
@@ -104,7 +102,7 @@ FROM (
 -- name: unfinished_messages
 -- The number of unfinished messages, counted up to :most.
 SELECT count(*)
-FROM (SELECT 1 FROM messages INDEXED BY messages_by_expiry WHERE finished_at IS NULL LIMIT :most);
+FROM (SELECT 1 FROM unfinished LIMIT :most);
 
 -- name: walk_all
 -- All messages, newest first, after a given one: one JSON list of [created_at, number].
@@ -120,24 +118,22 @@ FROM (
 -- name: walk_attempts
 -- Messages that may have an open attempt, as their job is or was claimed, newest first, after a given one:
 -- one JSON list of [created_at, number]. :tenant, null matches all; :since; :at, :no; :limit
-WITH wanted (id) AS MATERIALIZED (
-    SELECT id FROM tenants WHERE id = :tenant
+WITH wanted (no) AS MATERIALIZED (
+    SELECT no FROM seats WHERE tenant = :tenant
     UNION ALL
-    SELECT id FROM tenants WHERE :tenant IS NULL
+    SELECT no FROM seats WHERE :tenant IS NULL
 )
 SELECT json_group_array(json_array(created_at, no))
 FROM (
     SELECT m.created_at, m.no
     FROM (
         SELECT r.message_no
-        FROM wanted AS t CROSS JOIN ready AS r INDEXED BY ready_again ON r.tenant = t.id AND r.claims > 0
+        FROM wanted AS s CROSS JOIN ready AS r INDEXED BY ready_again ON r.seat = s.no AND r.claims > 0
         UNION ALL
-        SELECT p.message_no
-        FROM wanted AS t
-        CROSS JOIN parked AS p INDEXED BY parked_again ON p.tenant = t.id AND p.claims > 0 AND p.is_claimed = 0
+        SELECT d.message_no
+        FROM wanted AS s CROSS JOIN delayed AS d INDEXED BY delayed_again ON d.seat = s.no AND d.claims > 0
         UNION ALL
-        SELECT p.message_no
-        FROM wanted AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
+        SELECT l.message_no FROM wanted AS s CROSS JOIN leased AS l ON l.seat = s.no
     ) AS q CROSS JOIN messages AS m ON m.no = q.message_no
     WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
     ORDER BY m.created_at DESC, m.no DESC
@@ -175,13 +171,13 @@ FROM json_each(:tenants) AS i;
 -- Messages of a tenant with an id that a provider gave, newest first, after a given one: for each of the tenants one
 -- JSON list of [created_at, number]. :tenants = [tenant, …]; :provider_id; :since; :at, :no; :limit
 SELECT (
-    SELECT json_group_array(json_array(created_at, no))
+    SELECT json_group_array(json_array(created_at, message_no))
     FROM (
-        SELECT created_at, no FROM messages INDEXED BY messages_by_provider_id
+        SELECT created_at, message_no FROM entries INDEXED BY entries_by_provider_id
         WHERE
             provider_message_id = :provider_id AND provider_message_id <> '' AND tenant = i.value
-            AND created_at >= :since AND (created_at, no) < (:at, :no)
-        ORDER BY created_at DESC, no DESC
+            AND created_at >= :since AND (created_at, message_no) < (:at, :no)
+        ORDER BY created_at DESC, message_no DESC
         LIMIT :limit
     )
 )
@@ -204,11 +200,13 @@ FROM json_each(:recipients) AS i;
 -- name: walk_sent
 -- E-mails of a tenant that were sent, newest first, after a given one: one JSON list of [created_at, number].
 -- :tenant; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
+SELECT json_group_array(json_array(created_at, message_no))
 FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_sent
-    WHERE tenant = :tenant AND provider_message_id IS NOT NULL AND kind = 'email:send' AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
+    SELECT created_at, message_no FROM entries INDEXED BY entries_sent
+    WHERE
+        tenant = :tenant AND provider_message_id IS NOT NULL AND is_email
+        AND created_at >= :since AND (created_at, message_no) < (:at, :no)
+    ORDER BY created_at DESC, message_no DESC
     LIMIT :limit
 );
 
@@ -258,20 +256,20 @@ FROM json_each(:tenants) AS i;
 -- name: walk_unfinished
 -- Messages that have a job, newest first, after a given one: one JSON list of [created_at, number]. Reads every job:
 -- only for queues that `unfinished` found to be short. :tenant, null matches all; :since; :at, :no; :limit
-WITH wanted (tenant, kind) AS MATERIALIZED (
-    SELECT tenant, kind FROM seats WHERE tenant = :tenant
+WITH wanted (no) AS MATERIALIZED (
+    SELECT no FROM seats WHERE tenant = :tenant
     UNION ALL
-    SELECT tenant, kind FROM seats WHERE :tenant IS NULL
+    SELECT no FROM seats WHERE :tenant IS NULL
 )
 SELECT json_group_array(json_array(created_at, no))
 FROM (
     SELECT m.created_at, m.no
     FROM (
-        SELECT r.message_no
-        FROM wanted AS s CROSS JOIN ready AS r ON r.tenant = s.tenant AND r.kind = s.kind
+        SELECT r.message_no FROM wanted AS s CROSS JOIN ready AS r ON r.seat = s.no
         UNION ALL
-        SELECT p.message_no
-        FROM wanted AS s CROSS JOIN parked AS p ON p.tenant = s.tenant AND p.is_claimed IN (0, 1) AND p.kind = s.kind
+        SELECT d.message_no FROM wanted AS s CROSS JOIN delayed AS d ON d.seat = s.no
+        UNION ALL
+        SELECT l.message_no FROM wanted AS s CROSS JOIN leased AS l ON l.seat = s.no
     ) AS q CROSS JOIN messages AS m ON m.no = q.message_no
     WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
     ORDER BY m.created_at DESC, m.no DESC
@@ -283,22 +281,22 @@ FROM (
 -- Only for ledgers where `unfinished_messages` found few. :since; :at, :no; :limit
 SELECT json_group_array(json_array(created_at, no))
 FROM (
-    SELECT created_at, no
-    FROM messages INDEXED BY messages_by_expiry
-    WHERE finished_at IS NULL AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
+    SELECT m.created_at, m.no
+    FROM unfinished AS u CROSS JOIN messages AS m ON m.no = u.message_no
+    WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
+    ORDER BY m.created_at DESC, m.no DESC
     LIMIT :limit
 );
 
 -- name: walk_unlucky
 -- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: one JSON list of
 -- [created_at, number]. :tenant; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
+SELECT json_group_array(json_array(created_at, message_no))
 FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_unlucky
+    SELECT created_at, message_no FROM entries INDEXED BY entries_unlucky
     WHERE
         tenant = :tenant AND provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL)
-        AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
+        AND created_at >= :since AND (created_at, message_no) < (:at, :no)
+    ORDER BY created_at DESC, message_no DESC
     LIMIT :limit
 );

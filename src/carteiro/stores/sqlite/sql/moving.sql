@@ -19,7 +19,7 @@ SELECT format(
     value ->> 0, value ->> 0, value ->> 1, :text
 )
 FROM json_each(
-    '[["messages", ""], ["parked", "WHEN NEW.is_claimed = 1"], ["overrides", "WHEN NEW.name = ''queue''"]]'
+    '[["messages", ""], ["leased", ""], ["overrides", "WHEN NEW.name = ''queue''"]]'
 );
 
 -- name: move_close
@@ -45,7 +45,7 @@ UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
 UNION ALL SELECT 'messages', count(*) FROM messages
 UNION ALL SELECT 'entries', count(*) FROM messages
 UNION ALL SELECT 'contents', count(*) FROM contents
-UNION ALL SELECT 'events', count(*) FROM events AS e JOIN messages AS m ON m.id = e.message_id
+UNION ALL SELECT 'events', count(*) FROM timelines
 UNION ALL SELECT 'message_tags', count(*) FROM message_tags
 UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters AS d JOIN messages AS m ON m.id = d.message_id
 UNION ALL SELECT 'idempotency_keys', count(*) FROM idempotency_keys
@@ -56,7 +56,7 @@ UNION ALL SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'overrides', count(*) FROM overrides WHERE name <> 'moved'
 UNION ALL SELECT 'ring_clock', count(*) FROM ring_clock
 UNION ALL SELECT 'seats', count(*) FROM seats
-UNION ALL SELECT 'jobs', count(*) FROM messages WHERE finished_at IS NULL;
+UNION ALL SELECT 'jobs', count(*) FROM unfinished;
 
 -- name: move_dead_letters
 -- The next dead letters of existing messages. :after = [message id]
@@ -73,16 +73,16 @@ SELECT
     no AS message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
     cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
     kind = 'email:send' AS is_email, created_at
-FROM messages
+FROM ledger
 WHERE no > (:after ->> 0)
 ORDER BY no;
 
 -- name: move_events
--- The next events of existing messages. :after = [id]
-SELECT e.id, m.no AS message_no, e.type, e.metadata, e.created_at
-FROM events AS e CROSS JOIN messages AS m ON m.id = e.message_id
-WHERE e.id > (:after ->> 0)
-ORDER BY e.id;
+-- The next events. :after = [id]
+SELECT id, message_no, type, metadata, created_at
+FROM timelines
+WHERE message_no >= (:after ->> 0) >> 20 AND id > (:after ->> 0)
+ORDER BY message_no;
 
 -- name: move_idempotency_keys
 -- The next idempotency keys. :after = [tenant, key]
@@ -93,9 +93,9 @@ ORDER BY tenant, key;
 
 -- name: move_in_flight
 -- The number of live leases and holds, and the end of the last one. :now; :longest
-SELECT count(*), max(p.parked_until)
-FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
-WHERE p.parked_until > :now AND p.parked_until <= :now + :longest;
+SELECT count(*), max(until)
+FROM leased
+WHERE until > :now AND until <= :now + :longest;
 
 -- name: move_inbox
 -- The next mails of the inbox. :after = [id]
@@ -107,13 +107,12 @@ ORDER BY id;
 -- name: move_jobs
 -- The next jobs: until when each waits (NULL: it is ready, or was lost by who had claimed it), and how often it was
 -- claimed. :after = [message no]
-SELECT
-    m.no AS message_no, iif(p.is_claimed = 0, p.parked_until, NULL) AS parked_until,
-    coalesce(p.claims, r.claims, 0) AS claims
-FROM messages AS m
-LEFT JOIN parked AS p ON p.id = m.id
-LEFT JOIN ready AS r
-    ON r.tenant = m.tenant AND r.kind = m.kind AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
+SELECT m.no AS message_no, d.until AS parked_until, coalesce(l.claims, d.claims, r.claims, 0) AS claims
+FROM ledger AS m
+LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
+LEFT JOIN delayed AS d ON d.message_no = m.no
+LEFT JOIN ready AS r ON r.seat = s.no AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
 WHERE m.no > (:after ->> 0) AND m.finished_at IS NULL
 ORDER BY m.no;
 

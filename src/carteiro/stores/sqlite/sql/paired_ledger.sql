@@ -7,8 +7,8 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 -- name: declared
 -- The claims that have an attempt in flight. :leases = [[id, claim], …]
 SELECT l.value ->> 0, l.value ->> 1
-FROM json_each(:leases) AS l JOIN messages AS m ON m.id = l.value ->> 0
-WHERE m.state = 'SENT_ATTEMPT' AND m.holder = l.value ->> 1;
+FROM json_each(:leases) AS l CROSS JOIN ledger AS m
+WHERE m.id = l.value ->> 0 AND m.state = 'SENT_ATTEMPT' AND m.holder = l.value ->> 1;
 
 -- name: open
 -- Data of messages in the ledger: number, version (none here), the entry, then other data that a worker needs.
@@ -29,7 +29,8 @@ SELECT
     ),
     (SELECT c.content FROM contents AS c WHERE c.message_no = m.no),
     EXISTS (SELECT 1 FROM suppressions AS s WHERE s.tenant = m.tenant)
-FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
+FROM json_each(:ids) AS i CROSS JOIN ledger AS m
+WHERE m.id = i.value;
 
 -- name: shares
 -- The shares of tenants. :ids = [id, …]
@@ -37,13 +38,17 @@ SELECT t.id, t.stride, t.cap, t.rate_per_second, t.paused OR t.disabled
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
 -- name: unfinished_page
--- The next unfinished messages as jobs, in the order of their expiry. :now; :longest; :expires_at, :edge: an id; :limit
+-- The next unfinished messages as jobs, in the order of their expiry.
+-- :now; :longest; :expires_at, :edge: a message no, as text; :limit
 SELECT
-    id, kind, tenant, priority, due_at,
-    iif(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, held_until, due_at), expires_at, id
-FROM messages INDEXED BY messages_by_expiry
-WHERE finished_at IS NULL AND (expires_at, id) > (:expires_at, :edge)
-ORDER BY expires_at, id
+    m.id, m.kind, m.tenant, m.priority, m.due_at,
+    iif(
+        m.state = 'SENT_ATTEMPT' AND m.held_until > :now AND m.held_until <= :now + :longest, m.held_until, m.due_at
+    ),
+    u.expires_at, CAST(u.message_no AS TEXT)
+FROM unfinished AS u CROSS JOIN ledger AS m
+WHERE m.no = u.message_no AND (u.expires_at, u.message_no) > (:expires_at, CAST(:edge AS INTEGER))
+ORDER BY u.expires_at, u.message_no
 LIMIT :limit;
 
 -- name: unfinished_recent
@@ -51,7 +56,7 @@ LIMIT :limit;
 SELECT
     id, kind, tenant, priority, due_at,
     iif(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, held_until, due_at), no
-FROM messages
+FROM ledger
 WHERE no > :after AND finished_at IS NULL
 ORDER BY no
 LIMIT :limit;
@@ -63,5 +68,5 @@ SELECT
     iif(
         m.state = 'SENT_ATTEMPT' AND m.held_until > :now AND m.held_until <= :now + :longest, m.held_until, m.due_at
     )
-FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value
-WHERE m.finished_at IS NULL;
+FROM json_each(:ids) AS i CROSS JOIN ledger AS m
+WHERE m.id = i.value AND m.finished_at IS NULL;

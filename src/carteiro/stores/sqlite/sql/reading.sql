@@ -1,39 +1,24 @@
 -- name: depths
 -- Queue depth, by kind: jobs, those in flight, and the time since which the oldest one is claimable.
 -- Reads seat by seat and priority by priority, without the backlog between them. :now; :longest
-WITH RECURSIVE heads (kind, tenant, priority) AS (
-    SELECT s.kind, s.tenant, (SELECT min(r.priority) FROM ready AS r WHERE r.tenant = s.tenant AND r.kind = s.kind)
+WITH RECURSIVE heads (kind, seat, priority) AS (
+    SELECT s.kind, s.no, (SELECT min(r.priority) FROM ready AS r WHERE r.seat = s.no)
     FROM seats AS s
     WHERE s.jobs > 0
     UNION ALL
-    SELECT h.kind, h.tenant, (
-        SELECT min(r.priority) FROM ready AS r
-        WHERE r.tenant = h.tenant AND r.kind = h.kind AND r.priority > h.priority
-    )
+    SELECT h.kind, h.seat, (SELECT min(r.priority) FROM ready AS r WHERE r.seat = h.seat AND r.priority > h.priority)
     FROM heads AS h
     WHERE h.priority IS NOT NULL
 ),
 parts (kind, jobs, in_flight, since) AS (
-    SELECT s.kind, s.jobs, (
-        SELECT count(*) FROM parked AS p
-        WHERE
-            p.tenant = s.tenant AND p.is_claimed = 1 AND p.kind = s.kind
-            AND p.parked_until > :now AND p.parked_until <= :now + :longest
-    ), NULL
+    SELECT s.kind, s.jobs, 0, (SELECT min(d.until) FROM delayed AS d WHERE d.seat = s.no AND d.until <= :now)
     FROM seats AS s
     UNION ALL
-    SELECT h.kind, 0, 0, (
-        SELECT min(r.due_at) FROM ready AS r
-        WHERE r.tenant = h.tenant AND r.kind = h.kind AND r.priority = h.priority
-    )
+    SELECT h.kind, 0, 0, (SELECT min(r.due_at) FROM ready AS r WHERE r.seat = h.seat AND r.priority = h.priority)
     FROM heads AS h
     UNION ALL
-    SELECT s.kind, 0, 0, (
-        SELECT min(p.parked_until) FROM parked AS p
-        WHERE p.tenant = s.tenant AND p.is_claimed = c.value AND p.kind = s.kind AND p.parked_until <= :now
-    )
-    FROM seats AS s CROSS JOIN json_each('[0, 1]') AS c
-    WHERE s.jobs > 0
+    SELECT s.kind, 0, l.until > :now AND l.until <= :now + :longest, iif(l.until <= :now, l.until, NULL)
+    FROM leased AS l CROSS JOIN seats AS s ON s.no = l.seat
 )
 SELECT kind, sum(jobs), sum(in_flight), min(since)
 FROM parts
@@ -43,23 +28,23 @@ ORDER BY kind;
 -- name: events
 -- The timeline of a message, oldest first. :id
 SELECT type, metadata, created_at
-FROM events
+FROM timelines
 WHERE message_id = :id
 ORDER BY id;
 
 -- name: message
 -- One message with its content. :id; :tenant, null matches all
 SELECT {shown}, c.content
-FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
+FROM ledger AS m LEFT JOIN contents AS c ON c.message_no = m.no
 WHERE m.id = :id AND (:tenant IS NULL OR m.tenant = :tenant);
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
 -- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
 SELECT m.created_at, m.no, {shown}, NULL
-FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
+FROM json_each(:numbers) AS i CROSS JOIN ledger AS m
 WHERE
-    (:tenant IS NULL OR m.tenant = :tenant) AND (:kind IS NULL OR m.kind = :kind)
+    m.no = i.value AND (:tenant IS NULL OR m.tenant = :tenant) AND (:kind IS NULL OR m.kind = :kind)
     AND (:state IS NULL OR m.state = :state) AND (:to IS NULL OR m.to_address = :to)
     AND (:external_id IS NULL OR m.external_id = :external_id)
     AND (:provider_id IS NULL OR m.provider_message_id = :provider_id)
@@ -76,44 +61,47 @@ LIMIT :limit;
 -- name: states
 -- The number of messages by state.
 SELECT state, count(*)
-FROM messages
+FROM ledger
 GROUP BY state;
 
 -- name: states_of_tenant
 -- The number of messages of a tenant by state. :tenant
-SELECT state, count(*)
+SELECT coalesce(e.state, 'ENQUEUED'), count(*)
 FROM (
-    SELECT state FROM messages INDEXED BY emails_of_tenant
+    SELECT no FROM messages INDEXED BY emails_of_tenant
     WHERE tenant = :tenant AND kind = 'email:send'
     UNION ALL
-    SELECT state FROM messages INDEXED BY tasks_of_tenant
+    SELECT no FROM messages INDEXED BY tasks_of_tenant
     WHERE tenant = :tenant AND kind <> 'email:send'
-)
-GROUP BY state;
+) AS m LEFT JOIN entries AS e ON e.message_no = m.no
+GROUP BY 1;
 
 -- name: unsettled
 -- The ids of unfinished messages among these. :ids = [id, …]
 SELECT i.value
-FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value
-WHERE m.finished_at IS NULL;
+FROM json_each(:ids) AS i CROSS JOIN ledger AS m
+WHERE m.id = i.value AND m.finished_at IS NULL;
 
 -- name: due
 -- The next jobs of a tenant, and its claimed ones, at most :limit of each: whether claimed, rank, id.
 -- :tenant; :kind; :limit; :now
+WITH seat (no) AS (SELECT no FROM seats WHERE kind = :kind AND tenant = :tenant)
 SELECT * FROM (
-    SELECT 1, 0, p.id FROM parked AS p
-    WHERE p.tenant = :tenant AND p.is_claimed = 1 AND p.kind = :kind
-    ORDER BY p.parked_until, p.id LIMIT :limit
+    SELECT 1, 0, m.id FROM leased AS l CROSS JOIN messages AS m ON m.no = l.message_no
+    WHERE l.seat = (SELECT no FROM seat)
+    ORDER BY l.until, m.id LIMIT :limit
 )
 UNION ALL
 SELECT * FROM (
     SELECT 0, (r.priority << 48) | r.due_at, r.id FROM ready AS r
-    WHERE r.tenant = :tenant AND r.kind = :kind
+    WHERE r.seat = (SELECT no FROM seat)
     ORDER BY r.priority, r.due_at, r.id LIMIT :limit
 )
 UNION ALL
-SELECT * FROM (
-    SELECT 0, (p.priority << 48) | p.due_at, p.id FROM parked AS p
-    WHERE p.tenant = :tenant AND p.is_claimed = 0 AND p.kind = :kind AND p.parked_until <= :now
-    ORDER BY p.parked_until, p.id LIMIT :limit
-);
+SELECT 0, (m.priority << 48) | m.due_at, m.id
+FROM (
+    SELECT d.message_no FROM delayed AS d
+    WHERE d.seat = (SELECT no FROM seat) AND d.until <= :now
+    ORDER BY d.until, d.id LIMIT :limit
+) AS q CROSS JOIN ledger AS m
+WHERE m.no = q.message_no;

@@ -1,27 +1,42 @@
 -- name: extend
--- Extends claims, never shortens one; returns the valid leases. :leases = [[id, claim], …]; :until
-UPDATE parked
-SET parked_until = max(parked_until, :until)
-FROM json_each(:leases) AS l
-WHERE parked.id = l.value ->> 0 AND parked.claim_id = l.value ->> 1
-RETURNING parked.id, parked.claim_id;
+-- Extends leases, never shortens one. ? = until, seat, message no
+UPDATE leased
+SET until = max(until, ?)
+WHERE seat = ? AND message_no = ?;
 
 -- name: extend_holds
--- Extends the holds of declared attempts like their claims, never shortens one. :leases = [[id, claim], …], valid; :until
-UPDATE messages
+-- Extends the holds of declared attempts like their claims, never shortens one. :leases = [[id, claim], …]; :until
+UPDATE entries
 SET held_until = max(held_until, :until)
 FROM json_each(:leases) AS l
 WHERE
-    messages.id = l.value ->> 0 AND messages.holder = l.value ->> 1
-    AND messages.state = 'SENT_ATTEMPT' AND messages.held_until IS NOT NULL;
+    entries.message_no = (SELECT m.no FROM messages AS m WHERE m.id = l.value ->> 0)
+    AND entries.holder = l.value ->> 1 AND entries.state = 'SENT_ATTEMPT' AND entries.held_until IS NOT NULL;
+
+-- name: find_leases
+-- The valid ones of these leases: position in the list, message no, whether its attempt was declared, id, seat, kind,
+-- tenant, claims, priority, due time. :leases = [[id, claim], …]
+SELECT
+    i.key, m.no, coalesce(e.state = 'SENT_ATTEMPT' AND e.holder = l.claim, 0), m.id, l.seat, m.kind, m.tenant,
+    l.claims, m.priority, coalesce(e.due_at, m.due_at)
+FROM json_each(:leases) AS i
+CROSS JOIN messages AS m ON m.id = i.value ->> 0
+CROSS JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+CROSS JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no AND l.claim = i.value ->> 1
+LEFT JOIN entries AS e ON e.message_no = m.no;
+
+-- name: leases_of_claims
+-- The leases of claims. :claims = [claim, …]
+SELECT m.id, l.claim
+FROM leased AS l CROSS JOIN messages AS m ON m.no = l.message_no
+WHERE l.claim IN (SELECT value FROM json_each(:claims));
 
 -- name: reap_find
--- Claimed jobs with an expired lease or hold, tenant by tenant: delayed jobs are not read.
--- :now; :longest; :limit
-SELECT p.id, p.kind, p.tenant
-FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
-WHERE p.parked_until <= :now OR p.parked_until > :now + :longest
-ORDER BY p.parked_until, p.id
+-- Claimed jobs with an expired lease or hold, longest expired first. :now; :longest; :limit
+SELECT l.seat, l.message_no
+FROM leased AS l CROSS JOIN messages AS m ON m.no = l.message_no
+WHERE l.until <= :now OR l.until > :now + :longest
+ORDER BY l.until, m.id
 LIMIT :limit;
 
 -- name: refund_draws
@@ -48,20 +63,6 @@ UPDATE tenants
 SET next_token_us = next_token_us - (r.value ->> 1)
 FROM json_each(:rows) AS r
 WHERE tenants.id = r.value ->> 0;
-
--- name: release
--- Gives claimed jobs back as if they had never been claimed; a declared attempt is not given back.
--- :leases = [[id, claim], …]; :parked_until
-UPDATE parked
-SET parked_until = :parked_until, is_claimed = 0, claim_id = NULL, claims = max(0, claims - 1)
-FROM json_each(:leases) AS l
-WHERE
-    parked.id = l.value ->> 0 AND parked.claim_id = l.value ->> 1
-    AND NOT EXISTS (
-        SELECT 1 FROM messages AS m
-        WHERE m.no = parked.message_no AND m.state = 'SENT_ATTEMPT' AND m.holder = parked.claim_id
-    )
-RETURNING parked.kind, parked.tenant, parked.id;
 
 -- name: wake_look
 -- For each kind: whether a seat is in the ring, and when the next alarm rings.

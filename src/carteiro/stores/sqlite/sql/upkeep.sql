@@ -18,7 +18,7 @@ SELECT
     m.id, m.no,
     m.finished_at <= :bodies_before AND d.message_id IS NULL,
     m.finished_at <= :histories_before AND d.message_id IS NULL
-FROM messages AS m LEFT JOIN dead_letters AS d ON d.message_id = m.id
+FROM ledger AS m LEFT JOIN dead_letters AS d ON d.message_id = m.id
 WHERE m.id > :after
 ORDER BY m.id
 LIMIT :limit;
@@ -66,9 +66,11 @@ SELECT 0;
 SELECT created_at FROM messages ORDER BY no DESC LIMIT 1;
 
 -- name: clear_jobs
--- Deletes every job: a separate queue has them, or they are made again.
+-- Deletes every job and seat: a separate queue has them, or they are made again.
 DELETE FROM ready;
-DELETE FROM parked;
+DELETE FROM delayed;
+DELETE FROM leased;
+DELETE FROM seats;
 
 -- name: keeping
 -- Three booleans: a separate queue has the jobs; the ring is of another server (never); a process has the lead.
@@ -78,27 +80,28 @@ SELECT
     EXISTS (SELECT 1 FROM leads WHERE name = :lead AND until > :now);
 
 -- name: rebuild_ring
--- Adds a seat for every tenant with jobs of a kind, with its alarm set to now. :now
-DELETE FROM seats;
-INSERT INTO seats (kind, tenant, wake_at, jobs)
-SELECT kind, tenant, :now, count(*)
-FROM (SELECT kind, tenant FROM ready UNION ALL SELECT kind, tenant FROM parked)
-GROUP BY kind, tenant;
+-- Nothing: `clear_jobs` and `restore_jobs` leave a whole ring. :now
+SELECT :now;
 
 -- name: restore_jobs
--- Adds a job for every unfinished message: ready, or waiting for its time or for the end of an attempt. :now; :longest
-INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
-SELECT tenant, kind, priority, due_at, id, no
-FROM messages
+-- Adds a job for every unfinished message: ready, or waiting for its time or for the end of an attempt; and a seat for
+-- every tenant with jobs of a kind, with its alarm set to now. :now; :longest
+INSERT INTO seats (kind, tenant, wake_at, jobs)
+SELECT m.kind, m.tenant, :now, count(*)
+FROM unfinished AS u CROSS JOIN messages AS m ON m.no = u.message_no
+GROUP BY m.kind, m.tenant;
+INSERT INTO delayed (message_no, seat, until, id)
+SELECT m.no, s.no, max(m.due_at, iif(coalesce(m.held_until, 0) <= :now + :longest, coalesce(m.held_until, 0), 0)), m.id
+FROM unfinished AS u CROSS JOIN ledger AS m CROSS JOIN seats AS s
 WHERE
-    finished_at IS NULL AND due_at <= :now
-    AND NOT coalesce(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, 0);
-INSERT INTO parked (id, message_no, kind, tenant, priority, due_at, parked_until)
-SELECT id, no, kind, tenant, priority, due_at, max(due_at, iif(coalesce(held_until, 0) <= :now + :longest, coalesce(held_until, 0), 0))
-FROM messages
-WHERE
-    finished_at IS NULL
+    m.no = u.message_no AND s.kind = m.kind AND s.tenant = m.tenant
     AND (
-        due_at > :now
-        OR coalesce(state = 'SENT_ATTEMPT' AND held_until > :now AND held_until <= :now + :longest, 0)
+        m.due_at > :now
+        OR coalesce(m.state = 'SENT_ATTEMPT' AND m.held_until > :now AND m.held_until <= :now + :longest, 0)
     );
+INSERT INTO ready (seat, priority, due_at, id, message_no)
+SELECT s.no, m.priority, m.due_at, m.id, m.no
+FROM unfinished AS u CROSS JOIN ledger AS m CROSS JOIN seats AS s
+WHERE
+    m.no = u.message_no AND s.kind = m.kind AND s.tenant = m.tenant
+    AND NOT EXISTS (SELECT 1 FROM delayed AS d WHERE d.message_no = m.no);
