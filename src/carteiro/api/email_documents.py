@@ -10,7 +10,6 @@ from carteiro.policy.feedback import standing
 from carteiro.views.dead_letters import in_iso
 
 _MILLISECOND = timedelta(milliseconds=1)
-_ENQUEUED = model.State.ENQUEUED.value  # an enum looks it up each time
 
 
 # --- accepting ----------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ def accepted(
         "outboxId": answer.id,
         "jobId": answer.id,
         "requestId": replayed or request_id,
-        "status": _ENQUEUED,
+        "status": "ENQUEUED",  # an enum would look it up each time
         "receivedAt": in_iso(answer.received_at),
     }
     if email.recipient is not None and answer.recipient_id is not None:
