@@ -11,7 +11,7 @@ from pathlib import Path
 
 from carteiro import Carteiro
 from carteiro.model import EMAIL
-from carteiro.providers import registry
+from carteiro.providers.smtp import spec
 from figures import measured, report
 from ours.shared import opened, run, settled
 from smtp_mails import SENDER
@@ -22,7 +22,7 @@ _NOBODY = f"http://{HOST}:1"  # connections are refused there
 
 
 async def _measure(folder: Path, asked: argparse.Namespace) -> None:
-    registry.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
+    spec.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": asked.port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "resend, smtp" if asked.dead_first else "smtp",

@@ -63,13 +63,12 @@ class Server:
 @contextmanager
 def serving(module: str) -> Iterator[Server]:
     """Run a module of this folder that announces itself."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", module], cwd=HERE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout is not None
-        facts = json.loads(child.stdout.readline())
-        yield Server(child.pid, facts["port"], facts.get("key", ""))
-    finally:
-        child.terminate()
-        ended(child)
+    command = [sys.executable, "-m", module]
+    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            facts = json.loads(child.stdout.readline())
+            yield Server(child.pid, facts["port"], facts.get("key", ""))
+        finally:
+            child.terminate()
+            ended(child)

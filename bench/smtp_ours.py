@@ -7,7 +7,7 @@ from pathlib import Path
 
 from carteiro.model import EMAIL, Outcome
 from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers import registry
+from carteiro.providers.smtp import spec
 from carteiro.providers.smtp.provider import SmtpProvider
 from figures import measured, report
 from ours.shared import drain, opened, run, tenant
@@ -38,7 +38,7 @@ class CountingProvider(SmtpProvider):
 
 
 async def _pass_through(folder: Path, port: int, mails: int, connections: int) -> None:
-    registry.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
+    spec.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "smtp",

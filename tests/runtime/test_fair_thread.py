@@ -72,7 +72,8 @@ async def _gave_a_turn(some: Slice, size: int = 0) -> bool:
     loop = asyncio.get_running_loop()
     others = loop.create_future()
     loop.call_soon(others.set_result, None)
-    await some.done(size)
+    if some.spend(size):
+        await some.pause()
     return others.done()
 
 

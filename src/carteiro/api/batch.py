@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
-from carteiro.api.documents import json_response
+from carteiro.api.documents import JsonResponse
 from carteiro.api.email_documents import BatchResults, accepted, rate_limit
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.envelope import request_id_of
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.intake import Intake, refused
@@ -68,14 +69,14 @@ class BatchIntake(Endpoints):
         share: Share = request.scope[SHARE]
         share.take_parsed(body)
         items = _items(body)
-        request_id: str = request.state.request_id
+        request_id = request_id_of(request)
         made = await self._made(items, tenant, request_id)
         submitted = [each for each in made if isinstance(each, Submission)]
         stored = iter(await self._intake.accepting.many(submitted))
         answers = [next(stored) if isinstance(each, Submission) else each for each in made]
         refused = len([1 for each in answers if isinstance(each, _REFUSED)])
         charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
-        return json_response({"results": await _results(made, answers, charged, request_id)})
+        return JsonResponse({"results": await _results(made, answers, charged, request_id)})
 
     async def _made(
         self, items: list[Any], tenant: Tenant, request_id: str
@@ -93,7 +94,8 @@ class BatchIntake(Endpoints):
                 made.append(Submission(email, tenant, request_id, key, limits))
             except InvalidMessage as error:
                 made.append(_refusal(error, size))
-            await turn.done(size)
+            if turn.spend(size):
+                await turn.pause()
         return made
 
 
@@ -141,7 +143,8 @@ async def _results(
     for item, answer in zip(made, answers, strict=True):
         over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
         results.append(_told(item, over or answer, request_id))
-        await turn.done()
+        if turn.spend():
+            await turn.pause()
     return results
 
 

@@ -1,10 +1,12 @@
 """The body of a request: its type, its time limit and its size limit."""
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import timedelta
 
 from starlette.requests import ClientDisconnect, Request
 
+from carteiro.api.connection import WHOLE
 from carteiro.api.documents import JSON
 from carteiro.api.in_flight import SHARE, InFlight, Share
 from carteiro.api.networks import client_address, counted_as
@@ -17,15 +19,15 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 _GOOD_BYE = {"Connection": "close"}  # the rest of the request is not read
 
 
-async def read_json(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
+def read_json(request: Request, *, most: int = MAX_REQUEST_BYTES) -> Awaitable[bytes]:
     """The body of a JSON request; a `Refusal` if it has another type, is too large or too slow."""
-    return await read_body(request, JSON, most=most)
+    return read_body(request, JSON, most=most)
 
 
-async def read_body(request: Request, media_type: str, *, most: int) -> bytes:
+def read_body(request: Request, media_type: str, *, most: int) -> Awaitable[bytes]:
     """The body, of this media type; a `Refusal` if it has another type, is too large or too slow."""
     _refuse_other_types(request, media_type)
-    return await read_raw(request, most=most)
+    return read_raw(request, most=most)
 
 
 async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
@@ -40,10 +42,13 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
     if share is None:
         share, declared = _unchecked(request), 0  # without a key, only received bytes count
     share.take(declared)
+    counted = None if declared else share
+    if WHOLE in request.scope:  # a timer would cost more than the rest of this
+        return await _read(request, most, counted)
     patience: timedelta = request.app.state.body_timeout
     try:
         async with asyncio.timeout(patience.total_seconds()):
-            return await _read(request, most, None if declared else share)
+            return await _read(request, most, counted)
     except TimeoutError:
         text = f"The request must arrive within {patience.total_seconds():g} s"
         raise Refusal(408, text, headers=_GOOD_BYE) from None

@@ -17,6 +17,7 @@ from carteiro.observability import log
 MOST_HEAD_BYTES = 64 * 1024
 MOST_FRAMING_BYTES = 64 * 1024  # chunk sizes of a body, and trailers
 MOST_PIPELINED = 64
+WHOLE = "carteiro.whole"  # key in the scope of a request whose body has come completely
 _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
 _MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
@@ -285,6 +286,7 @@ class _Guarded(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._request_since = None
+        self.cycle.scope[WHOLE] = True  # type: ignore[literal-required]
         if not self.cycle.response_started and not self._is_shutting_down:
             self.cycle.keep_alive = self._keeps_alive
         super().on_message_complete()

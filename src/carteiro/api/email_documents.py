@@ -69,7 +69,7 @@ def accepted(
         "outboxId": answer.id,
         "jobId": answer.id,
         "requestId": replayed or request_id,
-        "status": model.State.ENQUEUED.value,
+        "status": "ENQUEUED",  # an enum would look it up each time
         "receivedAt": in_iso(answer.received_at),
     }
     if email.recipient is not None and answer.recipient_id is not None:

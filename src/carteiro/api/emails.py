@@ -8,8 +8,9 @@ from carteiro import model
 from carteiro.api import email_documents as shown
 from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
-from carteiro.api.documents import json_response
+from carteiro.api.documents import JsonResponse
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.envelope import request_id_of
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
@@ -86,7 +87,7 @@ class Emails(Endpoints):
         tenant = await self._keys.tenant_of(request)
         key = key_in(request.headers)
         body = await read_json(request)
-        request_id: str = request.state.request_id
+        request_id = request_id_of(request)
         try:
             email = read_email(body, relay_headers=self._intake.relay_headers)
             submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
@@ -96,7 +97,7 @@ class Emails(Endpoints):
             raise
         if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
-        response = json_response(shown.accepted(answer, email, request_id), 202)
+        response = JsonResponse(shown.accepted(answer, email, request_id), 202)
         if isinstance(answer, model.Replayed):
             response.headers[REPLAYED] = "true"
         return response

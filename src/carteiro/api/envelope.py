@@ -74,6 +74,12 @@ class _Answer:
         await self._send(message)
 
 
+def request_id_of(request: Request) -> str:
+    """The id of a request: the client's own, or a new one."""
+    request_id: str = request.scope["state"]["request_id"]
+    return request_id
+
+
 def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
     """The answer to an error; a name in the address that no store can hold is not found."""
     if isinstance(error, TextUnfit) and "\0" in scope["path"]:
@@ -112,4 +118,4 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods_at(request)))
     refusal = Refusal(error.status_code, text, headers=headers)
-    return refusal.as_response(request.state.request_id)
+    return refusal.as_response(request_id_of(request))

@@ -48,12 +48,11 @@ async def _call(scope: Scope, receive: Receive, send: Send) -> None:
 class _QuickRequest(Request):
     """A request whose headers are indexed once; otherwise each missing header costs a search."""
 
-    @property
-    def headers(self) -> Headers:
-        """The headers."""
-        if not hasattr(self, "_headers"):
-            self._headers = _QuickHeaders(scope=self.scope)
-        return self._headers
+    headers: Headers = Headers()
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        self.headers = _QuickHeaders(scope)
 
 
 class _QuickHeaders(Headers):

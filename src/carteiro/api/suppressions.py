@@ -142,7 +142,8 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
             faults.append(FieldError(f"emails.{index}", "is not an e-mail address"))
             if len(faults) == MOST_FAULTS:
                 break
-        await turn.done(len(each))
+        if turn.spend(len(each)):
+            await turn.pause()
     if faults:
         raise InvalidMessage(faults)
 

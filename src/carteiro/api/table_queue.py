@@ -16,6 +16,7 @@ from starlette.responses import Response
 from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.envelope import request_id_of
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
@@ -175,7 +176,7 @@ class TableQueueEndpoints(Endpoints):
         limits = self._intake.limits_of(tenant)
         try:
             submission = Submission(
-                _email(asked, row), tenant, request.state.request_id, limits=limits, row=row
+                _email(asked, row), tenant, request_id_of(request), limits=limits, row=row
             )
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage as error:

@@ -238,7 +238,7 @@ class Email(_Document):
         return self.template is not None and self.template.version is None
 
 
-_VALIDATOR = Email.__pydantic_validator__
+_VALIDATOR, _SERIALIZER = Email.__pydantic_validator__, Email.__pydantic_serializer__
 
 
 def read_email(body: bytes | str, *, relay_headers: Collection[str] = ()) -> Email:
@@ -309,7 +309,7 @@ def _refuse_crowd(field: str, given: object, most: int) -> None:
 
 def stored_content(email: Email) -> str:
     """The JSON to store; `restore_email` makes an equal e-mail of it."""
-    return email.model_dump_json(by_alias=True, exclude_unset=True, exclude_none=True)
+    return _SERIALIZER.to_json(email, by_alias=True, exclude_unset=True, exclude_none=True).decode()
 
 
 def restore_email(content: str) -> Email:
@@ -403,16 +403,18 @@ def _nul_faults(email: Email) -> list[FieldError]:
 
 
 def _judge_addresses(email: Email, faults: list[FieldError], changes: dict[str, Any]) -> None:
-    for field, path in (("to", "to"), ("from_", "from"), ("reply_to", "replyTo")):
-        given = getattr(email, field)
-        if given is not None:
-            normal = _judge_one(given, path, faults)
-            if normal != given:
-                changes[field] = normal
-    for field in ("cc", "bcc"):
-        if listed := getattr(email, field):
+    alone = (
+        ("to", "to", email.to),
+        ("from_", "from", email.from_),
+        ("reply_to", "replyTo", email.reply_to),
+    )
+    for field, path, given in alone:
+        if given is not None and (normal := _judge_one(given, path, faults)) != given:
+            changes[field] = normal
+    for field, listed in (("cc", email.cc), ("bcc", email.bcc)):
+        if listed:
             changes[field] = tuple(
-                _judge_one(each, f"{field}.{index}", faults) for index, each in enumerate(listed)
+                [_judge_one(each, f"{field}.{index}", faults) for index, each in enumerate(listed)]
             )
 
 

@@ -10,6 +10,7 @@ import binascii
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -29,7 +30,6 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PARTS_WORDS = re.compile(r"[\x00-\x20<>,\x7f-\x9f\u2028\u2029]")
-_UNPRINTABLE = re.compile(r"[^\t\r\n -~]")
 _WORDS = re.compile(r" *[^ ]+")
 _PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._()+,-]{0,77}")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105 - the RFC 2045 word for it
@@ -39,6 +39,7 @@ _OWN_PARAMETERS = frozenset({"boundary", "name"})
 _COMPOSITE_TYPES = frozenset({"message", "multipart"})  # must not be base64, but attachments are
 
 _ASCII = "".join(map(chr, range(0x20, 0x7F)))
+_PLAIN = f"\t\r\n{_ASCII}".encode()
 
 # The sender must not set headers that identify or authenticate a mail, even if a check let them through.
 _HEADER_NAME = re.compile(r"(?!content-)[A-Za-z0-9_-]{1,76}", re.ASCII | re.IGNORECASE)
@@ -182,7 +183,12 @@ def _cut(text: bytes, size: int) -> Iterator[bytes]:
 
 def _date(message: MessageId) -> str:
     made = made_at(message)
-    at = time.gmtime(time.time() if made is None else made)
+    return _date_at(int(time.time() if made is None else made))
+
+
+@lru_cache(maxsize=64)  # messages that are sent together were often accepted together
+def _date_at(second: int) -> str:
+    at = time.gmtime(second)
     return (
         f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
         f" {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} +0000"
@@ -246,9 +252,9 @@ def _with_crlf(text: str) -> str:
 
 def _may_go_plain(text: str) -> bool:
     """True if no relay has a reason to change the text or to misread it."""
-    if not text.isascii() or "=_" in text or " \r\n" in text or "\t\r\n" in text:
+    if text.encode().translate(None, _PLAIN) or "=_" in text or " \r\n" in text:
         return False
-    if text.startswith("From ") or "\nFrom " in text or _UNPRINTABLE.search(text):
+    if text.startswith("From ") or "\nFrom " in text or "\t\r\n" in text:
         return False
     return len(text) <= _LONGEST_LINE or max(map(len, text.split("\r\n"))) <= _LONGEST_LINE
 

@@ -72,7 +72,8 @@ class Accepting:
         turn = Slice()
         for fields in given:
             submissions.append(self._read(fields, tenants))
-            await turn.done(_LIKELY_BYTES)
+            if turn.spend(_LIKELY_BYTES):
+                await turn.pause()
         commit = self.commit if connection is None else partial(self._join, connection)
         return await accept_each(await self._messages(submissions), commit)
 
@@ -154,7 +155,8 @@ class Accepting:
                 )
             except InvalidMessage as error:
                 made.append(NotAccepted(tuple(error.fields)))
-            await turn.done()
+            if turn.spend():
+                await turn.pause()
         return made
 
     async def _message(

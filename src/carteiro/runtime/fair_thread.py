@@ -56,17 +56,20 @@ class Slice:
     def __init__(self) -> None:
         self._begin()
 
-    async def done(self, size: int = 0) -> None:
-        """Count an item of this size in bytes; yield once the slice is used up."""
+    def spend(self, size: int = 0) -> bool:
+        """Count an item of this size in bytes; True once the slice is used up: then `pause`."""
         self._items += 1
         self._bytes += size
-        if (
+        return (
             self._items >= _MOST_ITEMS
             or self._bytes >= _MOST_BYTES
             or Unusual.judged - self._unusual >= _MOST_UNUSUAL
-        ):
-            await asyncio.sleep(0)
-            self._begin()
+        )
+
+    async def pause(self) -> None:
+        """Yield to the event loop, and begin the next slice."""
+        await asyncio.sleep(0)
+        self._begin()
 
     def _begin(self) -> None:
         self._items = self._bytes = 0

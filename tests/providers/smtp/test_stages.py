@@ -146,6 +146,24 @@ async def test_answer_to_the_whole_mail_may_take_longer_than_a_call() -> None:
     assert isinstance(outcome, Taken)
 
 
+async def test_each_wait_has_its_own_limit() -> None:
+    """A long wait is not cut by the limit of the one before it, nor does it lengthen the next."""
+    late = asyncio.Event()
+    plays: dict[str, list[Act]] = {"dot": [SayLate("250 Ok: queued as LATE\r\n", late)]}
+    async with a_relay(plays, command_limit=SOON) as (server, provider):
+        call = asyncio.create_task(sent(provider))
+        await server.until(lambda: len(server.mails) == 1)
+        await asyncio.wait([call], timeout=2 * SOON.total_seconds())
+        late.set()
+        first = await call
+        server.plays["MAIL"] = Stall()
+        second = await sent(provider)
+
+    assert first == Taken("LATE")
+    assert failure_of(second).code == "SMTP_TIMEOUT"
+    assert server.connections == 1
+
+
 async def test_late_answer_is_ignored() -> None:
     """The next mail has another connection: a late reply must not be taken for its reply."""
     late = asyncio.Event()
@@ -228,6 +246,16 @@ async def test_endless_reply_is_not_waited_for(text: str) -> None:
 
     assert isinstance(outcome, Deferred)
     assert "no end" in failure_of(outcome).reason
+
+
+async def test_relay_that_never_stops_talking_is_disconnected() -> None:
+    """Unasked replies on an idle connection would fill the memory."""
+    async with a_relay() as (server, provider):
+        await sent(provider)
+        server.say_unasked("250 more\r\n" * 20)
+        await server.until(lambda: server.closed == 1)
+
+    assert server.said("QUIT") == 0
 
 
 async def test_reply_of_many_lines_is_one_reply() -> None:

@@ -22,7 +22,9 @@ from carteiro.providers.smtp.wire import Wire
 
 _READY, _GO_ON, _CHALLENGE, _AUTHENTICATED, _CLOSING = 220, 354, 334, 235, 421
 _PIECE = 64 * 1024  # bytes
-_RSET, _DATA, _QUIT = b"RSET\r\n", b"DATA\r\n", b"QUIT\r\n"
+_RSET, _DATA = (Stage.RSET, b"RSET\r\n"), (Stage.DATA, b"DATA\r\n")
+_QUIT = b"QUIT\r\n"
+_END = (Stage.REPLY,)
 
 
 class Letter(NamedTuple):
@@ -42,6 +44,8 @@ class Connection:
         self._wire = wire
         self._options = options
         self._extensions: Mapping[str, str] = {}
+        self._command_s = options.command_limit.total_seconds()
+        self._reply_s = options.reply_limit.total_seconds()
         self._is_between_mails = False
         self._needs_reset = False
         self.mails = 0  # begun over it
@@ -65,7 +69,7 @@ class Connection:
     # --- before the first mail
 
     async def _start(self, context: ssl.SSLContext | None) -> None:
-        greeting = await self._wire.reply(Stage.GREETING, self._options.command_limit)
+        [greeting] = await self._wire.replies((Stage.GREETING,), self._command_s)
         if greeting.code != _READY:
             raise self._said(Stage.GREETING, greeting)
         await self._hello()
@@ -129,7 +133,8 @@ class Connection:
 
     async def _ask(self, stage: Stage, line: str) -> Reply:
         self._wire.write(f"{line}\r\n".encode())
-        return await self._wire.reply(stage, self._options.command_limit)
+        [reply] = await self._wire.replies((stage,), self._command_s)
+        return reply
 
     # --- a mail
 
@@ -143,7 +148,7 @@ class Connection:
         handover.begin()
         self._wire.write(end)
         handover.await_reply(self._options.reply_limit)
-        reply = await self._wire.reply(Stage.REPLY, self._options.reply_limit)
+        [reply] = await self._wire.replies(_END, self._reply_s)
         if not reply.is_positive and not reply.is_refusal:
             raise failures.nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
@@ -165,22 +170,21 @@ class Connection:
         With copies, DATA waits for the answers: a relay may accept it for the copies alone, and then
         there would be no way back but to break the connection.
         """
-        needed = [(Stage.RSET, _RSET)] if self._needs_reset else []
+        needed = [_RSET] if self._needs_reset else []
         needed += [(Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))]
-        rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies]
-        replies = await self._exchange([*needed, *(rest or [(Stage.DATA, _DATA)])])
+        rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies] or [_DATA]
+        replies = await self._exchange([*needed, *rest], len(needed))
         for (stage, _), reply in zip(needed, replies, strict=False):
             if not reply.is_positive:
                 self._leave(replies)
                 raise self._said(stage, reply)
-        copies = list(zip(letter.copies, replies[len(needed) :], strict=False)) if rest else []
-        [data] = await self._exchange([(Stage.DATA, _DATA)]) if rest else replies[-1:]
+        [data] = await self._exchange([_DATA], 1) if letter.copies else replies[-1:]
         if data.code != _GO_ON:
             self._leave([data])
             raise self._said(Stage.DATA, data)
         return tuple(
             (given, failures.refusal_of(reply, self._options.host))
-            for (given, _), reply in copies
+            for (given, _), reply in zip(letter.copies, replies[len(needed) :], strict=False)
             if not reply.is_positive
         )
 
@@ -192,28 +196,20 @@ class Connection:
             line += " BODY=8BITMIME SMTPUTF8"
         return f"{line}\r\n".encode()
 
-    async def _exchange(self, commands: Sequence[tuple[Stage, bytes]]) -> list[Reply]:
+    async def _exchange(self, commands: Sequence[tuple[Stage, bytes]], needed: int) -> list[Reply]:
         """The replies to the commands, up to one after which there is nothing more to be had.
 
-        Without pipelining that is also a "no" that makes the rest pointless, but not a copy's.
+        Without pipelining that is also a "no" to one of the ``needed`` first, which makes the rest pointless.
         """
-        is_pipelined = "PIPELINING" in self._extensions
-        if is_pipelined:
+        if "PIPELINING" in self._extensions:
             self._wire.write(b"".join([command for _, command in commands]))
+            return await self._wire.replies([stage for stage, _ in commands], self._command_s)
         replies: list[Reply] = []
-        for index, (stage, command) in enumerate(commands):
-            if not is_pipelined:
-                self._wire.write(command)
-            try:
-                reply = await self._wire.reply(stage, self._options.command_limit)
-            except failures.ConnectionGone:
-                if replies and replies[-1].is_refusal:  # that is why it closed, and says more
-                    break
-                raise
-            replies.append(reply)
-            is_copy = stage is Stage.RCPT and commands[index - 1][0] is Stage.RCPT
-            is_end = not reply.is_positive and not is_pipelined and not is_copy
-            if is_end or reply.code == _CLOSING:
+        for stage, command in commands:
+            self._wire.write(command)
+            replies += await self._wire.replies((stage,), self._command_s)
+            is_pointless = len(replies) <= needed and not replies[-1].is_positive
+            if is_pointless or replies[-1].code == _CLOSING:
                 break
         return replies
 
@@ -235,8 +231,8 @@ class Connection:
         last = (len(content) - 1) // _PIECE * _PIECE
         for start in range(0, last, _PIECE):
             self._wire.write(content[start : start + _PIECE])
-            await self._wire.written(Stage.BODY, self._options.command_limit)
-        await self._wire.written(Stage.BODY, self._options.command_limit)
+            await self._wire.written(Stage.BODY, self._command_s)
+        await self._wire.written(Stage.BODY, self._command_s)
         return content[last:] + b".\r\n"
 
     # --- the end
