@@ -28,6 +28,7 @@ from carteiro.runtime.fair_thread import Slice
 
 MOST_IN_A_BATCH = 1000
 _MOST_PARTS = 250 * MOST_IN_A_BATCH
+_MOST_STRINGS = 500 * MOST_IN_A_BATCH
 _REFUSED = (Refusal, NotAccepted)
 _KEY = "idempotencyKey"
 
@@ -97,7 +98,7 @@ class BatchIntake(Endpoints):
 
 
 def _items(body: bytes) -> list[Any]:
-    refuse_many_parts(body, _MOST_PARTS)
+    refuse_many_parts(body, _MOST_PARTS, _MOST_STRINGS)
     try:
         batch = orjson.loads(body)
     except orjson.JSONDecodeError:
