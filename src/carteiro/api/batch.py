@@ -63,7 +63,7 @@ class BatchIntake(Endpoints):
         The status of a result is the answer of ``/v1/email/send`` for that e-mail. An e-mail may have
         an ``idempotencyKey``, which works like the header. Refused e-mails count against the limits, too.
         """
-        tenant = await self._keys.tenant_of(request)
+        tenant = await self._keys.tenant_of(request, accepts=True)
         body = await read_json(request, most=MAX_BATCH_BYTES)
         share: Share = request.scope[SHARE]
         share.take_parsed(body)
@@ -74,7 +74,7 @@ class BatchIntake(Endpoints):
         stored = iter(await self._intake.accepting.many(submitted))
         answers = [next(stored) if isinstance(each, Submission) else each for each in made]
         refused = len([1 for each in answers if isinstance(each, _REFUSED)])
-        charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
+        charged = await self._intake.charge(request, tenant, refused) if refused else Charged(0)
         return json_response({"results": await _results(made, answers, charged, request_id)})
 
     async def _made(
