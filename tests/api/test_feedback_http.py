@@ -307,7 +307,7 @@ async def test_body_over_the_limit_is_not_read(client: httpx.AsyncClient) -> Non
 async def test_event_with_very_many_members_is_not_parsed(
     client: httpx.AsyncClient, path: str
 ) -> None:
-    """The end of the body is no JSON, which only a parser would notice."""
+    """The end of the body is cut off, which only a parser would notice."""
     body = b'{"z":1' + b',"z":1' * 2000
 
     answer = await client.post(

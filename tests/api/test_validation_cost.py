@@ -167,7 +167,7 @@ def test_large_integer_keeps_its_digits_in_a_crowd() -> None:
 
 @pytest.mark.parametrize("part", ['"z":1', '"z" : 1', '"\\\\":"\\\\"'])
 def test_very_many_names_are_not_parsed(part: str) -> None:
-    """The end of the body is no JSON, which only a parser would notice."""
+    """The end of the body is cut off, which only a parser would notice."""
     with pytest.raises(InvalidMessage) as refused:
         read_email(("{" + ",".join([part] * 100_000))[: MAX_REQUEST_BYTES - 1].encode())
 
