@@ -295,11 +295,37 @@ async def test_malformed_message_of_sns_is_400(client: httpx.AsyncClient, body: 
 
 
 async def test_body_over_the_limit_is_not_read(client: httpx.AsyncClient) -> None:
-    """At either endpoint."""
-    body = b"x" * (1024 * 1024 + 1)
-    for path, headers in ((SES, OF_SNS), (RESEND, signed(body, SECRET))):
+    """At either endpoint; SNS publishes at most 256 KiB, and escapes the quotes in them."""
+    for path, most in ((SES, 512 * 1024), (RESEND, 1024 * 1024)):
+        body = b"x" * (most + 1)
+        headers = OF_SNS if path == SES else signed(body, SECRET)
         answer = await client.post(path, content=body, headers=headers)
         error_in(answer, 413, "REQUEST_TOO_LARGE")
+
+
+@pytest.mark.parametrize("path", [SES, RESEND])
+async def test_event_with_very_many_members_is_not_parsed(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """The end of the body is cut off, which only a parser would notice."""
+    body = b'{"z":1' + b',"z":1' * 2000
+
+    answer = await client.post(
+        path, content=body, headers=OF_SNS if path == SES else signed(body, SECRET)
+    )
+
+    assert "at most 1000 names and texts" in answer.text
+
+
+async def test_largest_message_of_sns_is_heard(client: httpx.AsyncClient, sns: SnsTwin) -> None:
+    """Half of it is escaped; the names in its text do not count as members."""
+    event = {"eventType": "Delivery", "mail": {str(number): "" for number in range(20_000)}}
+    told = orjson.dumps(sns.notification(event))
+    assert 256 * 1024 < len(told) <= 512 * 1024
+
+    answer = await client.post(SES, content=told, headers=OF_SNS)
+
+    assert answer_in(answer) == {"result": "unknown"}
 
 
 # --- Resend -------------------------------------------------------------------------------------

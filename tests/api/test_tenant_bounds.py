@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from carteiro.api.application import create_api
-from carteiro.api.in_flight import MOST_READS, SHARE, InFlight, PerMinute
+from carteiro.api.in_flight import MOST_READS, MOST_WRITES, SHARE, InFlight, PerMinute
 from carteiro.api.refusal import Refusal
 from carteiro.app import Carteiro
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.email.templates.rendering import off_the_loop
-from carteiro.model import TenantId
+from carteiro.model import NewSuppression, TenantId
 from support.builders import ACME, BRASA
 from support.http import (
     ADMIN_TOKEN,
@@ -197,6 +197,70 @@ async def test_concurrent_reads_of_a_tenant_are_bounded(
     assert (at_once, statuses) == (MOST_READS, {200 if name == "messages" else 404})
 
 
+_LOST = "0197f3a2-0000-7000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "slow"),
+    [
+        ("PUT", "/v1/suppressions", {"emails": ["ana@example.com"]}, ("suppressions", "put")),
+        ("DELETE", "/v1/suppressions?email=a@b.co", None, ("suppressions", "remove")),
+        ("PUT", "/v1/templates/a", {"subject": "Oi", "text": "Oi"}, ("templates", "define")),
+        ("DELETE", "/v1/templates/a", None, ("templates", "delete")),
+        ("DELETE", f"/v1/recipients/{_LOST}", None, ("recipients", "show")),
+        ("POST", f"/v1/recipients/{_LOST}/erase", None, ("recipients", "show")),
+        ("POST", f"/v1/emails/{_LOST}/cancel", None, ("reading", "message")),
+        ("POST", SEND, {"to": "nobody"}, ("tenants", "charge")),
+        ("POST", BATCH, {"messages": [{"to": "nobody"}]}, ("tenants", "charge")),
+        (
+            "POST",
+            "/rest/v1/rpc/enqueue_email",
+            {"p_template_type": "a", "p_recipient_email": "nobody"},
+            ("tenants", "charge"),
+        ),
+    ],
+)
+async def test_concurrent_writes_of_a_tenant_are_bounded(
+    method: str,
+    path: str,
+    body: object,
+    slow: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others wait, so the store is free for other tenants and for e-mails; all are answered."""
+    async with opened("memory://") as post:
+        port, name = type(getattr(post.backend, slow[0])), slow[1]
+        write, begun, go_on = getattr(port, name), Counter[TenantId](), asyncio.Event()
+
+        async def slowly(self: Any, wanted: Any, *more: Any, **asked: Any) -> Any:
+            tenant = asked.get("tenant") or getattr(wanted, "tenant", wanted)
+            begun[tenant] += 1
+            if tenant == ACME:
+                await go_on.wait()
+            return await write(self, wanted, *more, **asked)
+
+        monkeypatch.setattr(port, name, slowly)
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            theirs = [
+                asyncio.create_task(client.request(method, path, json=body)) for _ in range(20)
+            ]
+            async with asyncio.timeout(30):
+                while begun[ACME] < MOST_WRITES:
+                    await asyncio.sleep(0)
+                of_other = [await other.request(method, path, json=body) for _ in range(10)]
+                await sent(client)
+            at_once = begun[ACME]
+            for each in theirs[:1] + theirs[-2:]:  # one that writes, two that wait
+                each.cancel()
+            go_on.set()
+            answers = await asyncio.gather(*theirs[1:-2])
+            again = await client.request(method, path, json=body)
+
+    assert at_once == MOST_WRITES
+    assert {each.status_code < 500 for each in (*of_other, *answers, again)} == {True}
+
+
 async def test_parsed_size_of_a_batch_counts() -> None:
     """A hundred thousand tiny values are more than their bytes; without them there is room again."""
     dense = [
@@ -364,6 +428,62 @@ def test_finished_request_releases_its_bytes() -> None:
 
     assert ACME in in_flight.held
     assert len(in_flight.held) <= 10_000
+
+
+# --- changes of suppressions --------------------------------------------------------------------
+
+
+async def test_changes_of_suppressions_are_rate_limited_by_tenant() -> None:
+    """Addresses count, whether suppressed, refused or allowed again; administrators are not limited."""
+    path, bounds = "/v1/suppressions", {"suppression_changes_per_minute": 4}
+    async with opened("memory://", api=bounds) as post:
+        api = create_api(post)
+        async with (
+            a_client_of(api) as client,
+            a_client_of(api, key=KEY_OF_BRASA) as other,
+            a_client_of(api, key=ADMIN_TOKEN) as admin,
+        ):
+            put = {"emails": ["ana@example.com", "bia@example.com"]}
+            allowed = [
+                await client.put(path, json=put),
+                await client.delete(path, params={"email": "ana@example.com"}),
+                await client.put(path, json={"emails": ["nobody"]}),
+            ]
+            refused = [
+                await client.put(path, json=put),
+                await client.delete(path, params={"email": "bia@example.com"}),
+            ]
+            of_others = [
+                await other.put(path, json=put),
+                *[
+                    await admin.put(f"/admin/v1/tenants/{ACME}/suppressions", json=put)
+                    for _ in "123"
+                ],
+            ]
+
+    assert [each.status_code for each in allowed] == [200, 204, 422]
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+    assert [each.status_code for each in of_others] == [200] * 4
+
+
+async def test_suppressed_addresses_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is given normal forms, and does not judge them on the event loop without a yield."""
+    given: list[NewSuppression] = []
+    async with opened("memory://") as post, a_client_of(create_api(post)) as client:
+        port = type(post.backend.suppressions)
+        put = port.put
+
+        async def seen(self: Any, new: Any, **more: Any) -> Any:
+            given.extend(new)
+            return await put(self, new, **more)
+
+        monkeypatch.setattr(port, "put", seen)
+        await client.put("/v1/suppressions", json={"emails": ["Ana@EXÄMPLE.com"]})
+        listed = answer_in(await client.get("/v1/suppressions"))
+
+    assert [(each.address, each.is_normal) for each in given] == [("Ana@exämple.com", True)]
+    assert [each["email"] for each in listed["items"]] == ["Ana@exämple.com"]
 
 
 # --- previews -----------------------------------------------------------------------------------

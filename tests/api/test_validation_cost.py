@@ -103,6 +103,84 @@ def test_crowded_email_builds_few_errors(crowd: str) -> None:
         assert 1 <= len(refused.fields) <= MOST_FAULTS
 
 
+_BAD = '"!":1,' * 20_000 + '"X-A":1'  # repeats a name
+_MANY = ",".join(f'"z{number}":1' for number in range(10_000))
+REPEATED = {
+    "headers": f'"headers":{{{_BAD}}}',
+    "unknown fields": _BAD,
+    "fields of one attachment": f'"attachments":[{{{_BAD}}}]',
+    "many first, few last": f'"headers":{{{_MANY}}},"headers":{{"!":1}}',
+}
+_NOT_A_NUMBER = '"template":{"type":"x","variables":{"x":%s}}'
+
+
+@pytest.mark.parametrize("crowd", REPEATED.values(), ids=REPEATED.keys())
+def test_repeated_name_is_validated_once(crowd: str) -> None:
+    """Only the parts that were counted are validated: the last value of each name."""
+    with pytest.raises(InvalidMessage) as refused:
+        read_email(crowded(crowd))
+
+    assert 1 <= errors_behind(refused.value) <= 5
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_crowd_with_a_number_that_json_does_not_have_is_not_validated(number: str) -> None:
+    """One parser counts and refuses; nothing skips the count."""
+    with pytest.raises(InvalidMessage) as refused:
+        read_email(crowded(f"{_NOT_A_NUMBER % number},{_MANY}"))
+
+    assert errors_behind(refused.value) == 0
+    assert str(refused.value) == "body: is not valid JSON"
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "[{},[-1e999]]"])
+async def test_variable_must_be_a_number_of_json(post: Carteiro, number: str) -> None:
+    """They would be stored as null; every endpoint that accepts variables refuses them."""
+    await defined(post.backend, "welcome")
+    bodies = {
+        SEND: f'{{"to":"ana@example.com",{_NOT_A_NUMBER % number}}}',
+        "/v1/templates/welcome/preview": f'{{"variables":{{"x":{number}}}}}',
+        "/rest/v1/rpc/enqueue_email": '{"p_template_type":"welcome","p_recipient_email":"ana@example.com",'
+        f'"p_payload":{{"x":{number}}}}}',
+    }
+
+    async with a_client(post) as client:
+        answers = [
+            await client.post(path, content=each, headers=JSON) for path, each in bodies.items()
+        ]
+
+    assert {each.status_code for each in answers} <= {400, 422}
+    assert await stored(post) == 0
+
+
+def test_large_integer_keeps_its_digits_in_a_crowd() -> None:
+    """Counting the parts changes no value."""
+    digits = "123456789012345678901234567890"
+    names = ",".join(f'"a{number}":1' for number in range(100))
+    template = f'"template":{{"type":"x","variables":{{"x":{digits},{names}}}}}'
+
+    email = read_email(crowded(template))
+
+    assert email.template is not None
+    assert email.template.variables["x"] == int(digits)
+
+
+@pytest.mark.parametrize("part", ['"z":1', '"z" : 1', '"\\\\":"\\\\"'])
+def test_very_many_names_are_not_parsed(part: str) -> None:
+    """The end of the body is cut off, which only a parser would notice."""
+    with pytest.raises(InvalidMessage) as refused:
+        read_email(("{" + ",".join([part] * 100_000))[: MAX_REQUEST_BYTES - 1].encode())
+
+    assert "names and texts" in str(refused.value)
+
+
+def test_quotes_in_a_text_are_not_counted() -> None:
+    """A page of any size may quote its attributes."""
+    html = '<p class="a">' * 30_000
+
+    assert read_email(json.dumps(an_email(html=html))).html == html
+
+
 def test_shown_errors_are_bounded() -> None:
     """Where each of many attachments has two, twenty are shown."""
     bad = {"filename": "a/b", "contentType": "text/plain", "content": "no base64"}
@@ -189,6 +267,10 @@ _UNKNOWN = "{" + many('"{}":1') + "}"
     ("method", "path", "body"),
     [
         ("PUT", EMAILS, _UNKNOWN),
+        ("PUT", EMAILS, f"{{{_BAD}}}"),
+        ("PUT", EMAILS, f'{{"x":NaN,{_MANY}}}'),
+        ("PATCH", "/admin/v1/tenants/acme", f'{{"limits":{{{_BAD}}}}}'),
+        ("PATCH", "/admin/v1/tenants/acme", f'{{"weight":NaN,{_MANY}}}'),
         ("PUT", EMAILS, f'{{"emails":[{many("1")}]}}'),
         ("PUT", EMAILS, f'{{"emails":[{many("[]")}]}}'),
         ("PUT", "/v1/templates/welcome", _UNKNOWN),

@@ -95,11 +95,12 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
 def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, settings, intake = office.backend, office.settings, Intake(office)
     previews = PerMinute[TenantId](settings.api.previews_per_minute)
+    changes = PerMinute[TenantId](settings.api.suppression_changes_per_minute)
     wait = settings.api.attempt_wait
     offer = partial(api.offer, Access.TENANT)
     offer("e-mail", Emails(intake, ports.store, ports.reading, ring))
     offer("e-mail", BatchIntake(intake, ring))
-    for tag, endpoints in _of_a_tenant(office, TheirOwn(ring), previews).items():
+    for tag, endpoints in _of_a_tenant(office, TheirOwn(ring), previews, changes).items():
         offer(tag, endpoints)
     offer("table queue", TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait))
 
@@ -109,7 +110,8 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer = partial(api.offer, Access.ADMINISTRATOR)
     offer("tenants", TenantEndpoints(ports.tenants, ring, presets=settings.presets))
     offer("keys", KeyEndpoints(ports.keys, ports.tenants, ring))
-    for tag, endpoints in _of_a_tenant(office, AnyTenants(ports.tenants), PerMinute(0)).items():
+    any_tenants, unlimited = AnyTenants(ports.tenants), PerMinute[TenantId](0)
+    for tag, endpoints in _of_a_tenant(office, any_tenants, unlimited, unlimited).items():
         offer(f"{tag} of a tenant", endpoints)
     offer("messages", MessageEndpoints(ports))
     offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
@@ -119,7 +121,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
 
 
 def _of_a_tenant(
-    office: Office, whose: Whose, previews: PerMinute[TenantId]
+    office: Office, whose: Whose, previews: PerMinute[TenantId], changes: PerMinute[TenantId]
 ) -> dict[str, Endpoints]:
     """Endpoints that a tenant has for its own data, and administrators for any tenant's."""
     ports, settings = office.backend, office.settings
@@ -130,7 +132,9 @@ def _of_a_tenant(
             ports.templates, whose, limits=limits, presets=presets, previews=previews
         ),
         "recipients": RecipientEndpoints(ports.recipients, whose),
-        "suppressions": SuppressionEndpoints(ports.suppressions, whose, most=storage.suppressions),
+        "suppressions": SuppressionEndpoints(
+            ports.suppressions, whose, most=storage.suppressions, changes=changes
+        ),
     }
 
 

@@ -30,6 +30,7 @@ from carteiro.runtime.fair_thread import Slice
 
 MOST_IN_A_BATCH = 1000
 _MOST_PARTS = 250 * MOST_IN_A_BATCH
+_MOST_STRINGS = 500 * MOST_IN_A_BATCH
 _REFUSED = (Refusal, NotAccepted)
 _KEY = "idempotencyKey"
 
@@ -64,7 +65,7 @@ class BatchIntake(Endpoints):
         The status of a result is the answer of ``/v1/email/send`` for that e-mail. An e-mail may have
         an ``idempotencyKey``, which works like the header. Refused e-mails count against the limits, too.
         """
-        tenant = await self._keys.tenant_of(request)
+        tenant = await self._keys.tenant_of(request, accepts=True)
         body = await read_json(request, most=MAX_BATCH_BYTES)
         share: Share = request.scope[SHARE]
         share.take_parsed(body)
@@ -75,7 +76,7 @@ class BatchIntake(Endpoints):
         stored = iter(await self._intake.accepting.many(submitted))
         answers = [next(stored) if isinstance(each, Submission) else each for each in made]
         refused = len([1 for each in answers if isinstance(each, _REFUSED)])
-        charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
+        charged = await self._intake.charge(request, tenant, refused) if refused else Charged(0)
         return JsonResponse({"results": await _results(made, answers, charged, request_id)})
 
     async def _made(
@@ -100,7 +101,7 @@ class BatchIntake(Endpoints):
 
 
 def _items(body: bytes) -> list[Any]:
-    refuse_many_parts(body, _MOST_PARTS)
+    refuse_many_parts(body, _MOST_PARTS, _MOST_STRINGS)
     try:
         batch = orjson.loads(body)
     except orjson.JSONDecodeError:

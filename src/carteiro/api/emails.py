@@ -84,7 +84,7 @@ class Emails(Endpoints):
         `Idempotent-Replayed: true`, and the e-mail is sent once; with another e-mail it is 409. Refused
         e-mails count against the limits, too.
         """
-        tenant = await self._keys.tenant_of(request)
+        tenant = await self._keys.tenant_of(request, accepts=True)
         key = key_in(request.headers)
         body = await read_json(request)
         request_id = request_id_of(request)
@@ -93,7 +93,7 @@ class Emails(Endpoints):
             submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage:
-            await self._intake.charge_one(tenant)
+            await self._intake.charge_one(request, tenant)
             raise
         if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)

@@ -58,7 +58,8 @@ class FeedbackEndpoints(Endpoints):
                 text = f"Feedback of {spec.title or spec.name} is not accepted: {feedback.setting} is not set"
                 raise Refusal(403, text)
             hears.admit(request.headers)
-            told = await hears.hear(request.headers, await read_raw(request))
+            body = await read_raw(request, most=feedback.most_bytes)
+            told = await hears.hear(request.headers, body)
             return await self._noted(spec.name, told)
 
         call.__name__, call.__doc__ = spec.name, feedback.promise

@@ -14,6 +14,7 @@ from carteiro.model import TenantId
 Who = TypeVar("Who", bound=Hashable)
 
 MOST_READS = 4  # of one tenant at once: a store has ten connections, which all tenants share
+MOST_WRITES = 2  # the same; most of them wait for a lock on the tenant, one after another
 SHARE = "carteiro.share"  # key of a request's `Share` in its scope
 _WINDOW_S = 60.0
 _MOST_REMEMBERED = 10_000
@@ -23,12 +24,13 @@ _BYTES_PER_PART = 64  # an empty object, or a short text in a list
 class _Held:
     """The load of one caller."""
 
-    __slots__ = ("bytes", "reads", "requests")
+    __slots__ = ("bytes", "reads", "requests", "writes")
 
     def __init__(self) -> None:
         self.requests = 0
         self.bytes = 0
         self.reads = asyncio.Semaphore(MOST_READS)
+        self.writes = asyncio.Semaphore(MOST_WRITES)
 
 
 class InFlight:
@@ -63,13 +65,13 @@ class InFlight:
 class Share:
     """The share of one request."""
 
-    __slots__ = ("_bytes", "_held", "_is_reading", "_of")
+    __slots__ = ("_bytes", "_held", "_of", "_turns")
 
     def __init__(self, held: _Held, of: InFlight) -> None:
         self._held = held
         self._of = of
         self._bytes = 0
-        self._is_reading = False
+        self._turns: asyncio.Semaphore | None = None
 
     def take(self, size: int) -> None:
         """Take this many bytes more; a `Refusal` if the caller, or all together, have too many."""
@@ -90,14 +92,21 @@ class Share:
 
     async def read(self) -> None:
         """Wait until fewer than `MOST_READS` of the caller's requests read; then count as one until `end`."""
-        if not self._is_reading:
-            await self._held.reads.acquire()
-            self._is_reading = True
+        await self._take_turn(self._held.reads)
+
+    async def write(self) -> None:
+        """The same for `MOST_WRITES`, except for accepted e-mails, which are written together."""
+        await self._take_turn(self._held.writes)
+
+    async def _take_turn(self, turns: asyncio.Semaphore) -> None:
+        if self._turns is None:
+            await turns.acquire()
+            self._turns = turns
 
     def end(self) -> None:
         """Return everything."""
-        if self._is_reading:
-            self._held.reads.release()
+        if self._turns is not None:
+            self._turns.release()
         self._held.requests -= 1
         self._held.bytes -= self._bytes
         self._of.together.bytes -= self._bytes
@@ -111,8 +120,8 @@ class PerMinute(Generic[Who]):
         self._clock = clock
         self._windows: dict[Who, tuple[float, int]] = {}
 
-    def count(self, who: Who, what: str) -> None:
-        """Count one more; a `Refusal` if that is too many."""
+    def count(self, who: Who, what: str, number: int = 1) -> None:
+        """Count this many more; a `Refusal` if the limit is reached already."""
         if not self._most:
             return
         now = self._clock()
@@ -124,7 +133,7 @@ class PerMinute(Generic[Who]):
             raise too_busy(text, wait_s=since + _WINDOW_S - now)
         if len(self._windows) >= _MOST_REMEMBERED:
             self._make_room(now)
-        self._windows[who] = (since, count + 1)
+        self._windows[who] = (since, count + number)
 
     def uncount(self, who: Who) -> None:
         """Count one less: it was counted by mistake."""

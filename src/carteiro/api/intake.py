@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+from starlette.requests import Request
+
+from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.refusal import Refusal, of_invalid, over_limit
 from carteiro.config import Settings
 from carteiro.errors import InvalidMessage, NotAccepted
@@ -34,16 +37,18 @@ class Intake:
         """The limits that a tenant's e-mails count against."""
         return tenant.limits or self._usual_limits
 
-    async def charge(self, tenant: Tenant, refused: int) -> Charged:
-        """Count refused e-mails against the tenant's limits, as if they were accepted."""
+    async def charge(self, request: Request, tenant: Tenant, refused: int) -> Charged:
+        """Count refused e-mails against the tenant's limits, as if they were accepted; waits for a turn to write."""
         limits = self.limits_of(tenant)
         if not limits.has_any:
             return Charged(0)
+        share: Share = request.scope[SHARE]
+        await share.write()
         return await self._tenants.charge(tenant.id, refused, limits=limits)
 
-    async def charge_one(self, tenant: Tenant) -> None:
+    async def charge_one(self, request: Request, tenant: Tenant) -> None:
         """Count one; a `Refusal` if it is over the limits."""
-        over = (await self.charge(tenant, 1)).over
+        over = (await self.charge(request, tenant, 1)).over
         if over is not None:
             raise over_limit(over)
 

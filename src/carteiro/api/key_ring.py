@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from carteiro.api.access_keys import hash_key
 from carteiro.api.connection import Bound
-from carteiro.api.in_flight import SHARE, InFlight, PerMinute
+from carteiro.api.in_flight import SHARE, InFlight, PerMinute, Share
 from carteiro.api.networks import Address, Networks, client_address, counted_as
 from carteiro.api.refusal import Refusal, forbidden, token_needed, unauthorized
 from carteiro.errors import StoreError
@@ -62,10 +62,11 @@ class KeyRing:
         self._noted: dict[KeyId, float] = {}
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
-    async def tenant_of(self, request: Request) -> Tenant:
+    async def tenant_of(self, request: Request, *, accepts: bool = False) -> Tenant:
         """The tenant of the request; a `Refusal` without one, from a forbidden address, or with too many in flight.
 
-        A request that only reads waits here while the tenant has the maximum of them in flight.
+        A request that reads or writes waits here while the tenant has the maximum of them at work, unless it
+        ``accepts`` e-mails.
         """
         caller = await self._caller(request)
         if caller is None or caller.tenant is None:
@@ -75,8 +76,9 @@ class KeyRing:
             if address is None or address not in caller.networks:
                 raise forbidden()
         self._in_flight.begin(request.scope, caller.tenant.id)
-        if request.method == "GET":
-            await request.scope[SHARE].read()
+        if not accepts:
+            share: Share = request.scope[SHARE]
+            await (share.read() if request.method == "GET" else share.write())
         return caller.tenant
 
     async def admit_administrator(self, request: Request) -> None:

@@ -13,16 +13,18 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import to_json
 from starlette.requests import Request
 
 from carteiro.api.body import read_json
 from carteiro.email.message import (
     MOST_VALUES,
-    has_more_values,
     only_time_as_text,
     plainly,
+    read_fields,
     refuse_crowds,
     refuse_many_parts,
+    values_fault,
 )
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import Cursor
@@ -62,10 +64,12 @@ async def read_question(request: Request, shape: type[Asked]) -> Asked:
     """The JSON body as this document; `InvalidMessage` if it is not one."""
     body = await read_json(request)
     refuse_many_parts(body, _MOST_PARTS)
-    if has_more_values(refuse_crowds(body, *_bounds(shape)), MOST_VALUES):
-        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
+    fields = read_fields(body)
+    refuse_crowds(fields, *_bounds(shape))
+    if (fault := values_fault(fields)) is not None:
+        raise InvalidMessage([FieldError("body", fault)])
     try:
-        return shape.model_validate_json(body)
+        return shape.model_validate_json(to_json(fields))
     except ValidationError as error:
         raise plainly(error) from None
 

@@ -9,17 +9,19 @@ from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment, PageDocument
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.in_flight import PerMinute
 from carteiro.api.reading import PageQuestion, Question, Time, read_query, read_question
 from carteiro.api.refusal import bad_value, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.message import MOST_FAULTS
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import LATEST, NewSuppression, Suppression, SuppressionReason
+from carteiro.model import LATEST, NewSuppression, Suppression, SuppressionReason, TenantId
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Suppressions
 from carteiro.runtime.fair_thread import Slice
 
 MOST_AT_ONCE = 1000
+_CHANGES = "changes of suppressions"
 _Address = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=320)]
 
 
@@ -75,8 +77,16 @@ class SuppressionCount(Document):
 class SuppressionEndpoints(Endpoints):
     """Endpoints for the suppressions of the tenant that ``whose`` finds."""
 
-    def __init__(self, suppressions: Suppressions, whose: Whose, *, most: int) -> None:
+    def __init__(
+        self,
+        suppressions: Suppressions,
+        whose: Whose,
+        *,
+        most: int,
+        changes: PerMinute[TenantId],
+    ) -> None:
         self._most = most
+        self._changes = changes
         self._suppressions = suppressions
         self._whose = whose
         self.prefix, self.refuses = whose.prefix, whose.refuses
@@ -101,14 +111,16 @@ class SuppressionEndpoints(Endpoints):
     async def put(self, request: Request) -> Response:
         """Suppress addresses, all or none, with reason ``manual``: new messages to them fail with ``SUPPRESSED``.
 
-        422 ``STORAGE_LIMIT`` if the tenant would have more than ``storage.suppressions``.
+        422 ``STORAGE_LIMIT`` if the tenant would have more than ``storage.suppressions``. Limited by
+        ``api.suppression_changes_per_minute``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, NewSuppressions)
-        await _refuse_bad(asked)
+        self._changes.count(tenant, _CHANGES, len(asked.emails))
+        manual, until = SuppressionReason.MANUAL, asked.expires_at
         new = [
-            NewSuppression(each, SuppressionReason.MANUAL, None, asked.expires_at)
-            for each in asked.emails
+            NewSuppression(each, manual, None, until, is_normal=True)
+            for each in await _judged(asked)
         ]
         count = await self._suppressions.put(new, tenant=tenant, most=self._most)
         return SuppressionCount(count=stored(count)).as_response()
@@ -122,23 +134,32 @@ class SuppressionEndpoints(Endpoints):
         refuses=(404,),
     )
     async def remove(self, request: Request) -> Response:
-        """Remove an address, whatever the reason; another bounce or complaint suppresses it again."""
+        """Remove an address, whatever the reason; another bounce or complaint suppresses it again.
+
+        Limited by ``api.suppression_changes_per_minute``.
+        """
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, WhichAddress)
+        self._changes.count(tenant, _CHANGES)
         if not await self._suppressions.remove([asked.email], tenant=tenant):
             raise not_found("suppression")
         return Response(status_code=204)
 
 
-async def _refuse_bad(asked: NewSuppressions) -> None:
+async def _judged(asked: NewSuppressions) -> list[str]:
+    """The addresses in normal form; `InvalidMessage` if one is not valid."""
     if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
         raise bad_value("expiresAt", "is in the past: use DELETE to end a suppression")
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
+    normal: list[str] = []
     faults: list[FieldError] = []
     turn = Slice()
     for index, each in enumerate(asked.emails):
-        if judge_address(each) is None:
+        judged = judge_address(each)
+        if judged is not None:
+            normal.append(judged)
+        else:
             faults.append(FieldError(f"emails.{index}", "is not an e-mail address"))
             if len(faults) == MOST_FAULTS:
                 break
@@ -146,6 +167,7 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
             await turn.pause()
     if faults:
         raise InvalidMessage(faults)
+    return normal
 
 
 def _view(suppression: Suppression) -> SuppressionView:

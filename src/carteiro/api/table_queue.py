@@ -180,7 +180,7 @@ class TableQueueEndpoints(Endpoints):
             )
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage as error:
-            await self._intake.charge_one(tenant)
+            await self._intake.charge_one(request, tenant)
             raise InvalidMessage([_renamed(each, asked) for each in error.fields]) from None
         if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
@@ -226,7 +226,7 @@ class TableQueueEndpoints(Endpoints):
     async def _tenant_of(self, request: Request) -> model.Tenant:
         if _is_anonymous(key_in(request.headers)):
             raise Refusal(403, "An anon key may not do this: a service key is needed")
-        return await self._keys.tenant_of(request)
+        return await self._keys.tenant_of(request, accepts=True)
 
 
 def _is_tried(row: model.StoredMessage, attempts_before: int) -> bool:

@@ -35,14 +35,15 @@ class Hears(Protocol):
 class FeedbackSpec:
     """Feedback of a provider about mails, by posting to ``/v1/feedback/NAME``.
 
-    ``promise`` describes that endpoint and ``reads`` its body. ``opens`` gives None while ``setting`` is not set; then
-    every request is refused. `ConfigError` if it leads nowhere.
+    ``promise`` describes that endpoint and ``reads`` its body, of at most ``most_bytes``. ``opens`` gives None while
+    ``setting`` is not set; then every request is refused. `ConfigError` if it leads nowhere.
     """
 
     reads: type[BaseModel]
     promise: str
     setting: str
     opens: "Callable[[Settings, Fetch], Hears | None]"
+    most_bytes: int = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,6 +189,7 @@ class ApiSettings(values.Section):
     max_unchecked_body_bytes: values.SomeCount
     unknown_keys_per_minute: values.Count
     previews_per_minute: values.Count
+    suppression_changes_per_minute: values.Count
     per_minute: values.Limit
     per_hour: values.Limit
     per_day: values.Limit

@@ -6,6 +6,7 @@ body to the validations, which have their own error codes.
 """
 
 import binascii
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError, from_json, to_json
 
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import LATEST, Delivery
@@ -57,6 +58,7 @@ _MAX_RETRIES = '{"maxRetries":'
 _MOST_FIELDS = 40  # of one object of an e-mail: more than any has
 _FEW_COLONS = 2 * _MOST_FIELDS
 _MOST_PARTS = 50_000
+_MOST_STRINGS = 25_000  # names included: more than the most values have
 _CROWDS = {
     "attachments": MOST_ATTACHMENTS,
     "bcc": MOST_COPIES,
@@ -268,9 +270,7 @@ def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Emai
     if len(body) > _MOST_PARTS:
         refuse_many_parts(body, _MOST_PARTS)
     if body.count(b":") > _FEW_COLONS:
-        attachments = refuse_crowds(body, _MOST_FIELDS, _CROWDS).get("attachments")
-        for index, each in enumerate(attachments if isinstance(attachments, list) else ()):
-            _refuse_crowd(f"attachments.{index}", each, _MOST_FIELDS)
+        body = _without_crowds(body)
     try:
         given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
     except ValidationError as error:
@@ -278,28 +278,47 @@ def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Emai
     return _judged(given, relay_headers)
 
 
-def refuse_many_parts(body: bytes, most: int) -> None:
-    """Refuse JSON with more objects and lists than this, before it is parsed; braces in texts count too."""
+def _without_crowds(body: bytes) -> bytes:
+    fields = read_fields(body)
+    refuse_crowds(fields, _MOST_FIELDS, _CROWDS)
+    attachments = fields.get("attachments") if isinstance(fields, dict) else None
+    for index, each in enumerate(attachments if isinstance(attachments, list) else ()):
+        _refuse_crowd(f"attachments.{index}", each, _MOST_FIELDS)
+    return to_json(fields)
+
+
+def refuse_many_parts(body: bytes, most: int, most_strings: int = _MOST_STRINGS) -> None:
+    """Refuse JSON with more objects and lists, or strings, than this, unparsed; braces in texts count too."""
     if len(body) > most and body.count(b"{") + body.count(b"[") > most:
         text = f"must have at most {most} objects, lists and opening braces"
         raise InvalidMessage([FieldError("body", text)])
+    # A string has one or two quotes without a backslash before them.
+    if len(body) > most_strings and body.count(b'"') - body.count(b'\\"') > 2 * most_strings:
+        text = f"must have at most {most_strings} names and texts"
+        raise InvalidMessage([FieldError("body", text)])
 
 
-def refuse_crowds(body: bytes, most: int, parts: Mapping[str, int]) -> dict[str, Any]:
-    """Refuse a JSON object with more than ``most`` fields, or more items in its ``parts``; return its fields.
+def read_fields(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """The JSON of a request, to count its parts; a repeated name counts once, and its last value is used.
+
+    Validate `to_json` of the result, not the body: the validator would report each repeated name.
+    """
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError:
+        raise InvalidMessage([FieldError("body", _MESSAGES["json_invalid"])]) from None
+
+
+def refuse_crowds(fields: object, most: int, parts: Mapping[str, int]) -> None:
+    """Refuse an object with more than ``most`` fields, or more items in its ``parts``.
 
     This limits the number of reported faults. A list that is too long is reported before its items are read.
     """
-    try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}  # its reader reports the fault
     if not isinstance(fields, dict):
-        return {}
+        return
     _refuse_crowd("body", fields, most)
     for name, most_items in parts.items():
         _refuse_crowd(name, fields.get(name), most_items)
-    return fields
 
 
 def _refuse_crowd(field: str, given: object, most: int) -> None:
@@ -388,8 +407,8 @@ def _template_faults(email: Email) -> Iterator[FieldError]:
         return
     if email.template.version is not None:
         yield FieldError("template.version", "is not a known field")
-    if has_more_values(email.template.variables, MOST_VALUES):
-        yield FieldError("template.variables", f"must have at most {MOST_VALUES} values")
+    if (fault := values_fault(email.template.variables)) is not None:
+        yield FieldError("template.variables", fault)
 
 
 def _nul_faults(email: Email) -> list[FieldError]:
@@ -443,18 +462,20 @@ def _recipient_faults(recipient: EmailRecipient, *, to: str) -> Iterator[FieldEr
         yield FieldError("recipient.email", "must be the address in to")
 
 
-def has_more_values(given: object, most: int) -> bool:
-    """True if there are more values than this, at any depth; stops counting there."""
+def values_fault(given: object) -> str | None:
+    """The fault of values at any depth: too many, or a number that JSON does not have. None if they are valid."""
     waiting = [given]
     count = 0
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict | list):
             count += len(each)
-            if count > most:
-                return True
+            if count > MOST_VALUES:
+                return f"must have at most {MOST_VALUES} values"
             waiting.extend(each.values() if isinstance(each, dict) else each)
-    return False
+        elif isinstance(each, float) and not math.isfinite(each):
+            return "must not have NaN, Infinity or a number beyond the range of a double"
+    return None
 
 
 def _header_faults(

@@ -60,12 +60,16 @@ class SuppressionReason(StrEnum):
 
 @value
 class NewSuppression:
-    """An address to suppress, and the reason. ``at`` None: now; ``expires_at`` None: as usual for the reason."""
+    """An address to suppress, and the reason. ``at`` None: now; ``expires_at`` None: as usual for the reason.
+
+    ``is_normal``: the address is in normal form, and is not judged again.
+    """
 
     address: str
     reason: SuppressionReason
     at: datetime | None = None
     expires_at: datetime | None = None
+    is_normal: bool = False
 
 
 @value

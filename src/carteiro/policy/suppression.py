@@ -62,8 +62,13 @@ def key_of(tenant: model.TenantId, address: str) -> str:
 
     A hash, so that an erased address stays suppressed without being stored.
     """
-    normal = (judge_address(address) or address).casefold()
-    return sha256(f"{tenant}\0{normal}".encode("utf-8", "surrogatepass")).hexdigest()
+    return key_of_normal(tenant, judge_address(address) or address)
+
+
+def key_of_normal(tenant: model.TenantId, address: str) -> str:
+    """The key of an address in normal form."""
+    text = f"{tenant}\0{address.casefold()}"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def merged(known: Record | None, report: Report) -> Record:

@@ -11,6 +11,8 @@ from carteiro.errors import ConfigError
 from carteiro.model.checkup import Finding, Level
 from carteiro.providers.ses.settings import SesFeedbackSettings, SesSettings
 
+_MOST_BYTES = 512 * 1024  # SNS publishes at most 256 KiB; each quote in it is escaped
+
 
 class SnsMessage(BaseModel):
     """A message as SNS posts it; ``Message`` is what was published. What we do not look at may be there."""
@@ -59,4 +61,5 @@ FEEDBACK = FeedbackSpec(
 Needs no key. 401 or 403, and nothing changes, if the signature is not valid or the topic is another one.""",
     setting="feedback.ses_topics",
     opens=_opened,
+    most_bytes=_MOST_BYTES,
 )

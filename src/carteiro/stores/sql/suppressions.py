@@ -16,7 +16,7 @@ from carteiro.model import (
     TenantUnknown,
 )
 from carteiro.policy.addresses import judge_address
-from carteiro.policy.suppression import Record, Report, key_of, merge_all
+from carteiro.policy.suppression import Record, Report, key_of, key_of_normal, merge_all
 from carteiro.stores.columns import in_ms, maybe_moment, moment
 from carteiro.stores.cursors import FAR, cursor_at
 from carteiro.stores.cursors import key_of as place_of
@@ -100,13 +100,16 @@ def reports_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> lis
     """Return reports on addresses, ready to be merged with records; none is dated in the future."""
     return [
         Report(
-            key_of(tenant, each.address),
+            key_of_normal(tenant, normal),
             each.reason,
-            judge_address(each.address) or each.address,
+            normal,
             now if each.at is None else min(in_ms(each.at), now),
             None if each.expires_at is None else in_ms(each.expires_at),
         )
         for each in new
+        for normal in (
+            each.address if each.is_normal else judge_address(each.address) or each.address,
+        )
     ]
 
 

@@ -1,8 +1,8 @@
 """The single writer: operations that arrive during a commit share the next transaction; then all are answered.
 
-Its life: `start` opens the file; each `do` queues an operation; the event loop takes all queued ones, runs each under a
-savepoint and lets a thread commit, so that only the callers wait for the disk; `stop` drains and closes. While
-somebody waits for work, it polls for changes of other processes.
+Its life: `start` opens the file; each `do` queues an operation; the event loop runs queued ones for about 10 ms,
+each under a savepoint, and lets a thread commit, so that only the callers wait for the disk; `stop` drains and closes.
+While somebody waits for work, it polls for changes of other processes.
 
 The operations run on the loop's own thread: another thread would compete with the loop for the interpreter's lock and
 the caches, and both would take half as long again. Only blocking work (the disk, another process's lock) has a thread.
@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 Operation = Callable[[sqlite3.Connection], Result]
 
 _MOST_OPERATIONS = 500  # in one transaction
+_MOST_WORK_S = 0.010  # in one transaction, before the event loop runs again
 _POLL_BUSY_S, _POLL_IDLE_S = 0.001, 0.020
 _BUSY_FOR_S = 2.0  # poll fast if another process changed something in this time
 
@@ -40,7 +41,7 @@ class _Asked(NamedTuple):
 class Writer:
     """Runs operations one transaction at a time. It belongs to the event loop that started it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - wired in one place
         self,
         path: Path,
         *,
@@ -48,12 +49,14 @@ class Writer:
         durable: bool = True,
         has_work: Operation[bool],
         changed_elsewhere: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._busy_timeout_ms = busy_timeout_ms
         self._is_durable = durable
         self._has_work = has_work
         self._changed_elsewhere = changed_elsewhere
+        self._clock = clock
         self._asked: deque[_Asked] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-writer")
@@ -119,7 +122,9 @@ class Writer:
     async def _write(self, batch: list[_Asked]) -> None:
         try:
             await self._begin(durable=any(asked.durable for asked in batch))
-            results = [self._attempt(asked, alone=len(batch) == 1) for asked in batch]
+            results = self._attempt_all(batch)
+            self._asked.extendleft(reversed(batch[len(results) :]))
+            batch = batch[: len(results)]
             await self._in_thread(self._commit)
         except Exception as error:  # noqa: BLE001 - answered to every caller of the batch
             results = [(None, await self._undo(error))] * len(batch)
@@ -147,9 +152,19 @@ class Writer:
         finally:
             self._connection.execute("PRAGMA busy_timeout = 0")
 
-    def _attempt(self, asked: _Asked, *, alone: bool) -> tuple[Any, Exception | None]:
-        if alone:
-            return asked.operation(self._connection), None
+    def _attempt_all(self, batch: list[_Asked]) -> list[tuple[Any, Exception | None]]:
+        """The results in order, of fewer operations if they take long."""
+        if len(batch) == 1:
+            return [(batch[0].operation(self._connection), None)]
+        results = []
+        until = self._clock() + _MOST_WORK_S
+        for asked in batch:
+            results.append(self._attempt(asked))
+            if self._clock() >= until:
+                break
+        return results
+
+    def _attempt(self, asked: _Asked) -> tuple[Any, Exception | None]:
         self._connection.execute("SAVEPOINT operation")
         try:
             result = asked.operation(self._connection)
