@@ -82,21 +82,19 @@ class _TimeLimit:
 
 
 def _outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:
-    match error:
-        case DeadlinePassed():
-            return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
-        case DeliveryFailed():
-            return _said(error.failure)
-        case TimeoutError():
-            return _out_of_time(handover, _type_of(kind.provider))
-        case asyncio.CancelledError() if _is_ours(asyncio.current_task()):
-            raise error
-        case Exception() | asyncio.CancelledError() | SystemExit() | GeneratorExit():
-            return _unanswered(
-                handover, classify.task_error(error)
-            )  # a task may end itself, but not the process
-        case _:
-            raise error
+    own = type(error)  # not isinstance: it would run code of the error's own
+    if issubclass(own, DeadlinePassed):
+        return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
+    if issubclass(own, DeliveryFailed):
+        failure = classify.task_error(error)
+        return Deferred(failure) if failure.retryable else Rejected(failure)
+    if issubclass(own, TimeoutError):
+        return _out_of_time(handover, _type_of(kind.provider))
+    is_cancelled = issubclass(own, asyncio.CancelledError)
+    if issubclass(own, KeyboardInterrupt) or (is_cancelled and _is_ours(asyncio.current_task())):
+        raise error
+    # A task may end itself, but not the process.
+    return _unanswered(handover, classify.task_error(error))
 
 
 def _overruled(overrule: Overrule, outcome: Outcome) -> Outcome:
@@ -116,12 +114,6 @@ def _type_of(provider: str) -> str:
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
     """True if this task is cancelled, and not something that the provider or task awaited."""
     return task is not None and task.cancelling() > 0
-
-
-def _said(failure: Failure) -> Outcome:
-    code = classify.one_line(failure.code)
-    said = replace(failure, code=code, reason=classify.one_line(failure.reason) or code)
-    return Deferred(said) if failure.retryable else Rejected(said)
 
 
 def _out_of_time(handover: Handover, provider: str) -> Outcome:
