@@ -42,17 +42,17 @@ def _cancel(_: object) -> str:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
-    return "cancelled whoever asked"
+    return "cancelled its reader"
 
 
 _BROKEN = property(_panic)
 _UNNAMED = _Nameless("Hostile", (Exception,), {})
 
 HOSTILE: Mapping[str, Callable[[], BaseException]] = {
-    "is no Exception": Panic,
+    "is not an Exception": Panic,
     "text panics": _error(__str__=_panic, __repr__=_panic),
-    "text panics, is no Exception": _error(BaseException, __str__=_panic),
-    "text is no text": _error(__str__=lambda _: 5),
+    "text panics, is not an Exception": _error(BaseException, __str__=_panic),
+    "text is not a text": _error(__str__=lambda _: 5),
     "text has its own code": _error(__str__=lambda _: _Text("harm")),
     "text cancels its reader": _error(__str__=_cancel),
     "text is its own argument": lambda: ValueError(_Text("harm")),
