@@ -48,6 +48,7 @@ class Carteiro:
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
+        self._refusal: ConfigError | None = None  # why they must not go on
         self.accepting = Accepting(self.backend, settings.sending_rules)
 
     @classmethod
@@ -227,9 +228,12 @@ class Carteiro:
         await expire_once(self.backend.upkeep, self.tally)
         worker = self._worker()
         try:
-            return await worker.run(until_idle=True, limit=limit)
+            states = await worker.run(until_idle=True, limit=limit)
         finally:
             self._workers.discard(worker)
+        if self._refusal is not None:
+            raise self._refusal
+        return states
 
     def _worker(self, *, warm_up: timedelta = model.ZERO) -> Worker:
         lengths = Lengths(
@@ -239,29 +243,27 @@ class Carteiro:
             warm_up,
             self.settings.workers.claim_ahead,
         )
-        store, wake = self.backend.store, self.backend.wake
-        worker = Worker(store, wake, self._pools(), lengths=lengths, tally=self.tally)
+        ports, self._refusal = self.backend, None
+        store = choice.checked_store(ports.store, self.settings, ports.marks, self._refuse)
+        worker = Worker(store, ports.wake, self._pools(), lengths=lengths, tally=self.tally)
         self._workers.add(worker)
         return worker
 
     async def _run(self, worker: Worker) -> None:
         upkeep = asyncio.gather(*self._upkeep())
-        guard = asyncio.create_task(self._stopped_if_refused(worker))
         try:
             await choice.check(self.settings, self.backend.marks)
             await worker.run()
         finally:
             self._workers.discard(worker)
             upkeep.cancel()
-            is_refused = not guard.cancel()
-            await asyncio.gather(upkeep, guard, return_exceptions=True)
-        if is_refused:
-            raise guard.result()
+            await asyncio.gather(upkeep, return_exceptions=True)
+        if self._refusal is not None:
+            raise self._refusal
 
-    async def _stopped_if_refused(self, worker: Worker) -> ConfigError:
-        error = await choice.until_refused(self.settings, self.backend.marks)
-        worker.stop()
-        return error
+    def _refuse(self, error: ConfigError) -> None:
+        self._refusal = error
+        self.stop()
 
     def stop(self) -> None:
         """Let the workers of this process finish what is in flight, within the grace period."""

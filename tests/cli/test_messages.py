@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.errors import ConfigError
 from support.command_line import CommandLine
 
 WHOLE = ("--to", "a@example.com", "--subject", "S", "--text", "T")
@@ -281,3 +282,38 @@ def test_doubts_of_a_message_are_counted(line: CommandLine) -> None:
     assert "in doubt" in line.done("show", lost)
     assert line.asked("show", well)["inDoubt"] == 0
     assert "in doubt" not in line.done("show", well)
+
+
+# --- the provider of a command --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("send", *WHOLE),
+        ("dead", "redrive", "--all", "--yes"),
+        ("dead", "edit", "{dead}", "--to", "ana@example.com"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_mail_of_a_command_with_a_provider_does_not_go_to_the_sandbox(
+    line: CommandLine, command: tuple[str, ...]
+) -> None:
+    """The command has the installation's settings, the worker has none."""
+    dead = line.dead()
+    line.done(*(each.format(dead=dead) for each in command), CARTEIRO_PROVIDER="smtp")
+
+    with pytest.raises(ConfigError, match="this installation sends through smtp"):
+        line.worked_off()
+    assert line.listed("inbox", "ls") == []
+
+
+@pytest.mark.parametrize("provider", ["sandbox", "resend"])
+def test_command_does_not_undo_the_choice_of_workers(line: CommandLine, provider: str) -> None:
+    """Only a worker or an API process may replace a provider."""
+    line.done("send", *WHOLE, CARTEIRO_PROVIDER="smtp")
+
+    line.done("send", *WHOLE, CARTEIRO_PROVIDER=provider)
+
+    with pytest.raises(ConfigError, match="this installation sends through smtp"):
+        line.worked_off()

@@ -26,6 +26,7 @@ from carteiro.path.deliver import deliver
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports.provider import Handover
 from support.builders import a_failure
+from support.hostile_errors import HOSTILE
 from support.library import row_of, work
 from support.working import TOO_LONG, a_parcel, logged
 
@@ -213,6 +214,28 @@ async def test_task_that_always_raises_is_a_dead_letter(
         letter = await letter_of(post, message)
         assert (letter.reason, letter.failed_attempts) == (DeadReason.MAX_ATTEMPTS_EXCEEDED, 3)
         assert letter.failure.code in {"TASK_ERROR", "TASK_TIMEOUT"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_task_with_a_hostile_error_is_a_dead_letter(name: str, is_async: bool) -> None:
+    """Whatever the error's own code does when it is read; its slot is free again."""
+
+    def plain() -> NoReturn:
+        error = HOSTILE[name]()
+        raise error
+
+    async def coroutine() -> NoReturn:
+        error = HOSTILE[name]()
+        raise error
+
+    async with a_post() as post:
+        task = post.task("bad", retry=AT_ONCE)(coroutine if is_async else plain)
+        message = await sent(task)
+        await work(post)
+
+        letter = await letter_of(post, message)
+        assert (letter.reason, letter.failed_attempts) == (DeadReason.MAX_ATTEMPTS_EXCEEDED, 3)
 
 
 async def test_task_may_declare_a_failure_permanent() -> None:

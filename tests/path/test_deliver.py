@@ -13,6 +13,7 @@ from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Taken,
 from carteiro.path.deliver import deliver
 from carteiro.ports.provider import Handover, Parcel
 from support.builders import a_failure
+from support.hostile_errors import HOSTILE
 from support.working import LONG, a_kind, a_parcel
 
 A_MOMENT = timedelta(milliseconds=20)
@@ -117,6 +118,33 @@ async def test_exception_is_classified_by_the_stage(
     assert isinstance(said, outcome)
     assert failure_of(said).code == code
     assert failure_of(said).retryable
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
+@pytest.mark.parametrize(
+    "name", [each for each in HOSTILE if not each.startswith(("failure", "text cancels"))]
+)
+async def test_hostile_exception_has_an_outcome(name: str, begun: bool, outcome: type) -> None:
+    """Whatever its own code does when it is read."""
+    said = await delivered(raising(HOSTILE[name](), begun=begun))
+
+    assert isinstance(said, outcome)
+    assert failure_of(said).code == "TASK_ERROR"
+
+
+@pytest.mark.parametrize("name", [each for each in HOSTILE if each.startswith("failure")])
+async def test_malformed_failure_is_an_ordinary_one(name: str) -> None:
+    """A provider or task that classifies its error wrongly is tried again."""
+    said = await delivered(raising(HOSTILE[name](), begun=True))
+
+    assert isinstance(said, Deferred)
+    assert said.failure.reason
+
+
+async def test_interrupt_by_the_operator_ends_the_process() -> None:
+    """It is not about the message."""
+    with pytest.raises(KeyboardInterrupt):
+        await delivered(raising(KeyboardInterrupt(), begun=True))
 
 
 async def test_call_after_its_deadline_is_not_made() -> None:

@@ -1,16 +1,20 @@
 """No process delivers mail to the sandbox that the installation sends through another provider."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carteiro.app import Carteiro
-from carteiro.errors import ConfigError
-from carteiro.model import State
+from carteiro.errors import ConfigError, StoreUnavailable
+from carteiro.model import EMAIL, ClaimId, LeasedJob, State
+from carteiro.ports import Marks
+from carteiro.providers import choice
 from support.working import TOO_LONG
 
 _ELSEWHERE = r"provider is not set here, but this installation sends through smtp"
@@ -39,6 +43,30 @@ async def works(post: Carteiro) -> None:
 async def works_off(post: Carteiro) -> None:
     """Run as ``carteiro process`` does."""
     await post.work_off()
+
+
+async def claimed(post: Carteiro) -> Sequence[LeasedJob]:
+    """Claim the mail that waits."""
+    found = await post.backend.store.claim(
+        claim_id=ClaimId("a claim"), kinds=[EMAIL], limit=10, lease=timedelta(minutes=1)
+    )
+    return found.jobs
+
+
+class FailingMarks:
+    """The first answer is there, the others are not."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._asked = 0
+        self.put = marks.put
+
+    async def find(self, name: str) -> str | None:
+        """Answer once."""
+        self._asked += 1
+        if self._asked > 1:
+            raise StoreUnavailable("away")
+        return await self._marks.find(name)
 
 
 @pytest.mark.parametrize("work", [works, works_off])
@@ -77,6 +105,59 @@ async def test_running_worker_stops_when_another_provider_is_set(store: str) -> 
         async with Carteiro.open(store, provider="smtp"):
             with pytest.raises(ConfigError, match=_ELSEWHERE):
                 await working
+
+
+async def test_running_worker_gives_back_mail_of_another_provider(store: str) -> None:
+    """A mail that was accepted after the real provider was set, and claimed at once."""
+    async with opened(store) as first:
+        working = asyncio.create_task(works(first))
+        while await first.backend.reading.states() != {State.SENT: 1}:
+            await asyncio.sleep(0.01)
+        async with opened(store, provider="smtp") as second:
+            with pytest.raises(ConfigError, match=_ELSEWHERE):
+                await working
+
+            assert await second.backend.reading.states() == {State.SENT: 1, State.ENQUEUED: 1}
+            [job] = await claimed(second)
+        assert (job.claims, job.attempts) == (1, 0)
+        assert len(await first.backend.inbox.list()) == 1
+
+
+async def test_one_shot_run_gives_back_mail_of_another_provider(store: str) -> None:
+    """The real provider is set after the run has begun."""
+    async with Carteiro.open(store) as first:
+
+        @first.task("switch")
+        async def switch() -> None:
+            async with opened(store, provider="smtp"):
+                pass
+
+        await switch.send(tenant="acme")
+        with pytest.raises(ConfigError, match=_ELSEWHERE):
+            await first.work_off()
+
+        assert await first.backend.reading.states() == {State.SENT: 1, State.ENQUEUED: 1}
+        assert await first.backend.inbox.list() == []
+
+
+async def test_claim_that_cannot_be_checked_is_undone(store: str) -> None:
+    """The store fails between the claim and the check: nothing is sent, and the job is not suspected."""
+    async with opened(store) as post:
+        sound = post.backend
+        post.backend = replace(sound, marks=FailingMarks(sound.marks))
+        with pytest.raises(StoreUnavailable):
+            await post.work_off()
+
+        [job] = await claimed(post)
+        assert (job.claims, job.attempts) == (1, 0)
+
+
+async def test_worker_with_a_provider_pays_for_no_check(store: str) -> None:
+    """It uses the store itself."""
+    async with Carteiro.open(store, provider="smtp") as post:
+        ports = post.backend
+        checked = choice.checked_store(ports.store, post.settings, ports.marks, refuse=print)
+        assert checked is ports.store
 
 
 async def test_unset_provider_sends_to_the_sandbox_where_nothing_was_set(store: str) -> None:

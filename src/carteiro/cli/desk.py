@@ -19,6 +19,7 @@ from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import Tenant, TenantId, value
 from carteiro.ports import Backend
+from carteiro.providers.choice import remember_real
 from carteiro.stores.open import open_backend, store_exists
 
 Work: TypeAlias = Callable[..., Awaitable[None]]
@@ -69,6 +70,10 @@ class Desk:
     backend: Backend
     settings: Settings
     out: Printer
+
+    async def remember_provider(self) -> None:
+        """Before mail is accepted or redriven: no worker may give it to the sandbox if a real provider is set here."""
+        await remember_real(self.settings, self.backend.marks)
 
     async def known_tenant(self, name: str) -> Tenant:
         """The tenant of this name; `NotFound` if there is none."""

@@ -92,6 +92,7 @@ async def send(  # noqa: PLR0913 - a parameter per flag
         raise WrongUse("--var needs --template")
     fields = given if file is None else read_document(file) | given
     await _refuse_closed(desk, tenant)
+    await desk.remember_provider()
     # It has no task, so it needs no thread.
     post = Carteiro(desk.backend, desk.settings, threads=ThreadPoolExecutor(1))
     with faults_by_option(None if file is None else given):

@@ -39,7 +39,7 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
 
 
 async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
-    limit = _TimeLimit(handover.deadline - time.monotonic())
+    limit = _TimeLimit(handover)
     handover.on_await(limit.extend)
     try:
         outcome = await kind.deliver(parcel, handover)
@@ -54,16 +54,19 @@ async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outco
 class _TimeLimit:
     """Cancels the current task at its end, as `asyncio.timeout` does, at a third of its cost."""
 
-    __slots__ = ("_has_passed", "_loop", "_task", "_timer")
+    __slots__ = ("_handover", "_has_passed", "_loop", "_task", "_timer")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, handover: Handover) -> None:
+        self._handover = handover
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task(self._loop)
         self._has_passed = False
+        seconds = handover.deadline - time.monotonic()
         self._timer = self._loop.call_later(seconds, self._pass)
 
     def _pass(self) -> None:
         self._has_passed = True
+        self._handover.deadline = 0.0  # it cannot begin any more, in a thread either
         if self._task is not None:
             self._task.cancel()
 
@@ -82,19 +85,19 @@ class _TimeLimit:
 
 
 def _outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:
-    match error:
-        case DeadlinePassed():
-            return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
-        case DeliveryFailed():
-            return _said(error.failure)
-        case TimeoutError():
-            return _out_of_time(handover, _type_of(kind.provider))
-        case KeyboardInterrupt():
-            raise error
-        case asyncio.CancelledError() if _is_ours(asyncio.current_task()):
-            raise error
-        case _:  # also SystemExit and the panics of extensions: a task may end itself, but not the process
-            return _unanswered(handover, classify.task_error(error))
+    own = type(error)  # not isinstance: it would run code of the error's own
+    if issubclass(own, DeadlinePassed):
+        return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
+    if issubclass(own, DeliveryFailed):
+        failure = classify.task_error(error)
+        return Deferred(failure) if failure.retryable else Rejected(failure)
+    if issubclass(own, TimeoutError):
+        return _out_of_time(handover, _type_of(kind.provider))
+    is_cancelled = issubclass(own, asyncio.CancelledError)
+    if issubclass(own, KeyboardInterrupt) or (is_cancelled and _is_ours(asyncio.current_task())):
+        raise error
+    # A task may end itself, but not the process.
+    return _unanswered(handover, classify.task_error(error))
 
 
 def _overruled(overrule: Overrule, outcome: Outcome) -> Outcome:
@@ -114,19 +117,6 @@ def _type_of(provider: str) -> str:
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
     """True if this task is cancelled, and not something that the provider or task awaited."""
     return task is not None and task.cancelling() > 0
-
-
-def _said(failure: Failure) -> Outcome:
-    line = classify.one_line
-    code = line(failure.code)
-    said = replace(
-        failure,
-        code=code,
-        reason=line(failure.reason) or code,
-        rule=line(failure.rule),
-        original_code=failure.original_code and line(failure.original_code),
-    )
-    return Deferred(said) if failure.retryable else Rejected(said)
 
 
 def _out_of_time(handover: Handover, provider: str) -> Outcome:

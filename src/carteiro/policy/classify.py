@@ -16,9 +16,11 @@ Rules of the operator come first, except for a timeout after the hand-over: see 
 """
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
+from carteiro.errors import DeliveryFailed
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy.rules import codes, http, systems, words
 from carteiro.policy.rules.phrases import Said
@@ -146,15 +148,32 @@ def validation(code: str, reason: str) -> Failure:
 
 
 def task_error(exception: BaseException) -> Failure:
-    """A task raised an exception that it did not classify itself."""
-    name = type(exception).__name__
-    message = message_of(exception)
+    """A task raised an exception, perhaps one that it classified itself."""
+    if issubclass(type(exception), DeliveryFailed):
+        with suppress(BaseException):  # it may carry anything instead
+            return _stated(exception.failure)  # type: ignore[attr-defined] # isinstance would run its own code
+    name, message = name_of(exception), message_of(exception)
     return failure_of(
         UNKNOWN,
         code="TASK_ERROR",
         original_code=name,
         reason=f"{name}: {message}" if message else name,
         rule="task",
+    )
+
+
+def _stated(failure: Failure) -> Failure:
+    """A task's own failure, fit for every store; raises on one that is malformed."""
+    code = one_line(str.__str__(failure.code))
+    original = failure.original_code
+    return Failure(
+        code=code,
+        category=Category(failure.category),
+        retryable=bool(failure.retryable),
+        scope=Scope(failure.scope),
+        reason=one_line(str.__str__(failure.reason)) or code,
+        rule=one_line(str.__str__(failure.rule)),
+        original_code=None if original is None else one_line(str.__str__(original)),
     )
 
 
@@ -348,6 +367,14 @@ def upper_snake(name: str) -> str:
 def message_of(exception: BaseException) -> str:
     """The text of an exception; "" if it cannot be made."""
     try:
-        return str(exception)
-    except Exception:  # noqa: BLE001 - a task's own __str__ may raise anything; its failure must still be reported
+        return str.__str__(str(exception))  # a subclass of str has its own code, too
+    except BaseException:  # noqa: BLE001 - its own __str__ may raise anything; the failure must still be reported
         return ""
+
+
+def name_of(exception: BaseException) -> str:
+    """The name of an exception's class; "Exception" if the class does not tell it."""
+    try:
+        return str.__str__(type(exception).__name__)
+    except BaseException:  # noqa: BLE001 - as above, of its metaclass
+        return "Exception"

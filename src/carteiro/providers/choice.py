@@ -2,19 +2,20 @@
 
 The sandbox is the default, and a process that was started without its settings (from cron, in another shell, on another
 machine) has the default. So the store remembers the provider that was set last. A worker that was given none refuses to
-send while the store names another.
+send while the store names another: it asks after each claim.
 """
 
-import asyncio
-from datetime import timedelta
+from collections.abc import Callable
+from typing import Any, cast
 
 from carteiro.config import Settings
-from carteiro.errors import ConfigError, StoreError
-from carteiro.ports import Marks
+from carteiro.errors import ConfigError
+from carteiro.model import Claimed, ClaimId
+from carteiro.ports import Marks, Store
 
 _MARK = "provider"
 _AND = " | "  # between the provider and those of routes
-_EVERY = timedelta(seconds=1)
+_SANDBOX = "sandbox"
 
 
 def is_chosen(settings: Settings) -> bool:
@@ -24,12 +25,29 @@ def is_chosen(settings: Settings) -> bool:
 
 async def remember(settings: Settings, marks: Marks) -> None:
     """Keep the choice of these settings, if they make one: the provider, and those that routes lead to."""
-    routes = _routes(settings)
-    if not is_chosen(settings) and not routes:
-        return
-    choice = _AND.join([settings.provider, *sorted(routes)])
-    if await marks.find(_MARK) != choice:
+    choice = _choice(settings)
+    if choice and await marks.find(_MARK) != choice:
         await marks.put(_MARK, choice)
+
+
+async def remember_real(settings: Settings, marks: Marks) -> None:
+    """Keep the choice of a single command only if it keeps mail from the sandbox that no process did so far.
+
+    A command in another folder has other settings: they must not undo the choice of workers.
+    """
+    choice = _choice(settings)
+    if _is_real(choice) and not _is_real(await marks.find(_MARK) or ""):
+        await marks.put(_MARK, choice)
+
+
+def _choice(settings: Settings) -> str:
+    routes = _routes(settings)
+    is_made = is_chosen(settings) or routes
+    return _AND.join([settings.provider, *sorted(routes)]) if is_made else ""
+
+
+def _is_real(choice: str) -> bool:
+    return bool({*choice.split(_AND)} - {_SANDBOX, ""})
 
 
 async def check(settings: Settings, marks: Marks) -> None:
@@ -53,15 +71,39 @@ def _routes(settings: Settings) -> set[str]:
     return routes - {settings.provider}
 
 
-async def until_refused(settings: Settings, marks: Marks) -> ConfigError:
-    """Return why a worker with these settings must stop, once another process has chosen another provider."""
+def checked_store(
+    store: Store, settings: Settings, marks: Marks, refuse: Callable[[ConfigError], None]
+) -> Store:
+    """The store as a worker with these settings may use it; ``refuse`` must stop the worker.
+
+    With a provider set it is the store itself. Without one, each claim is checked and undone if another process has
+    set one. That process remembers its provider before it accepts mail, so a check after the claim misses none.
+    """
     if is_chosen(settings):
-        await asyncio.Event().wait()  # for ever
-    while True:
-        await asyncio.sleep(_EVERY.total_seconds())
+        return store
+    return cast("Store", _CheckedStore(store, settings, marks, refuse))
+
+
+class _CheckedStore:
+    def __init__(
+        self, store: Store, settings: Settings, marks: Marks, refuse: Callable[[ConfigError], None]
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._marks = marks
+        self._refuse = refuse
+
+    def __getattr__(self, name: str) -> object:
+        """All but claims."""
+        return getattr(self._store, name)
+
+    async def claim(self, *, claim_id: ClaimId, **asked: Any) -> Claimed:  # noqa: ANN401 - as the store has it
+        """As the store; nothing if the worker is refused."""
+        claimed = await self._store.claim(claim_id=claim_id, **asked)
         try:
-            await check(settings, marks)
+            await check(self._settings, self._marks)
         except ConfigError as error:
-            return error
-        except StoreError:
-            continue  # nothing can be sent either
+            self._refuse(error)
+            await self._store.undo_claims([claim_id])
+            return Claimed([], None)
+        return claimed

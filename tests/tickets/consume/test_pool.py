@@ -7,9 +7,14 @@ from datetime import timedelta
 
 import pytest
 
+from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.consume.notes import read_notes
+from carteiro.tickets.consume.offsets import Offsets
+from carteiro.tickets.consume.pool import HandlerPool
 from carteiro.tickets.consume.runner import HandlersGoOn
-from carteiro.tickets.ticket import Ticket
+from carteiro.tickets.ticket import Ticket, read
+from support.deaths import a_ticket_record
+from support.hostile_errors import HOSTILE
 from support.memory_lane import MemoryLane
 from support.ticket_log import TOPIC
 
@@ -206,6 +211,50 @@ async def test_handler_that_cancels_its_own_task_does_not_harm_others(
         await lane.until(lambda: lane.log.committed == 3)
     assert {*lane.dead_letters.reasons} == ({"odd", "bad"} if fails else {"bad"})
     assert {*lane.done} == ({"good"} if fails else {"odd", "good"})
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_error_is_a_failure_of_its_ticket_alone(name: str) -> None:
+    """Whatever its own code does when it is read: it is counted, dead after its attempts, and the worker goes on."""
+    lane = MemoryLane()
+    lane.log.put("bad")
+    lane.log.put("good")
+
+    async def raising(ticket: Ticket) -> None:
+        if ticket.id == "bad":
+            error = HOSTILE[name]()
+            raise error
+        lane.done.append(ticket.id)
+
+    lane.function = raising
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 2)
+    assert lane.done == ["good"]
+    [death] = lane.dead_letters.deaths
+    assert (death.ticket.id, death.reason, death.failures) == ("bad", "max_retries_exceeded", 3)
+
+
+async def test_returned_tickets_stay_until_they_are_settled() -> None:
+    """An error in settling must not lose them."""
+    lines = [*MemoryLane().runner().lines]
+    settled: list[list[Work]] = []
+    errors = [RuntimeError("a bug")]
+
+    def settle(_: Line, returned: list[Work]) -> None:
+        if errors:
+            raise errors.pop()
+        settled.append([*returned])
+
+    pool = HandlerPool(Lanes(lines, bury=print), 1, settle=settle, look_around=print)
+    ticket = read(a_ticket_record())
+    work = Work(ticket, Partition((TOPIC, 0), Offsets()), lines[0])
+    lines[0].returned.append(work)
+    with pytest.raises(RuntimeError, match="a bug"):
+        pool.settle_returned()
+
+    assert pool.settle_returned()
+    assert not pool.settle_returned()
+    assert settled == [[work]]
 
 
 class Speechless(Exception):

@@ -12,7 +12,7 @@ import pytest
 from carteiro.errors import DeliveryFailed
 from carteiro.policy.classify import network
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.consume.failures import OutOfTime, names_of
+from carteiro.tickets.consume.handler_error import OutOfTime, read_error
 from carteiro.tickets.consume.handlers import Permanent
 from carteiro.tickets.consume.lanes import Partition, Work
 from carteiro.tickets.consume.offsets import Offsets
@@ -24,6 +24,17 @@ from support.ticket_log import TOPIC
 
 class BuildBroken(Exception):
     """An error of a handler's own."""
+
+
+class Unanswered(Exception):
+    """An error of a client that has a status, and no response to show."""
+
+    status = 503
+
+    @property
+    def response(self) -> object:
+        """Refuse, as some clients do."""
+        raise RuntimeError("there is no response")
 
 
 async def test_ordinary_failures_pause_nothing_however_many_there_are() -> None:
@@ -136,6 +147,7 @@ def _answer(status: int) -> httpx.HTTPStatusError:
         (_answer(504), True),
         (HTTPError("http://127.0.0.1/", 503, "away", None, None), True),  # type: ignore[arg-type]
         (DeliveryFailed(network("ConnectError: refused")), True),
+        (Unanswered("away"), True),
         (_answer(500), False),
         (_answer(429), False),
         (HTTPError("http://127.0.0.1/", 500, "broken", None, None), False),  # type: ignore[arg-type]
@@ -152,7 +164,7 @@ def test_errors_about_reaching_something_are_known(error: Exception, pauses: boo
     """By the settings as they come; all others are the ticket's own."""
     terms = terms_of(settings_of())
     assert terms is not None
-    assert terms.errors.isdisjoint(names_of(error)) is not pauses
+    assert terms.errors.isdisjoint(read_error(error).names) is not pauses
 
 
 async def test_keys_that_wait_for_the_end_of_an_outage_are_held() -> None:

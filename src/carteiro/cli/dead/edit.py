@@ -71,6 +71,7 @@ async def edit(
     rules = desk.settings.sending_rules
     with faults_by_option(None if changes.file is None else given):
         revision = await revise(before, fields, backend=desk.backend, rules=rules)
+    await desk.remember_provider()
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

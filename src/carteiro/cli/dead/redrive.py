@@ -50,6 +50,7 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
     """
     if bool(messages) == everything:
         raise WrongUse("give the ids of messages, or --all with options that select them")
+    await desk.remember_provider()
     if messages:
         await _redrive_these(desk, messages, choice.tenant)
     else:

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from carteiro.policy.breaker import Round
 from carteiro.policy.retry import RetryPolicy
+from carteiro.tickets.consume.handler_error import HandlerError
 from carteiro.tickets.consume.handlers import Function, Handler
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import PauseTerms, TypeHealth
@@ -108,7 +109,7 @@ class Work:
 
     redrives = 0  # how often it was republished: the archive waits to hear of its end
     failures = 0
-    error: BaseException | None = None  # of its handler, until it is counted
+    error: HandlerError | None = None  # of its handler, until it is counted
     death: Death | None = None
     began: Round | None = None  # None: not as the trial of a pause
     timer: asyncio.TimerHandle | None = None

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
 
-from carteiro.tickets.consume.failures import OutOfTime
+from carteiro.tickets.consume.handler_error import OutOfTime, read_error
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 
 Settle: TypeAlias = Callable[[Line, list[Work]], None]
@@ -126,7 +126,7 @@ class HandlerPool:
             except KeyboardInterrupt:
                 raise
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
-                work.error = raised
+                work.error = read_error(raised)
             finally:
                 slot.work = None  # from here on it must not be interrupted
                 line.running -= 1
@@ -155,8 +155,8 @@ class HandlerPool:
                 pass
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # one that was asked for and has not come yet comes here
-        if was_late and isinstance(work.error, asyncio.CancelledError):
-            work.error = OutOfTime(f"it took longer than {line.time_limit:g} s")
+        if was_late and work.error is not None and "CancelledError" in work.error.names:
+            work.error = read_error(OutOfTime(f"it took longer than {line.time_limit:g} s"))
 
     def _turn_soon(self) -> None:
         if not self._is_turn_due:
@@ -177,8 +177,8 @@ class HandlerPool:
         """Settle what has returned, now; return True if there was any."""
         lines = [line for line in self._lanes.lines.values() if line.returned]
         for line in lines:
-            returned, line.returned = line.returned, []
-            self._settle(line, returned)
+            self._settle(line, line.returned)
+            line.returned = []  # not before: an error in settling must not lose them
         return bool(lines)
 
     async def _rest(self) -> None:

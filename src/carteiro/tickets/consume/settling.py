@@ -16,9 +16,10 @@ from operator import attrgetter
 
 from carteiro.model import Dead, Delivery, Retry
 from carteiro.path.judge import judge
-from carteiro.tickets.consume import failures as failing
 from carteiro.tickets.consume.commits import Committer
 from carteiro.tickets.consume.dead_lettering import DeadLettering
+from carteiro.tickets.consume.failures import death_of
+from carteiro.tickets.consume.handler_error import HandlerError
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.consume.pauses import PauseTerms
 from carteiro.tickets.consume.ports import FailureCounter
@@ -141,12 +142,7 @@ class Settling:
         """
         terms, error = self.terms, work.error
         counts = line.health.is_paused or not work.failures
-        if (
-            terms is None
-            or error is None
-            or not counts
-            or terms.errors.isdisjoint(failing.names_of(error))
-        ):
+        if terms is None or error is None or not counts or terms.errors.isdisjoint(error.names):
             line.health.breaker.unused(now)
         elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             line.end_of_pause = asyncio.get_running_loop().call_later(
@@ -187,9 +183,9 @@ class Settling:
                 self._judge(work, work.line, error)
         self.commits.changed()
 
-    def _judge(self, work: Work, line: Line, error: BaseException) -> None:
+    def _judge(self, work: Work, line: Line, error: HandlerError) -> None:
         verdict = judge(
-            failing.outcome_of(error),
+            error.outcome,
             provider="ticket",
             charged_before=work.failures - 1,
             in_doubt_before=0,
@@ -204,7 +200,7 @@ class Settling:
                 self._wait(work, after)
             case Dead():
                 self.watch.failed(work, error, None)
-                self.dead_lettering.start(work, failing.death_of(work, error, now_ms=now_ms()))
+                self.dead_lettering.start(work, death_of(work, error, now_ms=now_ms()))
             case _:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from carteiro.policy.classify import message_of
 from carteiro.tickets import events
-from carteiro.tickets.consume.failures import error_type
+from carteiro.tickets.consume.handler_error import HandlerError
 from carteiro.tickets.consume.lanes import Work
 from carteiro.tickets.consume.metrics import TicketMetrics
 from carteiro.tickets.deaths import Death, Paused
@@ -36,7 +35,7 @@ class Watch:
             self._say_again = self.clock() + _SAY_EVERY_S
             events.tickets_waiting(what)
 
-    def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
+    def failed(self, work: Work, error: HandlerError, after: timedelta | None) -> None:
         """A ticket failed, and is tried again after a while, or never."""
         self.metrics.failed(work.ticket.type)
         if after is not None:
@@ -44,8 +43,8 @@ class Watch:
                 work.ticket,
                 failures=work.failures,
                 after=after,
-                type=error_type(error),
-                why=message_of(error),
+                type=error.type,
+                why=error.text,
             )
 
     def buried(self, death: Death, *, is_whole: bool) -> None:
@@ -58,11 +57,11 @@ class Watch:
         events.ticket_held(death)
         self.alert()
 
-    def pause_began(self, type: TaskType, error: BaseException) -> None:
+    def pause_began(self, type: TaskType, error: HandlerError) -> None:
         """Most tickets of a type cannot reach something: no more are started for a while."""
         self.metrics.pauses(type, paused=True)
-        self.paused[type] = Paused(type, error_type(error), message_of(error))
-        events.ticket_pause_began(type, error_type=error_type(error), why=message_of(error))
+        self.paused[type] = Paused(type, error.type, error.text)
+        events.ticket_pause_began(type, error_type=error.type, why=error.text)
         self.alert()
 
     def pause_ended(self, type: TaskType, *, given_up: bool = False) -> None:
