@@ -1,10 +1,13 @@
 """Jobs that are claimed before a slot is free for them."""
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 
-from carteiro.engine.worker import Lengths
+import pytest
+
+from carteiro.engine.slots import Slots
 from carteiro.jobs.kind import Pool
 from carteiro.model import Claimed, Outcome, State, Taken
 from carteiro.ports import Handover, Parcel
@@ -12,7 +15,13 @@ from support.builders import TASK
 from support.steps import claimed
 from support.working import A_MOMENT, TOO_LONG, Gate, Through, a_kind, an_office, until_done
 
-FAR_AHEAD = Lengths(ahead=timedelta(days=1))  # as many as possible, at any pace
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pace that allows 20 jobs ahead, on any machine, where jobs may be claimed ahead at all."""
+    monkeypatch.setattr(
+        Slots, "_count_pace", lambda self: setattr(self, "_ahead", 20 if self._ahead_s else 0)
+    )
 
 
 class Recorded(Through):
@@ -34,6 +43,7 @@ async def _slow(_parcel: Parcel, _handover: Handover) -> Outcome:
     return Taken("")
 
 
+@pytest.mark.usefixtures("_quick")
 async def test_jobs_claimed_ahead_wait_for_a_slot() -> None:
     """No more of them run at once than there are slots, and all of them run."""
     inside, most_inside = 0, 0
@@ -50,30 +60,57 @@ async def test_jobs_claimed_ahead_wait_for_a_slot() -> None:
         for _ in range(60):
             await office.task()
         store = Recorded(office.backend.store)
-        await office.work(Pool("task", 3, (a_kind(counted),)), store=store, lengths=FAR_AHEAD)
+        await office.work(Pool("task", 3, (a_kind(counted),)), store=store)
 
         assert await office.backend.reading.states() == {State.SENT: 60}
         assert (most_inside, store.got > 0) == (3, True)
 
 
-async def test_nothing_is_claimed_ahead_of_a_slow_pool() -> None:
-    """Its pace is too low: it would begin them later than the setting allows."""
-    gate = Gate()
+@pytest.mark.parametrize(
+    ("ended", "ahead"),
+    [(0, 0), (20, 0), (50, 15), (100_000, 500)],
+    ids=["nothing", "slow", "quick", "very quick"],
+)
+async def test_pace_decides_how_many_are_claimed_ahead(
+    ended: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as end in the time of the setting, beyond those that run: a slow job ends at most once in it."""
+    pool = Slots(Pool("task", 10, (a_kind(_slow),)), ahead=timedelta(milliseconds=200))
+    now = time.monotonic()
+    await pool.has_room()
+    pool.take(ended)
+    for _ in range(ended):
+        pool.give_back()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 0.4)
+    pool._counted_at = now
+
+    await pool.has_room()
+
+    assert pool.wanted_ahead == ahead
+
+
+async def test_nothing_more_is_asked_for_ahead_once_there_is_no_more() -> None:
+    """Neither if all tenants have limits, nor if the queue is nearly empty."""
+    pool = Slots(Pool("task", 10, (a_kind(_slow),)), ahead=timedelta(milliseconds=200))
+    pool._ahead = 100
+
+    pool.got(10, wanted=10)
+
+    assert pool.wanted_ahead == 0
+
+
+@pytest.mark.usefixtures("_quick")
+async def test_limit_of_a_run_counts_all_jobs() -> None:
+    """Jobs that wait when it is reached would be given back."""
     async with an_office() as office:
-        for _ in range(10):
+        for _ in range(60):
             await office.task()
-        store = Recorded(office.backend.store)
-        lengths = Lengths(ahead=timedelta(microseconds=1))
-        working = asyncio.create_task(
-            office.work(Pool("task", 2, (a_kind(gate.deliver),)), store=store, lengths=lengths)
-        )
-        await gate.arrived.wait()
-        gate.open.set()
-        await working
+        worker = office.worker(Pool("task", 3, (a_kind(_slow),)))
 
-        assert store.asked == 0
+        assert await worker.run(until_idle=True, limit=40) == {State.SENT: 40}
 
 
+@pytest.mark.usefixtures("_quick")
 async def test_kind_that_must_start_at_once_is_not_claimed_ahead() -> None:
     """A send limit counts claims, so starts follow them."""
     async with an_office() as office:
@@ -81,12 +118,13 @@ async def test_kind_that_must_start_at_once_is_not_claimed_ahead() -> None:
             await office.task()
         store = Recorded(office.backend.store)
         kind = a_kind(_slow, start_within=timedelta(seconds=1))
-        await office.work(Pool("task", 2, (kind,)), store=store, lengths=FAR_AHEAD)
+        await office.work(Pool("task", 2, (kind,)), store=store)
 
         assert await office.backend.reading.states() == {State.SENT: 20}
         assert store.asked == 0
 
 
+@pytest.mark.usefixtures("_quick")
 async def test_stop_returns_jobs_that_wait_for_a_slot() -> None:
     """At once, and as if they had never been claimed: nothing of them has begun."""
     gate = Gate()
@@ -101,9 +139,7 @@ async def test_stop_returns_jobs_that_wait_for_a_slot() -> None:
             return await gate.deliver(parcel, handover)
 
         store = Recorded(office.backend.store)
-        worker = office.worker(
-            Pool("task", 2, (a_kind(first_quick),)), store=store, lengths=FAR_AHEAD
-        )
+        worker = office.worker(Pool("task", 2, (a_kind(first_quick),)), store=store)
         working = asyncio.create_task(until_done(worker))
         async with asyncio.timeout(TOO_LONG):
             await gate.arrived.wait()

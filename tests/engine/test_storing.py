@@ -57,7 +57,7 @@ async def test_single_item_that_the_store_refuses_is_repeated() -> None:
     """It may be a lock or a deadlock: its outcome must not be dropped."""
     write = Writer(lambda _items, time: StoreError("busy") if time < 3 else None)
 
-    assert await stored("test", write, [13]) == [26]
+    assert await stored("test", write, [13], apart=True) == [26]
     assert write.lists == [[13]] * 3
 
 
@@ -66,7 +66,7 @@ async def test_single_item_that_cannot_be_written_raises_its_error() -> None:
     write = Writer(lambda _items, _time: ValueError("13"))
 
     with pytest.raises(ValueError, match="13"):
-        await stored("test", write, [13])
+        await stored("test", write, [13], apart=True)
 
 
 async def test_failure_is_raised_once_the_caller_gives_up() -> None:

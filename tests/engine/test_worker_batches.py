@@ -2,27 +2,37 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
+import pytest
+
+from carteiro.email.message import make_email
 from carteiro.errors import StoreError
+from carteiro.jobs.confirmation import Confirmed
 from carteiro.jobs.kind import Pool
 from carteiro.model import (
+    ZERO,
     Begun,
     Deferred,
     End,
     Late,
+    Lease,
+    LeasedJob,
     MessageId,
     Outcome,
     Refused,
+    Sent,
     Settled,
     Start,
     State,
     Taken,
 )
+from carteiro.observability.metrics.tally import Tally
 from carteiro.ports import Handover, Parcel
 from support.builders import a_failure
-from support.working import Through, a_kind, an_office
+from support.working import TOO_LONG, Through, a_kind, an_office, until_done
 
 
 async def test_no_end_is_lost_however_often_handlers_suspend() -> None:
@@ -207,3 +217,103 @@ async def test_call_without_an_outcome_is_its_own_problem() -> None:
 
         ids = [(await office.row(each)).provider_id for each in (first, bad, last)]
         assert ids == [first, None, last]
+
+
+async def test_single_end_that_the_store_refuses_holds_up_no_other() -> None:
+    """Also one that ended alone: the next ones do not wait for it."""
+    others_sent = asyncio.Event()
+
+    class Refusing(Through):
+        async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+            if bad in {end.lease.job for end in ends} and not others_sent.is_set():
+                raise StoreError("does not fit")
+            answers = await super().settle(ends)
+            if {end.lease.job for end in ends} & set(others):
+                others_sent.set()
+            return answers
+
+    async with an_office() as office:
+        bad = await office.task()
+        others = [await office.task() for _ in range(3)]
+
+        await office.work(
+            Pool("task", 1, (a_kind(_at_once),)), store=Refusing(office.backend.store)
+        )
+
+        assert {await office.state(each) for each in (bad, *others)} == {State.SENT}
+
+
+async def test_taken_message_whose_end_cannot_be_stored_is_tried_twice() -> None:
+    """As it was, then as sent and nothing else; after that it is given back."""
+    tries: list[str] = []
+
+    class Broken(Through):
+        async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+            [end] = ends
+            assert isinstance(end.verdict, Sent)
+            tries.append(end.verdict.provider_id)
+            raise ValueError("this end")
+
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            await super().release(leases, wait=wait)
+            given_back.set()
+
+    given_back = asyncio.Event()
+
+    async def named(_parcel: Parcel, _handover: Handover) -> Outcome:
+        return Taken("an id")
+
+    async with an_office() as office:
+        await office.task()
+        worker = office.worker(
+            Pool("task", 1, (a_kind(named),)), store=Broken(office.backend.store)
+        )
+        working = asyncio.create_task(until_done(worker))
+        async with asyncio.timeout(TOO_LONG):
+            await given_back.wait()
+        worker.stop()
+        await working
+
+        assert tries == ["an id", "an id", "", ""]  # in a list, then apart
+
+
+async def test_error_in_tracking_stops_no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends are stored, their slots are free, and the next ones are settled."""
+    tally = Tally()
+    broken = iter([True])
+    monkeypatch.setattr(
+        tally, "sent", lambda *_: 1 / 0 if next(broken, False) else None, raising=True
+    )
+    async with an_office() as office:
+        for _ in range(6):
+            await office.task()
+
+        await office.work(Pool("task", 2, (a_kind(_at_once),)), tally=tally)
+
+        assert await office.backend.reading.states() == {State.SENT: 6}
+
+
+async def test_panic_in_a_check_fails_one_job() -> None:
+    """A BaseException, as extensions raise it, leaks neither the slots nor the jobs of its claim."""
+
+    class Panic(BaseException):
+        """It is not an Exception."""
+
+    async with an_office() as office:
+        bad = await office.task(ttl=timedelta(days=1))
+        others = [await office.task() for _ in range(3)]
+
+        def panics(job: LeasedJob) -> Confirmed:
+            if job.lease.job == bad and job.claims == 1 and not seen:
+                seen.append(bad)
+                raise Panic
+            return Confirmed(make_email({"to": "a@example.com", "subject": "s", "text": "t"}), ())
+
+        seen: list[MessageId] = []
+        await office.work(Pool("task", 4, (a_kind(_at_once, confirm=panics),)))
+
+        assert {await office.state(each) for each in (bad, *others)} == {State.SENT}
+
+
+async def _at_once(_parcel: Parcel, _handover: Handover) -> Outcome:
+    return Taken("")

@@ -22,6 +22,7 @@ class Run:
         "has_slot",
         "is_declared",
         "is_handed_on",
+        "is_surely_sent",
         "job",
         "kind",
         "link",
@@ -52,6 +53,7 @@ class Run:
         self.called_at = self.ended_at = 0.0
         self.outcome: Outcome | None = None
         self.end: End | None = None
+        self.is_surely_sent = False  # its end is the one that can always be stored
         self.is_handed_on = False  # it ends or is given back
 
     @property

@@ -22,7 +22,7 @@ from carteiro.policy import classify
 from carteiro.ports.store import Store
 
 _MOST_ENDS = 500  # in one settle
-_FEW = 8  # one of this number that run
+_TRICKLE = 8  # running calls to one that has ended
 _SOON_S = 0.003
 
 
@@ -31,7 +31,7 @@ class Exits:
     """Where runs go from here: they have left, or failed; later work on a result; how many are in the worker."""
 
     left: Callable[[list[Run]], None]
-    failed: Callable[[Run, Exception], None]
+    failed: Callable[[Run, BaseException], None]
     later: Callable[[Awaitable[None]], None]
     running: Callable[[], int]
 
@@ -87,13 +87,20 @@ class Settling:
 
     async def _settle_all(self) -> None:
         while self._ended:
-            # What ends in this turn of the loop still joins; while few of many have ended, also what ends soon.
-            is_trickle = len(self._ended) * _FEW < self._exits.running()
-            await asyncio.sleep(_SOON_S if is_trickle else 0)
+            await asyncio.sleep(_SOON_S if self._is_trickle() else 0)  # others still join
             runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
-            await self._settle(self._judge(runs))
+            try:
+                await self._settle(self._judge(runs))
+            except Exception as error:  # noqa: BLE001 - other ends must still be stored
+                log.unexpected("worker", error)
             self._is_stuck = False
         self._is_running = False
+
+    def _is_trickle(self) -> bool:
+        """True if few of many calls have ended, and most slots are taken: then nobody waits for this commit."""
+        pool = self._ended[0].pool
+        is_busy = pool.free * 2 < pool.slots
+        return is_busy and len(self._ended) * _TRICKLE < self._exits.running()
 
     # --- judge
 
@@ -154,14 +161,20 @@ class Settling:
     async def _settle(self, runs: list[Run], *, apart: bool = False) -> None:
         """Store the ends in one commit, until it succeeds. Then track them."""
         ends = [run.end for run in runs if run.end is not None]
-        hold = partial(self._keep_slots, runs, apart=apart)
+        if not ends:
+            return
         try:
             answers = await stored(
-                "settle", self._store.settle, ends, in_trouble=hold, give_up=self._give_up
+                "settle",
+                self._store.settle,
+                ends,
+                apart=apart,
+                in_trouble=_nothing if apart else partial(self._keep_slots, runs),
+                give_up=self._give_up,
             )
         except StoreError:  # we stop: jobs that are not declared are released
             return
-        except Exception as error:  # noqa: BLE001 - of the only one
+        except Exception as error:  # noqa: BLE001 - only one that is settled apart raises
             self._unsettled(runs[0], error)
             return
         if answers is None:
@@ -170,20 +183,20 @@ class Settling:
         else:
             self._track(runs, ends, answers)
 
-    def _keep_slots(self, runs: list[Run], *, apart: bool) -> None:
+    def _keep_slots(self, runs: list[Run]) -> None:
         """Outcomes must not pile up while they cannot be stored."""
-        self._is_stuck = self._is_stuck or not apart
+        self._is_stuck = True
         for run in runs:
             run.take_slot()
 
     def _unsettled(self, run: Run, error: Exception) -> None:
         """An end that cannot be stored: a taken message is stored as sent and nothing else."""
-        sure = _sent(run)
-        if not isinstance(run.outcome, model.Taken) or run.end == sure:
+        if not isinstance(run.outcome, model.Taken) or run.is_surely_sent:
             self._exits.failed(run, error)
             return
         log.unexpected("worker", error)
-        self.end(run, sure)
+        run.is_surely_sent = True
+        self.end(run, _sent(run))
 
     # --- track
 
@@ -194,7 +207,7 @@ class Settling:
         sent: list[tuple[Run, model.End]] = []
         for run, end, answer in zip(runs, ends, answers, strict=True):
             try:
-                is_sent = answer.state is model.State.SENT and answer.__class__ is model.Settled
+                is_sent = answer.__class__ is model.Settled and end.verdict.__class__ is model.Sent
                 if is_sent and run.attempt and not end.in_doubt:
                     sent.append((run, end))
                 else:
@@ -203,8 +216,12 @@ class Settling:
                     self._learn(run, end)
             except Exception as error:  # noqa: BLE001 - it is stored, and affects no other job
                 log.unexpected("worker", error)
-        self._track_sent(sent)
-        self._exits.left(runs)
+        try:
+            self._track_sent(sent)
+        except Exception as error:  # noqa: BLE001 - as above
+            log.unexpected("worker", error)
+        finally:
+            self._exits.left(runs)
 
     def _track_one(self, run: Run, end: model.End, answer: model.Settled | model.Late) -> None:
         job, kind = run.job, run.kind
@@ -223,6 +240,10 @@ class Settling:
     def _learn(self, run: Run, end: model.End) -> None:
         if run.kind.learn is not None and run.parcel is not None and run.outcome is not None:
             self._exits.later(run.kind.learn(run.parcel, run.outcome, end.verdict))
+
+
+def _nothing() -> None:
+    """An end that is refused while others are stored holds up nobody."""
 
 
 def _has_refused(outcome: model.Outcome | None) -> bool:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from carteiro.engine.run import Run
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
-_COUNTED_S = 0.02  # the pace of a pool is counted over at least this
 _MOST_AHEAD = 500  # jobs: a larger claim is not cheaper
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
 _LEAST_ROUND_S = 0.02
@@ -38,7 +37,7 @@ class Slots:
         is_prompt = any(kind.start_within is not None for kind in pool.kinds)
         self._ahead_s = 0.0 if is_prompt else ahead.total_seconds()
         self._ahead = 0
-        self._begun = 0  # since it was last counted
+        self._ended = 0  # since it was last counted
         self._counted_at = 0.0
 
     @property
@@ -73,16 +72,21 @@ class Slots:
     def take(self, jobs: int) -> None:
         """Take slots for claimed jobs."""
         self._taken += jobs
-        self._begun += jobs
 
     def give_back(self) -> None:
         """Free a slot."""
         self._taken -= 1
+        self._ended += 1
         if self._is_awaited:
             self._is_awaited = False
             self._freed.set()
 
-    def wait(self, runs: "list[Run]") -> None:
+    def got(self, jobs: int, *, wanted: int) -> None:
+        """A claim gave no more jobs than there were slots for: none are asked for ahead for a while."""
+        if jobs <= wanted:
+            self._ahead = 0
+
+    def queue(self, runs: "list[Run]") -> None:
         """They wait for a slot, after those that wait already."""
         self.waiting.extend(runs)
         self._has_waiting.set()
@@ -101,14 +105,14 @@ class Slots:
         Without that wait, jobs that end one by one would each need a separate claim.
         """
         while self.free <= 0:  # negative while outcomes wait to be stored
-            await self._free()
+            await self._slot_freed()
         if self.free < self.slots / 2:
             await asyncio.sleep(_A_MOMENT_S)
 
     async def has_room(self) -> None:
         """The same for a claim: jobs that wait for a slot count, too, and those that may be claimed ahead."""
         while self._room <= 0:
-            await self._free()
+            await self._slot_freed()
         if self._room < (self.slots + self._ahead) / 2:
             await asyncio.sleep(_A_MOMENT_S)
         self._count_pace()
@@ -117,10 +121,10 @@ class Slots:
         """Wait until a job ends and a moment for others, or until ``within`` has passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within.total_seconds()):
-                await self._free()
+                await self._slot_freed()
                 await asyncio.sleep(_A_MOMENT_S)
 
-    async def _free(self) -> None:
+    async def _slot_freed(self) -> None:
         self._freed.clear()
         self._is_awaited = True
         await self._freed.wait()
@@ -130,13 +134,16 @@ class Slots:
         return self.free + self._ahead - len(self.waiting)
 
     def _count_pace(self) -> None:
-        """Jobs are claimed ahead only as far as the pool works them off in a moment, at its latest pace."""
+        """Allow as many jobs ahead as the pool works off in its time, at its latest pace, beyond those that run.
+
+        A pool whose jobs take longer than that gets none: in that time, no slot ends more than one of them.
+        """
         now = time.monotonic()
         past_s = now - self._counted_at
-        if past_s >= _COUNTED_S:
-            pace = self._begun / past_s
-            self._ahead = min(_MOST_AHEAD, int(pace * self._ahead_s))
-            self._begun, self._counted_at = 0, now
+        if past_s >= self._ahead_s > 0:
+            worked_off = self._ended * self._ahead_s / past_s
+            self._ahead = max(0, min(_MOST_AHEAD, round(worked_off) - self.slots))
+            self._ended, self._counted_at = 0, now
 
 
 class Quiet:

@@ -14,19 +14,20 @@ Answer = TypeVar("Answer")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0  # between tries while the store is down
 
 
-async def stored(
+async def stored(  # noqa: PLR0913 - the write, and how to go on after an error
     operation: str,
     write: Callable[[list[Item]], Awaitable[list[Answer]]],
     items: list[Item],
     *,
+    apart: bool = False,
     in_trouble: Callable[[], None] = lambda: None,
     give_up: asyncio.Event | None = None,
 ) -> list[Answer] | None:
     """Write a list, again and again after an error of the store: the write may be repeated.
 
-    None: the store does not take it as a whole, so its items are to be written one by one. A single item that cannot be
-    written for another reason raises its error. ``in_trouble`` is called when the store fails. Once ``give_up`` is
-    set, its error is raised.
+    None: the store is not down and does not take it, so its items are to be written one by one, ``apart``. Such an item
+    is written again after an error of the store, and raises any other. ``in_trouble`` is called when the store fails.
+    Once ``give_up`` is set, its error is raised.
     """
     wait = FIRST_WAIT_S
     while True:
@@ -34,7 +35,7 @@ async def stored(
             return await write(items)
         except Exception as error:
             is_down = isinstance(error, StoreUnavailable | StoreFull | StoreCorrupt)
-            if len(items) > 1 and not is_down:
+            if not (apart or is_down):
                 return None
             if not isinstance(error, StoreError) or (give_up is not None and give_up.is_set()):
                 raise

@@ -40,7 +40,9 @@ from carteiro.ports.wake import Wake
 _LONGEST_NAP = timedelta(seconds=5)  # polls even without a wake-up
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job that failed with an internal error
 _MOST_LATE = 10_000  # jobs remembered as late
+_ENDS = (asyncio.CancelledError, KeyboardInterrupt)  # of the worker itself
 _DEAF_S = 5.0  # after this, a call that ignores its cancel is left to go on
+_STALE_S = 2.0  # for a job that was claimed ahead
 _LOOKS_EVERY = 4  # jobs, at the clock
 _TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
@@ -152,6 +154,7 @@ class Worker:
                 await self._wait_for_jobs()
             finally:  # also on a second cancel: that is a `stop_now`
                 self._stopping_now.set()  # from now on what cannot be stored is given up
+                await _cancelled(loops)
                 calls = [run.task for run in self._runs.values() if run.task is not None]
                 if deaf := await _cancelled([extending, *self._tasks, *calls], within=_DEAF_S):
                     log.handlers_go_on(deaf)
@@ -200,8 +203,7 @@ class Worker:
         async with shot.claiming:
             wanted, ahead = pool.wanted, pool.wanted_ahead
             if shot.left is not None:
-                wanted = min(wanted, shot.left)
-                ahead = min(ahead, shot.left - wanted)
+                wanted, ahead = min(wanted, shot.left), 0
             is_idle = not (self._runs or self._tasks or self._orphans.are_to_come)
             try:
                 claimed = model.Claimed([], None)
@@ -231,6 +233,7 @@ class Worker:
             raise
         received = time.monotonic()
         runs = {job.lease: Run(job, pool, received) for job in claimed.jobs}
+        pool.got(len(runs), wanted=limit)
         try:
             self._start(pool, await self._without_surplus(runs))
         except asyncio.CancelledError:
@@ -272,7 +275,7 @@ class Worker:
         self._quiet.enter(len(together))
         at_once = 0 if pool.waiting else max(0, pool.free)
         self._begin(pool, together[:at_once])
-        pool.wait(together[at_once:])
+        pool.queue(together[at_once:])
 
     def _begin(self, pool: Slots, runs: list[Run]) -> None:
         """Run jobs along the path, together."""
@@ -283,7 +286,8 @@ class Worker:
         pool.take(len(runs))
         # The provider of a chain is chosen before the next claim.
         chosen = [run for run in runs if run.kind.chain is None or self._choose(run)]
-        self._go(self._work(chosen), *chosen)
+        if chosen:
+            self._go(self._work(chosen))
 
     def _start_alone(self, run: Run) -> None:
         place = self._quiet.place_alone(run.job.tenant)
@@ -292,13 +296,13 @@ class Worker:
             self._go(self._give_back(run, place))
         else:
             run.place = place
-            run.take_slot()
             self._go(self._work_alone(run), run)
 
     async def _work_alone(self, run: Run) -> None:
         if not await self._quiet.is_alone(self._lengths.lease):
             await self._give_back(run, self._lengths.lease)
             return
+        run.take_slot()
         if run.place is not None:
             run.timer = _in(self._lengths.lease, run.place.share)
         if self._choose(run):
@@ -339,6 +343,7 @@ class Worker:
                     late = list(self._unreleased)
                     await self._store.release(late)
                     self._unreleased.difference_update(late)
+                await self._give_back_stale()
             except StoreError as error:
                 log.store_failed("extend", error, wait=timedelta(seconds=every))
             except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
@@ -348,7 +353,8 @@ class Worker:
 
     async def _work(self, runs: list[Run]) -> None:
         """Confirm, declare and deliver; `Settling` does the rest."""
-        await self._declare(await self._confirm(runs))
+        ready = await self._confirm(runs)
+        await self._guarded(self._declare(ready), tuple(ready))
 
     async def _confirm(self, runs: list[Run]) -> list[Run]:
         """Judge the claims and validate; those that can be attempted now. One that needs longer goes on by itself."""
@@ -360,7 +366,9 @@ class Worker:
                     ready.append(run)
             except StoreError as error:
                 self._go(self._give_back_unrendered(run, error))
-            except Exception as error:  # noqa: BLE001 - it affects no other job
+            except _ENDS:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
             if not number % _LOOKS_EVERY and time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
@@ -437,16 +445,26 @@ class Worker:
         if declared:
             await self._declare_together(declared)
 
-    async def _declare_together(self, runs: list[Run]) -> None:
+    async def _declare_together(self, runs: list[Run], *, apart: bool = False) -> None:
         arrivals = {received: arrival(received) for received in {run.received for run in runs}}
         starts = [self._start_of(run, arrivals[run.received]) for run in runs]
-        answers = await stored("declare", self._store.declare, starts)
+        answers = await stored("declare", self._store.declare, starts, apart=apart)
         if answers is None:
             for run in runs:
-                self._go(self._declare_together([run]), run)
+                run.is_handed_on = True
+                self._go(self._declare_apart(run))
             return
         for run, answer in zip(runs, answers, strict=True):
-            self._declared(run, answer)
+            try:
+                self._declared(run, answer)
+            except Exception as error:  # noqa: BLE001 - it affects no other job
+                self._fail(run, error)
+
+    async def _declare_apart(self, run: Run) -> None:
+        try:
+            await self._declare_together([run], apart=True)
+        except Exception as error:  # noqa: BLE001 - it affects no other job
+            self._fail(run, error)
 
     def _start_of(self, run: Run, arrived: model.Event) -> model.Start:
         kind = run.kind
@@ -509,7 +527,7 @@ class Worker:
         self._late.add(message)
         return True
 
-    def _fail(self, run: Run, error: Exception) -> None:
+    def _fail(self, run: Run, error: BaseException) -> None:
         """An internal error affects no other job, and does not count as a crash of the worker."""
         run.is_handed_on = True
         log.unexpected("worker", error)
@@ -557,7 +575,9 @@ class Worker:
     async def _guarded(self, work: Awaitable[None], runs: tuple[Run, ...]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - any error
+        except _ENDS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - any error
             open_ = [run for run in runs if not run.is_handed_on]
             for run in open_:
                 self._fail(run, error)
@@ -585,20 +605,33 @@ class Worker:
             self._left.clear()
             await self._left.wait()
 
+    async def _give_back_stale(self) -> None:
+        """Return jobs that were claimed ahead of a pool that has become slow."""
+        oldest = time.monotonic() - _STALE_S
+        for pool in self._pools:
+            runs = [run for run in pool.waiting if run.received < oldest]
+            for run in runs:
+                pool.waiting.remove(run)
+            await self._release([run.job.lease for run in runs])
+            self._leave(runs)
+
     async def _give_back_waiting(self) -> None:
         """Return jobs that were claimed ahead; nothing of them has begun."""
         for pool in self._pools:
             runs = list(pool.waiting)
             pool.waiting.clear()
-            await self._release([run.job.lease for run in runs])
+            try:
+                await self._release([run.job.lease for run in runs])
+            except Exception as error:  # noqa: BLE001 - those that run have a right to end
+                log.unexpected("worker", error)
             self._leave(runs)
 
     async def _give_back_all(self) -> None:
         """Return jobs without an attempt; outcomes that wait to be stored go first, or they would be late."""
         await self._settling.finished()
-        await _cancelled(list(self._tasks))  # of the last ends
+        await _cancelled(list(self._tasks), within=_DEAF_S)  # of the last ends
         leases = [lease for lease, run in self._runs.items() if not run.may_be_called]
-        await self._release(leases)
+        await self._release([*leases, *self._unreleased])
         try:
             await self._claims.undo_failed()
         except StoreError as error:  # then their leases expire

@@ -45,7 +45,7 @@ class PostgresStore(SqlStore):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
-        ahead: int = 0,
+        ahead: int = 0,  # noqa: ARG002 - none are claimed ahead here, so far
     ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))

@@ -49,7 +49,7 @@ class RedisQueue:
         kinds: Collection[KindName],
         limit: int,
         lease: timedelta,
-        ahead: int = 0,
+        ahead: int = 0,  # noqa: ARG002 - none are claimed ahead here, so far
     ) -> ClaimedEntries | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         wanted = sorted(set(kinds))
