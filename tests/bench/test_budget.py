@@ -12,6 +12,7 @@ from end_to_end.crash.stores import STORES, a_place
 
 BENCH = Path(__file__).parents[2] / "bench"
 TOLERANCE = 1.1  # lists end a little earlier or later in each run
+ONE_MORE = 2.0  # statements, where there are few
 
 
 @pytest.mark.parametrize("kind", ["task", "email"])
@@ -30,7 +31,7 @@ def test_message_stays_within_its_budget(store: str, kind: str, tmp_path: Path) 
         f"{phase}.{count}": f"{found[phase][count]} of {limit}"
         for phase, limits in budget.items()
         for count, limit in limits.items()
-        if found[phase][count] > limit * TOLERANCE
+        if found[phase][count] > limit * TOLERANCE + ONE_MORE
     }
     assert not too_much
     assert {phase: set(counts) for phase, counts in budget.items()} == {

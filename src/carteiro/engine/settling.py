@@ -232,6 +232,8 @@ class Settling:
         track(job, end, answer, attempt, self._tally)
 
     def _track_sent(self, sent: list[tuple[Run, model.End]]) -> None:
+        if not sent:
+            return
         if self.states is not None:
             self.states[model.State.SENT] += len(sent)
         jobs, numbers = [run.job for run, _ in sent], [run.attempt for run, _ in sent]
