@@ -13,7 +13,7 @@ from carteiro.model import Claimed, Outcome, State, Taken
 from carteiro.ports import Handover, Parcel
 from support.builders import TASK
 from support.steps import claimed
-from support.working import A_MOMENT, TOO_LONG, Gate, Through, a_kind, an_office, until_done
+from support.working import A_MOMENT, TOO_LONG, Gate, Through, a_kind, an_office, short, until_done
 
 
 @pytest.fixture
@@ -97,6 +97,30 @@ async def test_nothing_more_is_asked_for_ahead_once_there_is_no_more() -> None:
     pool.got(10, wanted=10)
 
     assert pool.wanted_ahead == 0
+
+
+@pytest.mark.usefixtures("_quick")
+async def test_jobs_that_wait_too_long_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that has become slow keeps nothing from other workers."""
+    monkeypatch.setattr("carteiro.engine.worker._STALE_S", 0.0)
+    gate = Gate()
+    async with an_office() as office:
+        for _ in range(10):
+            await office.task()
+        store = Recorded(office.backend.store)
+        worker = office.worker(
+            Pool("task", 2, (a_kind(gate.deliver),)), store=store, lengths=short()
+        )
+        working = asyncio.create_task(until_done(worker))
+        async with asyncio.timeout(TOO_LONG):
+            await gate.arrived.wait()
+            while store.got <= 0 or not (left := await claimed(office.backend.store, kinds=[TASK])):
+                await asyncio.sleep(A_MOMENT)
+        await office.backend.store.release([job.lease for job in left])
+        gate.open.set()
+        await working
+
+        assert {job.claims for job in left} == {1}
 
 
 @pytest.mark.usefixtures("_quick")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -116,9 +116,15 @@ class Settling:
                 run.end = self._end_of(run, outcome)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._unjudged(run, outcome, error)
-        for provider, seconds in called.items():
-            self._tally.called(provider, seconds)
+        self._count_calls(called)
         return [run for run in runs if run.end is not None]
+
+    def _count_calls(self, called: Mapping[str, list[float]]) -> None:
+        try:
+            for provider, seconds in called.items():
+                self._tally.called(provider, seconds)
+        except Exception as error:  # noqa: BLE001 - a figure must not cost an outcome
+            log.unexpected("worker", error)
 
     def _end_of(self, run: Run, outcome: model.Outcome) -> model.End:
         kind = run.kind

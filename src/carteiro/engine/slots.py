@@ -99,6 +99,12 @@ class Slots:
         await self.has_free_slot()
         return [self.waiting.popleft() for _ in range(min(self.free, len(self.waiting)))]
 
+    def take_waiting(self, before: float) -> "list[Run]":
+        """Remove the jobs that were claimed before this time and wait for a slot."""
+        taken = [run for run in self.waiting if run.received < before]
+        self.waiting = deque(run for run in self.waiting if run.received >= before)
+        return taken
+
     async def has_free_slot(self) -> None:
         """Wait for a free slot; while most are taken, a moment longer, so that others become free too.
 

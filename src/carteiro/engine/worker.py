@@ -6,6 +6,7 @@ worker leaves leases that expire and, for running calls, open attempts.
 """
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter
@@ -187,7 +188,7 @@ class Worker:
             wait = storing.FIRST_WAIT_S
             if not claimed.jobs and has_slot:
                 await self._nap(claimed.idle_for, rings)
-            elif not claimed.jobs:  # there may be some that must start at once
+            elif not claimed.jobs:  # tenants with limits are claimed for free slots only
                 await pool.has_free_slot()
 
     async def _refill(self, pool: Slots) -> None:
@@ -343,7 +344,7 @@ class Worker:
                     late = list(self._unreleased)
                     await self._store.release(late)
                     self._unreleased.difference_update(late)
-                await self._give_back_stale()
+                await self._give_back_waiting(before=time.monotonic() - _STALE_S)
             except StoreError as error:
                 log.store_failed("extend", error, wait=timedelta(seconds=every))
             except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
@@ -605,21 +606,10 @@ class Worker:
             self._left.clear()
             await self._left.wait()
 
-    async def _give_back_stale(self) -> None:
-        """Return jobs that were claimed ahead of a pool that has become slow."""
-        oldest = time.monotonic() - _STALE_S
+    async def _give_back_waiting(self, *, before: float = math.inf) -> None:
+        """Return jobs that were claimed ahead before this time, and still wait for a slot."""
         for pool in self._pools:
-            runs = [run for run in pool.waiting if run.received < oldest]
-            for run in runs:
-                pool.waiting.remove(run)
-            await self._release([run.job.lease for run in runs])
-            self._leave(runs)
-
-    async def _give_back_waiting(self) -> None:
-        """Return jobs that were claimed ahead; nothing of them has begun."""
-        for pool in self._pools:
-            runs = list(pool.waiting)
-            pool.waiting.clear()
+            runs = pool.take_waiting(before)
             try:
                 await self._release([run.job.lease for run in runs])
             except Exception as error:  # noqa: BLE001 - those that run have a right to end
