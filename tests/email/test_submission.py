@@ -18,7 +18,7 @@ from carteiro.model import (
     QueueRow,
     Tenant,
 )
-from carteiro.policy.tenancy import SendingRules
+from carteiro.policy.tenancy import SendingRules, asked_sender
 from carteiro.runtime.domain_cache import DomainCache
 from support.builders import ACME, BRASA, a_tenant
 from support.quick_store import quick_backend
@@ -46,8 +46,9 @@ async def signed(email: Email, tenant: Tenant, *, only: bool = False) -> Email:
     rules = SendingRules(default_from_only=only)
     async with quick_backend() as backend:
         await backend.tenants.define([a_tenant(BRASA, from_domains=("brasa.example",))])
-        domains = DomainCache(backend.tenants)
-        return await with_sender(email, tenant, domains=domains, rules=rules)
+        sender = asked_sender(tenant, email.from_)
+        owner = await DomainCache(backend.tenants).other_owner(tenant.id, sender)
+        return with_sender(email, tenant, owner=owner, rules=rules)
 
 
 def test_message_contains_the_email() -> None:

@@ -14,7 +14,7 @@ from carteiro.email.submission import new_recipient, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.policy.tenancy import SendingRules
+from carteiro.policy.tenancy import SendingRules, asked_sender
 from carteiro.ports import Backend, DeadLetters
 from carteiro.runtime.domain_cache import DomainCache
 
@@ -107,8 +107,9 @@ async def revise(
     email = await _rendered(email, stored, message.tenant, backend)
     [tenant] = await backend.tenants.find([message.tenant])
     if tenant is not None:
-        domains = DomainCache(backend.tenants)
-        email = await with_sender(email, tenant, domains=domains, rules=rules)
+        sender = asked_sender(tenant, email.from_)
+        owner = await DomainCache(backend.tenants).other_owner(tenant.id, sender)
+        email = with_sender(email, tenant, owner=owner, rules=rules)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return model.Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 

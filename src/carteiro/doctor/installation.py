@@ -96,11 +96,12 @@ async def of_senders(
             told = f"tenant {tenant.id!r} may send from any unclaimed domain"
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
-    cache = DomainCache(backend.tenants)
-    await cache.look_up([asked_sender(each, None) for each in tenants])
+    owners = await DomainCache(backend.tenants).owners(
+        [asked_sender(each, None) for each in tenants]
+    )
     for tenant in tenants:
-        owner = await cache.other_owner(tenant.id, asked_sender(tenant, None))
-        if owner is not None:
+        owner = owners[asked_sender(tenant, None)]
+        if owner not in {None, tenant.id}:
             told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))

@@ -345,7 +345,7 @@ def restore_email(content: str) -> Email:
     if email.recipient is not None:
         faults += _recipient_faults(email.recipient, to=email.to)
     if faults:
-        _raise_any(faults)
+        raise InvalidMessage(faults[:MOST_FAULTS])
     return email
 
 
@@ -373,9 +373,11 @@ def is_blank(body: str | None) -> bool:
 def _judged(email: Email, relay_headers: Collection[str]) -> Email:
     """The checked e-mail, with its addresses in normal form."""
     faults = _nul_faults(email)
-    changes: dict[str, Any] = {}
-    _judge_addresses(email, faults, changes)
-    faults += _saying_faults(email) if email.template is None else _template_faults(email)
+    changes = _normal_addresses(email, faults)
+    if email.template is None:
+        _judge_saying(email, faults)
+    else:
+        faults += _template_faults(email)
     if email.max_retries is not None:
         faults.append(FieldError("maxRetries", "is not a known field"))
     if email.scheduled_at is not None and email.scheduled_at > LATEST:
@@ -388,15 +390,16 @@ def _judged(email: Email, relay_headers: Collection[str]) -> Email:
         recipient = _normal_recipient(email.recipient)
         changes["recipient"] = recipient
         faults += _recipient_faults(recipient, to=changes.get("to", email.to))
-    _raise_any(faults)
+    if faults:
+        raise InvalidMessage(faults[:MOST_FAULTS])
     return email.model_copy(update=changes) if changes else email
 
 
-def _saying_faults(email: Email) -> Iterator[FieldError]:
+def _judge_saying(email: Email, faults: list[FieldError]) -> None:
     if (fault := subject_fault(email.subject)) is not None:
-        yield FieldError("subject", fault)
+        faults.append(FieldError("subject", fault))
     if is_blank(email.html) and is_blank(email.text):
-        yield FieldError("html", "html or text is required", missing=True)
+        faults.append(FieldError("html", "html or text is required", missing=True))
 
 
 def _template_faults(email: Email) -> Iterator[FieldError]:
@@ -413,21 +416,24 @@ def _template_faults(email: Email) -> Iterator[FieldError]:
 
 def _nul_faults(email: Email) -> list[FieldError]:
     """Bodies with U+0000, which stores treat differently; a pattern in the field would be slow."""
-    bodies = (("html", email.html), ("text", email.text))
+    html, text = email.html, email.text
+    if not ((html and "\0" in html) or (text and "\0" in text)):
+        return []
+    bodies = (("html", html), ("text", text))
     return [
-        FieldError(name, "must not contain U+0000")
-        for name, body in bodies
-        if body is not None and "\0" in body
+        FieldError(name, "must not contain U+0000") for name, body in bodies if "\0" in (body or "")
     ]
 
 
-def _judge_addresses(email: Email, faults: list[FieldError], changes: dict[str, Any]) -> None:
-    alone = (
-        ("to", "to", email.to),
+def _normal_addresses(email: Email, faults: list[FieldError]) -> dict[str, Any]:
+    """The fields whose addresses are not in normal form, in that form."""
+    changes: dict[str, Any] = {}
+    if (normal := _judge_one(email.to, "to", faults)) != email.to:
+        changes["to"] = normal
+    for field, path, given in (
         ("from_", "from", email.from_),
         ("reply_to", "replyTo", email.reply_to),
-    )
-    for field, path, given in alone:
+    ):
         if given is not None and (normal := _judge_one(given, path, faults)) != given:
             changes[field] = normal
     for field, listed in (("cc", email.cc), ("bcc", email.bcc)):
@@ -435,6 +441,7 @@ def _judge_addresses(email: Email, faults: list[FieldError], changes: dict[str, 
             changes[field] = tuple(
                 [_judge_one(each, f"{field}.{index}", faults) for index, each in enumerate(listed)]
             )
+    return changes
 
 
 def _judge_one(address: str, path: str, faults: list[FieldError]) -> str:
@@ -498,11 +505,6 @@ def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldErr
             binascii.a2b_base64(attachment.content, strict_mode=True)
         except ValueError:
             yield FieldError(f"attachments.{index}.content", "is not base64")
-
-
-def _raise_any(faults: list[FieldError]) -> None:
-    if faults:
-        raise InvalidMessage(faults[:MOST_FAULTS])
 
 
 def _too_large() -> InvalidMessage:

@@ -10,8 +10,7 @@ from uuid_utils import uuid7
 from carteiro import model
 from carteiro.email.message import Email, EmailRecipient, stored_content
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
-from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, asked_sender, sender_fault
-from carteiro.runtime.domain_cache import DomainCache
+from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, sender_fault
 
 Commit: TypeAlias = Callable[
     [Sequence[model.NewMessage]], Awaitable[list[model.StoreAnswer | NotAccepted]]
@@ -75,19 +74,18 @@ def new_message(
     )
 
 
-async def with_sender(
-    email: Email, tenant: model.Tenant, *, domains: DomainCache, rules: SendingRules
+def with_sender(
+    email: Email, tenant: model.Tenant, *, owner: model.TenantId | None, rules: SendingRules
 ) -> Email:
-    """The e-mail with the tenant's default From if it names none; `InvalidMessage` if it may not use its From."""
+    """The e-mail with the tenant's default From if it names none; `InvalidMessage` if it may not use its From.
+
+    ``owner``: the tenant that claims the domain of its `asked_sender`.
+    """
     sender = email.from_ or tenant.default_from
     if sender is None:
         return email
-    fault = sender_fault(
-        tenant,
-        sender,
-        owner=await domains.other_owner(tenant.id, asked_sender(tenant, sender)),
-        default_only=rules.default_from_only and email.from_ is not None,
-    )
+    only = rules.default_from_only and email.from_ is not None
+    fault = sender_fault(tenant, sender, owner=owner, default_only=only)
     if fault is not None:
         raise InvalidMessage([FieldError("from", fault)])
     return email if email.from_ is not None else email.model_copy(update={"from_": sender})

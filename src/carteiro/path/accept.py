@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from uuid_utils import uuid7
 
 from carteiro import model
-from carteiro.email.message import make_email
+from carteiro.email.message import Email, make_email
 from carteiro.email.submission import Submission, accept_each, new_message, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.email.templates.work import Allowance
@@ -34,6 +34,7 @@ from carteiro.runtime.tenant_cache import TenantCache
 _MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
 _LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
+_NOBODY: Mapping[str | None, model.TenantId | None] = {None: None}
 
 SendAnswer: TypeAlias = model.StoreAnswer | NotAccepted
 PostAnswer: TypeAlias = model.Accepted | model.Replayed | model.KeyConflict | model.OverLimit
@@ -83,8 +84,18 @@ class Accepting:
         Raises `InvalidMessage` if its template cannot be rendered or it may not use its From,
         `TenantMissing` if its tenant may not send. It is accepted even if the caller is cancelled.
         """
-        made = await self._message(submission)
-        return made if isinstance(made, model.Replayed) else _known(await self._gathered(made))
+        owners = await self._owners([submission])
+        try:
+            email = submission.email
+            if email.template is not None:
+                email = await self._rendered(submission)
+            made = self._message(submission, email, owners)
+        except InvalidMessage:
+            first = await self._first(submission)
+            if first is None:
+                raise
+            return first
+        return _known(await self._gathered(made))
 
     async def many(self, submissions: Sequence[Submission]) -> list[PostAnswer | NotAccepted]:
         """Accept e-mails in one commit; return an answer for each, in order."""
@@ -144,43 +155,58 @@ class Accepting:
         allowance: Allowance | None = None,
     ) -> list[model.NewMessage | model.Replayed | NotAccepted]:
         """Make the message of each, or the reason why not; yields to other tasks in between."""
-        asked = [each for each in submissions if isinstance(each, Submission)]
-        await self._domains.look_up({asked_sender(each.tenant, each.email.from_) for each in asked})
+        owners = await self._owners([each for each in submissions if isinstance(each, Submission)])
         made: list[model.NewMessage | model.Replayed | NotAccepted] = []
         turn = Slice()
         for each in submissions:
+            if isinstance(each, NotAccepted):
+                made.append(each)
+                continue
             try:
-                made.append(
-                    await self._message(each, allowance) if isinstance(each, Submission) else each
-                )
+                email = each.email
+                if email.template is not None:
+                    email = await self._rendered(each, allowance)
+                made.append(self._message(each, email, owners))
             except InvalidMessage as error:
-                made.append(NotAccepted(tuple(error.fields)))
+                made.append(await self._first(each) or NotAccepted(tuple(error.fields)))
             if turn.spend():
                 await turn.pause()
         return made
 
-    async def _message(
-        self, submission: Submission, allowance: Allowance | None = None
-    ) -> model.NewMessage | model.Replayed:
-        """Make the message of a submission.
+    async def _owners(
+        self, submissions: Sequence[Submission]
+    ) -> Mapping[str | None, model.TenantId | None]:
+        """The tenants that claim the domains of their senders."""
+        senders = {asked_sender(each.tenant, each.email.from_) for each in submissions}
+        return _NOBODY if senders == {None} else await self._domains.owners(senders)
 
-        A request that is refused now may have been accepted before. A caller that lost the answer and
-        repeats it gets that answer, even if the template or the tenant's domains have changed since.
+    async def _rendered(self, submission: Submission, allowance: Allowance | None = None) -> Email:
+        tenant = submission.tenant.id
+        return await render_email(
+            submission.email, tenant=tenant, templates=self._templates, allowance=allowance
+        )
+
+    def _message(
+        self,
+        submission: Submission,
+        email: Email,
+        owners: Mapping[str | None, model.TenantId | None],
+    ) -> model.NewMessage:
+        """Make the message of a rendered e-mail; raises `InvalidMessage` if it may not use its From."""
+        tenant = submission.tenant
+        owner = owners[asked_sender(tenant, email.from_)]
+        email = with_sender(email, tenant, owner=owner, rules=self._rules)
+        return new_message(submission, email, default_ttl=self._rules.default_ttl)
+
+    async def _first(self, submission: Submission) -> model.Replayed | None:
+        """The first answer to a request that is refused now and was accepted before.
+
+        A caller that lost the answer and repeats the request gets it, even if the template or the tenant's
+        domains have changed since.
         """
-        email, tenant = submission.email, submission.tenant
-        try:
-            if email.template is not None:
-                email = await render_email(
-                    email, tenant=tenant.id, templates=self._templates, allowance=allowance
-                )
-            email = await with_sender(email, tenant, domains=self._domains, rules=self._rules)
-            return new_message(submission, email, default_ttl=self._rules.default_ttl)
-        except InvalidMessage:
-            key = submission.idempotency_key
-            first = None if key is None else await self._reading.first(key, tenant=tenant.id)
-            if first is None:
-                raise
-            return first
+        key = submission.idempotency_key
+        tenant = submission.tenant.id
+        return None if key is None else await self._reading.first(key, tenant=tenant)
 
     def _send_answer(self, answer: model.AcceptAnswer) -> SendAnswer:
         """The answer to one of many: an error of one tenant must not hide the answers of the others."""

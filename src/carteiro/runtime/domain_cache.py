@@ -28,9 +28,11 @@ class DomainCache:
         owner = (await self._owners.find((domain,)))[domain]
         return None if owner == tenant else owner
 
-    async def look_up(self, senders: Collection[str | None]) -> None:
-        """Fill the cache for all senders in one call."""
-        await self._owners.find({domain_of(each) for each in senders if each is not None})
+    async def owners(self, senders: Collection[str | None]) -> dict[str | None, TenantId | None]:
+        """Return the tenant that claims the domain of each sender, None: no tenant does; all in one call."""
+        domains = {each: domain_of(each) for each in senders if each is not None}
+        found = await self._owners.find(set(domains.values())) if domains else {}
+        return {None: None} | {sender: found[domain] for sender, domain in domains.items()}
 
     async def _ask(self, domains: Collection[str]) -> Mapping[str, TenantId | None]:
         claims = {domain: claims_over(domain) for domain in domains}
