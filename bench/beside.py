@@ -45,6 +45,11 @@ def ours(
     return lambda store: figures_of("ours.tasks", *options, environ={**store, **tuned}).values()
 
 
+def ours_mails(mails: int) -> Callable[[Store], Iterable[Figure]]:
+    """E-mails of 20 tenants through the whole pipeline."""
+    return lambda store: figures_of("ours.emails", "--mails", mails, environ=store).values()
+
+
 def in_python(module: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
     """A peer in an environment of its own."""
     peer = module.partition("_")[0]

@@ -8,7 +8,9 @@ make bench ARGS="--only postgres.drain --only postgres.mails": of those on Postg
 
 import argparse
 import signal
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import any_store
 import chain
@@ -17,6 +19,7 @@ import mime
 import postgres
 import redis_queue
 import resend
+import results
 import ses
 import smtp
 import suspects
@@ -109,17 +112,19 @@ def main() -> None:
     parser.add_argument(
         "--only", choices=[*parts, *pieces], action="append", help="measure this alone"
     )
+    parser.add_argument("--save", action="store_true", help="keep the tables in bench/results")
     asked = parser.parse_args()
     # As Ctrl-C does: the servers that we started end, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    for wanted in asked.only or parts:
-        server, _, name = wanted.partition(".")
-        if not name:
-            parts[wanted]()
-        elif server == "postgres":
-            postgres.measure([name], asked.jobs, asked.waiting)
-        else:
-            redis_queue.measure([name], asked.jobs)
+    with results.kept(sys.argv[1:]) if asked.save else nullcontext():
+        for wanted in asked.only or parts:
+            server, _, name = wanted.partition(".")
+            if not name:
+                parts[wanted]()
+            elif server == "postgres":
+                postgres.measure([name], asked.jobs, asked.waiting)
+            else:
+                redis_queue.measure([name], asked.jobs)
 
 
 if __name__ == "__main__":

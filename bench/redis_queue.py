@@ -62,6 +62,18 @@ def _drains(queue: Redis, ledger: Postgres, jobs: int) -> None:
     beside.print_enqueues("Redis queue, Postgres ledger", ours, peers)
 
 
+def _mails(queue: Redis, ledger: Postgres, jobs: int) -> None:
+    """The whole e-mail pipeline, and the stack that many write themselves: jobs in BullMQ, rows in Postgres."""
+    few = max(1000, jobs // 4)
+    ours = beside.ran("Carteiro", _pair(queue, ledger), beside.ours_mails(jobs))
+    assert ours
+    stack = f"BullMQ on Node, outbox, log and events in Postgres, {few:,} mails"
+    peer = beside.ran(stack, _pair(queue, ledger), beside.on_node("outbox", few))
+    print(f"\nRedis queue, Postgres ledger: {jobs:,} e-mails with all events, one worker process\n")
+    beside.print_drains(ours, [peer])
+    beside.print_enqueues("Redis queue, Postgres ledger", ours, [peer])
+
+
 def _latency(queue: Redis, ledger: Postgres, _: int) -> None:
     with _pair(queue, ledger) as store:
         any_store.latency(", Redis queue, Postgres ledger", store)
@@ -79,6 +91,7 @@ def _memory(queue: Redis, ledger: Postgres, jobs: int) -> None:
 
 PARTS: dict[str, Callable[[Redis, Postgres, int], None]] = {
     "drain": _drains,
+    "mails": _mails,
     "latency": _latency,
     "memory": _memory,
 }
