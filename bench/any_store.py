@@ -1,18 +1,32 @@
 """Measures that are the same on every store: ``environ`` names it, else it is a file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from figures import lines_of, print_table
 
+Peers = Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]]  # by name: the lines of its latency
 
-def latency(where: str = "", environ: Mapping[str, str] | None = None) -> None:
-    """Waiting time of a message under light load."""
+
+def latency(
+    where: str = "", environ: Mapping[str, str] | None = None, peers: Peers | None = None
+) -> None:
+    """Waiting time of a message under light load; of peers: from the commit to the start of a job."""
+    ours = lines_of("ours.latency", environ=environ)
+    others = [
+        {**each, "name": f"{name}, {each['name']}"}
+        for name, measure in (peers or {}).items()
+        for each in measure()
+    ]
     print(f"\nLatency at 100 a second{where}\n")
     rows = [
         [each["name"], *(f"{each[key]:.1f}" for key in ("p50_ms", "p95_ms", "p99_ms"))]
-        for each in lines_of("ours.latency", environ=environ)
+        for each in [*ours, *others]
     ]
     print_table(["what", "p50 ms", "p95 ms", "p99 ms"], rows)
+    if others:
+        best = min(each["p50_ms"] for each in others)
+        print(f"\nPick-up, p50 / best peer: {ours[0]['p50_ms'] / best:.2f}")
 
 
 def backlog(waiting: int, where: str = "", environ: Mapping[str, str] | None = None) -> None:

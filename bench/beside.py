@@ -1,8 +1,10 @@
 """Carteiro and its peers on the same server: the speed of enqueueing and draining, and the cost on both sides."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from figures import Figure, Missing, figures_of, print_table, printed_by, reported, say
 from installed import python_of, script_of
@@ -61,6 +63,23 @@ def in_python(module: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
 def on_node(peer: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
     """A peer in JavaScript."""
     return lambda store: map(reported, printed_by([*script_of(peer), jobs], store))
+
+
+def waits(
+    store: AbstractContextManager[Store], *, node: str = "", python: str = "", count: int = 1000
+) -> list[dict[str, Any]]:
+    """The waiting times of a peer at 100 jobs a second; none, and a sentence, where something is missing for it."""
+    say(f"{node or python}: pick-up")
+    try:
+        if node:
+            command: list[object] = [*script_of(node, "latency"), count]
+        else:
+            command = [python_of(python), "-m", f"peers.{python}_latency", "--count", count]
+        with store as opened:
+            return [json.loads(line) for line in printed_by(command, opened)]
+    except Missing as missing:
+        print(f"\n{missing}")
+        return []
 
 
 # --- tables -----------------------------------------------------------------------------------

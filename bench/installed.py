@@ -24,8 +24,8 @@ def python_of(peer: str) -> Path:
     return python
 
 
-def script_of(peer: str) -> list[object]:
-    """The command that runs ``peers/PEER/drain.mjs`` with the packages that its ``package.json`` pins."""
+def script_of(peer: str, script: str = "drain") -> list[object]:
+    """The command that runs ``peers/PEER/SCRIPT.mjs`` with the packages that its ``package.json`` pins."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         raise Missing(f"{peer} is left out: it needs node and npm")
@@ -38,7 +38,7 @@ def script_of(peer: str) -> list[object]:
         _run(peer, npm, "install", "--silent", "--no-package-lock", "--prefix", folder)
         _mark_ready(folder, source / "package.json")
     shutil.copy(_PEERS / "measured.mjs", folder)
-    return [node, shutil.copy(source / "drain.mjs", folder)]  # packages are searched next to it
+    return [node, shutil.copy(source / f"{script}.mjs", folder)]  # packages are searched next to it
 
 
 def _is_ready(folder: Path, wanted: Path) -> bool:

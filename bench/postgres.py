@@ -83,8 +83,12 @@ def _mails(server: Postgres, jobs: int, _: int) -> None:
 
 
 def _latency(server: Postgres, _: int, __: int) -> None:
-    with server.a_database() as store:
-        any_store.latency(", Postgres", store)
+    peers = {
+        "PgQueuer": lambda: beside.waits(server.a_database(), python="pgqueuer"),
+        "graphile-worker": lambda: beside.waits(server.a_database(), node="graphile"),
+    }
+    with server.databases("ours"):
+        any_store.latency(", Postgres", server.environ("ours"), peers)
 
 
 def _backlog(server: Postgres, _: int, waiting: int) -> None:

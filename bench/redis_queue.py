@@ -5,7 +5,7 @@ Our ledger is on Postgres, and counted with the server; the peers keep everythin
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import any_store
 import beside
@@ -76,7 +76,8 @@ def _mails(queue: Redis, ledger: Postgres, jobs: int) -> None:
 
 def _latency(queue: Redis, ledger: Postgres, _: int) -> None:
     with _pair(queue, ledger) as store:
-        any_store.latency(", Redis queue, Postgres ledger", store)
+        peers = {"BullMQ": lambda: beside.waits(nullcontext(store), node="bullmq")}
+        any_store.latency(", Redis queue, Postgres ledger", store, peers)
 
 
 def _memory(queue: Redis, ledger: Postgres, jobs: int) -> None:
