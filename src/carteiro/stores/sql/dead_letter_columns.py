@@ -1,32 +1,19 @@
 """Conversion between columns and values: dead letters and the filters on them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from carteiro.model import Cursor, DeadFilter, DeadLetter, DeadReason
-from carteiro.policy.lifecycle import EXPIRED_UNSENT, MILLISECOND
-from carteiro.stores.columns import FAR, failure_of, in_ms, maybe_moment, moment
+from carteiro.model import Cursor, DeadFilter, DeadLetter
+from carteiro.policy.lifecycle import EXPIRED_UNSENT
+from carteiro.stores.columns import FAR, in_ms, made
 from carteiro.stores.cursors import key_of
 
 
 def dead_letter_of(row: Sequence[Any]) -> DeadLetter:
-    """A dead letter from the columns of `dead_letters_load`."""
-    message, tenant, kind, content, reason, attempts, failure, *times, ttl_ms, redriven = row
-    failed, enqueued, moved = times
-    return DeadLetter(
-        id=message,
-        tenant=tenant,
-        kind=kind,
-        content=content,
-        reason=DeadReason(reason),
-        failed_attempts=attempts,
-        failure=failure_of(failure) or EXPIRED_UNSENT,
-        failed_at=moment(failed),
-        enqueued_at=moment(enqueued),
-        moved_at=moment(moved),
-        ttl=ttl_ms * MILLISECOND,
-        redriven_at=maybe_moment(redriven),
-    )
+    """A dead letter from the columns of `dead_letters_load`; one that was never tried has no failure there."""
+    letter = made(DeadLetter, row)
+    return replace(letter, failure=letter.failure or EXPIRED_UNSENT)
 
 
 def finding(wanted: DeadFilter) -> str:
