@@ -50,7 +50,7 @@ class RecipientEndpoints(Endpoints):
     def __init__(self, recipients: Recipients, whose: Whose) -> None:
         self._recipients = recipients
         self._whose = whose
-        self.prefix, self.refuses = whose.prefix, whose.refuses
+        self.prefix = whose.prefix
 
     @Endpoint("GET", "/recipients", "List recipients", RecipientPage, query=RecipientQuestion)
     async def list(self, request: Request) -> Response:
@@ -67,12 +67,12 @@ class RecipientEndpoints(Endpoints):
         )
         return RecipientPage.response(page, _view)
 
-    @Endpoint("GET", "/recipients/{id}", "Look at a recipient", RecipientView, refuses=(404,))
+    @Endpoint("GET", "/recipients/{id}", "Look at a recipient", RecipientView)
     async def show(self, request: Request) -> Response:
         """One recipient, deleted or not."""
         return _view(await self._found(request)).as_response(nulls=True)
 
-    @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204, refuses=(404,))
+    @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204)
     async def delete(self, request: Request) -> Response:
         """Delete a recipient: new e-mails to it fail; its row stays."""
         recipient = await self._found(request)
@@ -85,7 +85,6 @@ class RecipientEndpoints(Endpoints):
         "Erase a recipient",
         ErasedDocument,
         also={202: ErasedDocument},
-        refuses=(404,),
     )
     async def erase(self, request: Request) -> Response:
         """Erase its personal data, also from its messages; waiting messages are cancelled.
