@@ -123,7 +123,7 @@ class Emails(Endpoints):
         "/v1/emails/{id}/cancel",
         "Cancel an e-mail",
         shown.Cancelled,
-        also={202: shown.Cancelled},
+        also=202,
         refuses=(409,),
     )
     async def cancel(self, request: Request) -> Response:

@@ -54,7 +54,7 @@ class Endpoint:
     """One method of one address, as a decorator of the function that answers it.
 
     The docstring of that function documents it. ``refuses`` are the statuses that its path, its access, its body and
-    its query do not imply.
+    its query do not imply; ``also`` is another status with the same document.
     """
 
     method: str
@@ -62,7 +62,7 @@ class Endpoint:
     summary: str
     answers: type[Document] | None = None
     status: int = 200
-    also: Mapping[int, type[Document]] | None = None
+    also: int | None = None
     reads: type[BaseModel] | None = None
     reads_lines: bool = False
     query: type[BaseModel] | None = None
@@ -117,8 +117,7 @@ def _way(scheme: APIKeyHeader | HTTPBearer) -> Depends:
 def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, Any]]:
     documents: dict[int, type[Document]] = dict.fromkeys(_refusals(endpoint, access), ErrorDocument)
     if endpoint.answers is not None:
-        documents[endpoint.status] = endpoint.answers
-    documents |= endpoint.also or {}
+        documents |= {each: endpoint.answers for each in (endpoint.status, endpoint.also) if each}
     return {
         status: {
             "description": HTTPStatus(status).phrase,
@@ -217,7 +216,6 @@ def schemas_of(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     for each in endpoints:
         read |= {each.reads} if each.reads is not None else set()
         answered |= {each.answers} if each.answers is not None else set()
-        answered |= set((each.also or {}).values())
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in read),
         *((model, "serialization") for model in answered),

@@ -79,13 +79,7 @@ class RecipientEndpoints(Endpoints):
         await self._recipients.delete(recipient.id, tenant=recipient.tenant)
         return Response(status_code=204)
 
-    @Endpoint(
-        "POST",
-        "/recipients/{id}/erase",
-        "Erase a recipient",
-        ErasedDocument,
-        also={202: ErasedDocument},
-    )
+    @Endpoint("POST", "/recipients/{id}/erase", "Erase a recipient", ErasedDocument, also=202)
     async def erase(self, request: Request) -> Response:
         """Erase its personal data, also from its messages; waiting messages are cancelled.
 

@@ -117,7 +117,7 @@ class TableQueueEndpoints(Endpoints):
         "/functions/v1/send-custom-emails",
         "Put an e-mail into the table queue and wait for its first attempt",
         SendResult,
-        also={202: SendResult},
+        also=202,
         reads=SendQuestion,
     )
     async def send(self, request: Request) -> Response:
@@ -146,7 +146,7 @@ class TableQueueEndpoints(Endpoints):
         "/functions/v1/process-email-queue",
         "Wait for the e-mails that are due",
         QueueRun,
-        also={202: QueueRun},
+        also=202,
     )
     async def process(self, request: Request) -> Response:
         """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.

@@ -71,9 +71,7 @@ class MessageEndpoints(Endpoints):
             told, outbox_id=message.id, status=message.state, expires_at=message.expires_at
         ).as_response(nulls=True)
 
-    @Endpoint(
-        "POST", "/{id}/cancel", "Cancel a message", Cancelled, also={202: Cancelled}, refuses=(409,)
-    )
+    @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))
     async def cancel(self, request: Request) -> Response:
         """Cancel a waiting message (200), or prevent a second attempt of one in flight (202); else 409."""
         return await cancel(self._backend.store, await self._found(request), "message")

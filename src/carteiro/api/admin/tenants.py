@@ -166,9 +166,7 @@ class TenantEndpoints(Endpoints):
         """Send its waiting messages again."""
         return await self._switched(request, paused=False)
 
-    @Endpoint(
-        "POST", "/{tenant}/erase", "Erase a tenant", ErasedDocument, also={202: ErasedDocument}
-    )
+    @Endpoint("POST", "/{tenant}/erase", "Erase a tenant", ErasedDocument, also=202)
     async def erase(self, request: Request) -> Response:
         """Erase the tenant and all its data; 202 with ``hasMore``: repeat the request."""
         tenant = await found_tenant(self._tenants, request)
