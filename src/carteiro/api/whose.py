@@ -18,7 +18,6 @@ class Whose(Protocol):
 
     async def tenant_of(self, request: Request) -> TenantId:
         """The tenant; a `Refusal` if there is none, or the caller has no access."""
-        ...
 
 
 class TheirOwn:

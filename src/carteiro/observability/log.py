@@ -47,7 +47,6 @@ class Stream(Protocol):
 
     def write(self, line: bytes, /) -> object:
         """Write the whole line now."""
-        ...
 
 
 class Level(IntEnum):
