@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
@@ -31,6 +32,10 @@ _ACCEPTED = (
     *("external_id", "recipient_id", "to_address", "subject", "template_type", "tags"),
 )
 _TYPES = {"declares": "boolean", "priority": "integer", "ttl_ms": "bigint"}  # the others: text
+_ENTRY = [each.name for each in fields(Entry)]
+_CHANGEABLE = _ENTRY[_ENTRY.index("state") :]
+_FAILURE = _CHANGEABLE.index("failure")
+_changeable = attrgetter(*_CHANGEABLE)
 _MESSAGE = [each.name for each in fields(model.StoredMessage)]
 _CONTENT = _MESSAGE.index("content")
 _COLUMNS = {"to": "to_address", "provider_id": "provider_message_id", "duration": "duration_ms"}
@@ -102,25 +107,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 def entry_row(entry: Entry) -> list[object]:
     """The columns that rules change, in the order of `Entry`."""
-    return [
-        entry.state,
-        entry.due_at,
-        entry.expires_at,
-        entry.attempts,
-        entry.charged,
-        entry.in_doubt,
-        entry.round,
-        entry.revision,
-        entry.holder,
-        entry.held_until,
-        entry.cancel_requested_at,
-        entry.evidence,
-        entry.provider,
-        entry.provider_id,
-        failure_text(entry.failure),
-        entry.duration_ms,
-        entry.finished_at,
-    ]
+    row = [*_changeable(entry)]
+    row[_FAILURE] = failure_text(entry.failure)
+    return row
 
 
 def message_of(row: Sequence[Any]) -> model.StoredMessage:

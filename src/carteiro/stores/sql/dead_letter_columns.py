@@ -1,7 +1,7 @@
 """Conversion between columns and values: dead letters and the filters on them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from carteiro.model import Cursor, DeadFilter, DeadLetter
@@ -26,20 +26,16 @@ def finding(wanted: DeadFilter) -> str:
 
 
 def parameters_of(wanted: DeadFilter, cursor: Cursor | None) -> dict[str, object]:
-    """The filter, in the order of the statements' parameters."""
+    """The filter, as the parameters of the statements."""
     ends: list[tuple[int | str, ...]] = [(FAR, "")]
     if wanted.moved_before is not None:
         ends.append((in_ms(wanted.moved_before), ""))
     if cursor is not None:
         ends.append(key_of(cursor, (0, "")))
     before_at, before_id = min(ends)
-    return {
-        "tenant": wanted.tenant,
-        "kind": wanted.kind,
-        "reason": wanted.reason,
-        "code": wanted.code,
-        "category": wanted.category,
-        "is_redriven": wanted.is_redriven,
+    asked = asdict(wanted)
+    del asked["moved_before"]
+    return asked | {
         "text": None if wanted.text is None else _folded(wanted.text),
         "moved_after": -FAR if wanted.moved_after is None else in_ms(wanted.moved_after),
         "before_at": before_at,
