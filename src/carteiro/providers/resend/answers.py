@@ -50,12 +50,12 @@ def unanswered(error: httpx.RequestError, handover: Handover) -> Outcome:
 
 
 def unreached(error: httpx.RequestError) -> Failure:
-    """Why Resend was not heard."""
+    """The failure of a call without an answer."""
     return classify.network(f"{type(error).__name__}: {masked_text(str(error))}")
 
 
 def held_back(wait: timedelta) -> Failure:
-    """Why a call is not made yet."""
+    """The failure of a call that the rate limit delays."""
     text = f"Resend asked to wait for {wait.total_seconds():g} s"
     return classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
 
@@ -66,7 +66,7 @@ def faults(answer: httpx.Response, sender: str) -> list[Fault]:
     if told.get("name") == _MAY_ONLY_SEND:
         return []
     if not answer.is_success:
-        return [fault_of(_failure(answer, told), "look at the key that resend.api_key leads to")]
+        return [fault_of(_failure(answer, told), "check the key that resend.api_key refers to")]
     domain = sender.rpartition("@")[2].lower()
     if not domain or domain == _TEST_DOMAIN or told.get("has_more"):
         return []

@@ -1,4 +1,4 @@
-"""Hand e-mail to Resend: one mail, one request, under a key by which a repeated one is known again."""
+"""Hand e-mail to Resend: one request a mail, with an idempotency key that identifies repetitions."""
 
 import asyncio
 import time
@@ -72,7 +72,7 @@ class ResendProvider:
                     f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
                 )
         except httpx.RequestError as error:
-            return [fault_of(answers.unreached(error), "look at resend.url, and at the way there")]
+            return [fault_of(answers.unreached(error), "check resend.url, and the network to it")]
         return answers.faults(answer, self._options.default_from)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class ResendProvider:
         await self._clients.close()
 
     async def _turn(self) -> timedelta | None:
-        """Wait until the limit lets a call go; longer than a moment: how long."""
+        """Wait until the rate limit allows a call; if that takes too long, return the wait instead."""
         while wait := self._pace.take(time.monotonic()):
             if wait > _LONGEST_PAUSE:
                 return timedelta(seconds=wait)

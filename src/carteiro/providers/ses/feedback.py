@@ -1,4 +1,4 @@
-"""Hear what SES tells of mails: its events, as Amazon SNS posts them."""
+"""Feedback of SES: its events, as Amazon SNS posts them."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Hand e-mail to a relay: one mail, one talk over a connection that is kept for the next."""
+"""Hand e-mail to a relay, one mail at a time over a connection that is kept for the next."""
 
 from carteiro.email.message import Email
 from carteiro.email.mime import is_international, mail_address, write_mime
@@ -10,7 +10,7 @@ from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, Sm
 from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
 
-_ADVICE = "look at the relay, and at host, port, tls, username and password of [smtp]"
+_ADVICE = "check the relay, and host, port, tls, username and password of [smtp]"
 
 
 class SmtpProvider:
@@ -60,7 +60,7 @@ class SmtpProvider:
         return []
 
     async def close(self) -> None:
-        """Take leave of the relay."""
+        """Close the connections."""
         await self._pool.close()
 
     async def _open(self) -> Connection:
