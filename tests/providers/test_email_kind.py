@@ -116,7 +116,7 @@ async def test_unintelligible_answer_is_a_fault(
 
     [fault] = looked.faults
     assert "cannot be read" in fault.told
-    assert f"is that {provider}?" in fault.advice
+    assert f"one of {provider}" in fault.advice
     assert fault.is_deadly
 
 
