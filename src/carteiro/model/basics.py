@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     @dataclass_transform(frozen_default=True)
     def value(cls: type[_T]) -> type[_T]:
         """Make the class a value: fields, equality and a hash; treat it as immutable."""
+        ...
 
 else:
     # Frozen for the type checker only: with `frozen=True` creating an object takes three times as long,
