@@ -18,14 +18,11 @@ from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
 from carteiro.providers.resend.rules import classify_resend
 
-NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
 _SOON = timedelta(seconds=2)  # a call with the same key is in flight
 _VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends, for a while
 _TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
-
-NO_SENDER = classify.no_sender(NAME)
 
 
 def outcome_of(answer: httpx.Response) -> Outcome:

@@ -8,10 +8,9 @@ from importlib.metadata import version
 
 import httpx
 
-from carteiro.email.message import Email
 from carteiro.model import NotMade, Outcome, Rejected
-from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Handover, Parcel, fault_of
+from carteiro.providers.letters import written
 from carteiro.providers.resend import answers
 from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
@@ -48,14 +47,9 @@ class ResendProvider:
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients: Resend takes all or none."""
-        email: Email = parcel.content
-        sender = email.from_ or self._options.default_from
-        if not sender:
-            return Rejected(answers.NO_SENDER)
-        try:
-            letter = write_letter(parcel, sender=sender)
-        except ValueError as error:
-            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        letter = written(parcel, self.name, self._options.default_from, write_letter)
+        if isinstance(letter, Rejected):
+            return letter
         handover.is_queued = True
         async with self._free:
             pause = await self._turn()

@@ -3,10 +3,10 @@
 from carteiro.email.message import Email
 from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
-from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
+from carteiro.providers.letters import written
 from carteiro.providers.smtp.client import Connection, Letter
-from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
+from carteiro.providers.smtp.failures import NAME, ConnectionGone, SmtpError, Stage
 from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
 
@@ -34,14 +34,9 @@ class SmtpProvider:
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients; refused copies are reported, not repeated."""
-        email: Email = parcel.content
-        sender = email.from_ or self._options.default_from
-        if not sender:
-            return Rejected(NO_SENDER)
-        try:
-            letter = _letter(parcel, email, sender)
-        except ValueError as error:
-            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        letter = written(parcel, self.name, self._options.default_from, _letter)
+        if isinstance(letter, Rejected):
+            return letter
         try:
             return await self._hand_over(letter, handover)
         except SmtpError as error:
@@ -79,8 +74,9 @@ class SmtpProvider:
         return await self._hand_over(letter, handover, fresh=True)
 
 
-def _letter(parcel: Parcel, email: Email, sender: str) -> Letter:
+def _letter(parcel: Parcel, sender: str) -> Letter:
     """The mail in its envelope: each recipient once."""
+    email: Email = parcel.content
     to = mail_address(email.to)
     copies = {
         carried: given
