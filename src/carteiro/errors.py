@@ -26,7 +26,8 @@ CarteiroError
     └── CannotMove         this move is not possible now; the text says what to do
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from carteiro.model import Failure, value
 
@@ -37,6 +38,16 @@ class CarteiroError(Exception):
 
 class ConfigError(CarteiroError):
     """A setting is wrong."""
+
+
+@contextmanager
+def needing_extra(what: str, extra: str) -> Iterator[None]:
+    """Say which extra of this package installs a missing library; empty: the library is of another package."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        way = f"from a clone, pip install -c constraints.txt '.[{extra}]'"
+        raise ConfigError(f"{what} {error.name}: {way if extra else 'install it'}") from error
 
 
 class QueueElsewhere(ConfigError):

@@ -75,7 +75,7 @@ class Emails(Endpoints):
         status=202,
         reads=Email,
         headers=(IDEMPOTENCY_KEY,),
-        refuses=(409, 429),
+        refuses=(409,),
     )
     async def send(self, request: Request) -> Response:
         """Accept an e-mail; the answer comes after it is durably committed.
@@ -111,13 +111,7 @@ class Emails(Endpoints):
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
         return shown.EmailPage.response(page, shown.summary)
 
-    @Endpoint(
-        "GET",
-        "/v1/emails/{id}",
-        "Look at an e-mail and its events",
-        shown.EmailView,
-        refuses=(404,),
-    )
+    @Endpoint("GET", "/v1/emails/{id}", "Look at an e-mail and its events", shown.EmailView)
     async def show(self, request: Request) -> Response:
         """One e-mail; that of another tenant is not found."""
         message = await self._found(request)
@@ -129,8 +123,8 @@ class Emails(Endpoints):
         "/v1/emails/{id}/cancel",
         "Cancel an e-mail",
         shown.Cancelled,
-        also={202: shown.Cancelled},
-        refuses=(404, 409),
+        also=202,
+        refuses=(409,),
     )
     async def cancel(self, request: Request) -> Response:
         """Cancel a waiting e-mail (200), or prevent a second attempt of one in flight (202); else 409."""

@@ -26,6 +26,7 @@ Method = TypeVar("Method", bound=Callable[..., Awaitable[Response]])
 _MARK = "endpoints"
 _SCHEMAS = "#/components/schemas/{model}"
 _IN_PATH = re.compile(r"{(\w+)}")
+_PUT_TARGET = re.compile(r"{\w+}$")  # a PUT creates what its path ends with
 _WHAT_PATHS_NAME = {
     "id": "Its id.",
     "key": "The id of a key, not the key itself.",
@@ -52,8 +53,8 @@ class Access(Enum):
 class Endpoint:
     """One method of one address, as a decorator of the function that answers it.
 
-    The docstring of that function documents it. ``refuses`` are the statuses that its access, its body and its query
-    do not imply.
+    The docstring of that function documents it. ``refuses`` are the statuses that its path, its access, its body and
+    its query do not imply; ``also`` is another status with the same document.
     """
 
     method: str
@@ -61,7 +62,7 @@ class Endpoint:
     summary: str
     answers: type[Document] | None = None
     status: int = 200
-    also: Mapping[int, type[Document]] | None = None
+    also: int | None = None
     reads: type[BaseModel] | None = None
     reads_lines: bool = False
     query: type[BaseModel] | None = None
@@ -82,15 +83,12 @@ class Endpoints:
     """
 
     prefix = ""
-    refuses: tuple[int, ...] = ()
 
     def endpoints(self) -> Iterator[tuple[Endpoint, Call]]:
         """Each endpoint, and the method that answers it."""
         for name, method in vars(type(self)).items():
             for each in getattr(method, _MARK, ()):
-                refuses = each.refuses + self.refuses
-                path = self.prefix + each.path
-                yield replace(each, path=path, refuses=refuses), getattr(self, name)
+                yield replace(each, path=self.prefix + each.path), getattr(self, name)
 
 
 def add_endpoint(api: FastAPI, endpoint: Endpoint, call: Call, *, tag: str, access: Access) -> None:
@@ -119,8 +117,7 @@ def _way(scheme: APIKeyHeader | HTTPBearer) -> Depends:
 def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, Any]]:
     documents: dict[int, type[Document]] = dict.fromkeys(_refusals(endpoint, access), ErrorDocument)
     if endpoint.answers is not None:
-        documents[endpoint.status] = endpoint.answers
-    documents |= endpoint.also or {}
+        documents |= {each: endpoint.answers for each in (endpoint.status, endpoint.also) if each}
     return {
         status: {
             "description": HTTPStatus(status).phrase,
@@ -132,6 +129,8 @@ def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, An
 
 def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
     statuses = {*endpoint.refuses, 500, 503}
+    if "{" in (_PUT_TARGET.sub("", endpoint.path) if endpoint.method == "PUT" else endpoint.path):
+        statuses.add(404)
     if access is not Access.ANYONE:
         statuses |= {401, 429}
     if access is Access.TENANT:
@@ -217,7 +216,6 @@ def schemas_of(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     for each in endpoints:
         read |= {each.reads} if each.reads is not None else set()
         answered |= {each.answers} if each.answers is not None else set()
-        answered |= set((each.also or {}).values())
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in read),
         *((model, "serialization") for model in answered),

@@ -37,7 +37,7 @@ class HealthChecks(Endpoints):
         """200 while the process answers at all."""
         return Health(status="live").as_response()
 
-    @Endpoint("GET", "/health/ready", "Can it do its work?", Health, also={503: Health})
+    @Endpoint("GET", "/health/ready", "Can it do its work?", Health, also=503)
     async def ready(self, _: Request) -> Response:
         """200 while messages can be stored; `degraded` if a separate queue is unreachable.
 

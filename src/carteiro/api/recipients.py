@@ -50,7 +50,7 @@ class RecipientEndpoints(Endpoints):
     def __init__(self, recipients: Recipients, whose: Whose) -> None:
         self._recipients = recipients
         self._whose = whose
-        self.prefix, self.refuses = whose.prefix, whose.refuses
+        self.prefix = whose.prefix
 
     @Endpoint("GET", "/recipients", "List recipients", RecipientPage, query=RecipientQuestion)
     async def list(self, request: Request) -> Response:
@@ -67,26 +67,19 @@ class RecipientEndpoints(Endpoints):
         )
         return RecipientPage.response(page, _view)
 
-    @Endpoint("GET", "/recipients/{id}", "Look at a recipient", RecipientView, refuses=(404,))
+    @Endpoint("GET", "/recipients/{id}", "Look at a recipient", RecipientView)
     async def show(self, request: Request) -> Response:
         """One recipient, deleted or not."""
         return _view(await self._found(request)).as_response(nulls=True)
 
-    @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204, refuses=(404,))
+    @Endpoint("DELETE", "/recipients/{id}", "Delete a recipient", status=204)
     async def delete(self, request: Request) -> Response:
         """Delete a recipient: new e-mails to it fail; its row stays."""
         recipient = await self._found(request)
         await self._recipients.delete(recipient.id, tenant=recipient.tenant)
         return Response(status_code=204)
 
-    @Endpoint(
-        "POST",
-        "/recipients/{id}/erase",
-        "Erase a recipient",
-        ErasedDocument,
-        also={202: ErasedDocument},
-        refuses=(404,),
-    )
+    @Endpoint("POST", "/recipients/{id}/erase", "Erase a recipient", ErasedDocument, also=202)
     async def erase(self, request: Request) -> Response:
         """Erase its personal data, also from its messages; waiting messages are cancelled.
 

@@ -89,7 +89,7 @@ class SuppressionEndpoints(Endpoints):
         self._changes = changes
         self._suppressions = suppressions
         self._whose = whose
-        self.prefix, self.refuses = whose.prefix, whose.refuses
+        self.prefix = whose.prefix
 
     @Endpoint(
         "GET",

@@ -100,7 +100,6 @@ class TableQueueEndpoints(Endpoints):
         "/rest/v1/rpc/enqueue_email",
         "Put an e-mail into the table queue",
         reads=EnqueueQuestion,
-        refuses=(429,),
     )
     async def enqueue(self, request: Request) -> Response:
         """Accept an e-mail; the answer, its id as a JSON string, comes after it is durably committed.
@@ -118,9 +117,8 @@ class TableQueueEndpoints(Endpoints):
         "/functions/v1/send-custom-emails",
         "Put an e-mail into the table queue and wait for its first attempt",
         SendResult,
-        also={202: SendResult},
+        also=202,
         reads=SendQuestion,
-        refuses=(429,),
     )
     async def send(self, request: Request) -> Response:
         """Accept an e-mail and wait for its first attempt: 200 with its result, 202 if there was none in time.
@@ -148,8 +146,7 @@ class TableQueueEndpoints(Endpoints):
         "/functions/v1/process-email-queue",
         "Wait for the e-mails that are due",
         QueueRun,
-        also={202: QueueRun},
-        refuses=(429,),
+        also=202,
     )
     async def process(self, request: Request) -> Response:
         """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.

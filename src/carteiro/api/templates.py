@@ -102,7 +102,7 @@ class TemplateEndpoints(Endpoints):
         self._templates = templates
         self._presets = presets
         self._whose = whose
-        self.prefix, self.refuses = whose.prefix, whose.refuses
+        self.prefix = whose.prefix
 
     @Endpoint("GET", "/templates", "List templates", TemplateList)
     async def list(self, request: Request) -> Response:
@@ -110,9 +110,7 @@ class TemplateEndpoints(Endpoints):
         tenant = await self._whose.tenant_of(request)
         return _list(await self._templates.list(tenant))
 
-    @Endpoint(
-        "GET", _ONE, "Look at a template", TemplateView, query=VersionQuestion, refuses=(404,)
-    )
+    @Endpoint("GET", _ONE, "Look at a template", TemplateView, query=VersionQuestion)
     async def show(self, request: Request) -> Response:
         """The newest version, or the given one, also after a delete."""
         tenant = await self._whose.tenant_of(request)
@@ -143,7 +141,7 @@ class TemplateEndpoints(Endpoints):
         made = await self._templates.define(new, limits=self._limits)
         return TemplateView.of(stored(made)).as_response(nulls=True)
 
-    @Endpoint("DELETE", _ONE, "Delete a template", status=204, refuses=(404,))
+    @Endpoint("DELETE", _ONE, "Delete a template", status=204)
     async def delete(self, request: Request) -> Response:
         """Delete the type; messages that were accepted before are still sent."""
         tenant = await self._whose.tenant_of(request)
@@ -151,9 +149,7 @@ class TemplateEndpoints(Endpoints):
             raise not_found("template")
         return Response(status_code=204)
 
-    @Endpoint(
-        "GET", f"{_ONE}/versions", "List the versions of a template", TemplateList, refuses=(404,)
-    )
+    @Endpoint("GET", f"{_ONE}/versions", "List the versions of a template", TemplateList)
     async def versions(self, request: Request) -> Response:
         """The 100 newest versions, newest first, without html and text."""
         tenant = await self._whose.tenant_of(request)
@@ -162,14 +158,7 @@ class TemplateEndpoints(Endpoints):
             raise not_found("template")
         return _list(versions)
 
-    @Endpoint(
-        "POST",
-        f"{_ONE}/preview",
-        "Preview a template",
-        Preview,
-        reads=PreviewQuestion,
-        refuses=(404,),
-    )
+    @Endpoint("POST", f"{_ONE}/preview", "Preview a template", Preview, reads=PreviewQuestion)
     async def preview(self, request: Request) -> Response:
         """Render a template; a missing variable is 422. Limited by ``api.previews_per_minute``."""
         tenant = await self._whose.tenant_of(request)

@@ -15,18 +15,15 @@ class Whose(Protocol):
     """Finds the tenant of a request, or refuses it."""
 
     prefix: str
-    refuses: tuple[int, ...]
 
     async def tenant_of(self, request: Request) -> TenantId:
         """The tenant; a `Refusal` if there is none, or the caller has no access."""
-        ...
 
 
 class TheirOwn:
     """The tenant whose key the request has."""
 
     prefix = "/v1"
-    refuses: tuple[int, ...] = ()
 
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
@@ -40,7 +37,6 @@ class AnyTenants:
     """The tenant in the address, for administrators."""
 
     prefix = "/admin/v1/tenants/{tenant}"
-    refuses: tuple[int, ...] = (404,)
 
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants

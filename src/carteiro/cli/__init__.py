@@ -1,41 +1,12 @@
 """The command line: one file per command or group of commands, assembled here."""
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from carteiro.cli import (
-    admin_token,
-    config,
-    dead,
-    fairness,
-    inbox,
-    key,
-    recipient,
-    suppression,
-    template,
-    tenant,
-    tickets,
-)
-from carteiro.cli.api import api
-from carteiro.cli.backup import backup
-from carteiro.cli.cancel import cancel
-from carteiro.cli.classify import classify
-from carteiro.cli.doctor import doctor
-from carteiro.cli.erase import erase
-from carteiro.cli.explain import explain
 from carteiro.cli.faults import PlainGroup
-from carteiro.cli.ls import ls
-from carteiro.cli.migrate import migrate
-from carteiro.cli.move import move
-from carteiro.cli.process_due import process_due
-from carteiro.cli.prune import prune
-from carteiro.cli.send import send
-from carteiro.cli.show import show
-from carteiro.cli.stats import stats
-from carteiro.cli.up import up
-from carteiro.cli.version import version, version_and_end
-from carteiro.cli.worker import worker
+from carteiro.cli.version import version_and_end
 
 app = typer.Typer(
     name="carteiro",
@@ -58,25 +29,27 @@ def carteiro(
     """Deliver every message, or know exactly why not."""
 
 
+# The modules of groups and of commands, by their panels in the help; a command has the name of its module.
 _GROUPS = {
-    "Messages": (dead, inbox, tickets),
-    "Tenants": (tenant, fairness, key, admin_token, template, recipient, suppression),
-    "Care": (config,),
+    "Messages": ("dead", "inbox", "tickets"),
+    "Tenants": ("tenant", "fairness", "key", "admin_token", "template", "recipient", "suppression"),
+    "Care": ("config",),
 }
 _COMMANDS = {
-    "Run": (up, api, worker, process_due),
-    "Messages": (send, show, explain, ls, cancel),
-    "Tenants": (erase,),
-    "Care": (stats, classify, doctor, migrate, move, prune, backup, version),
+    "Run": ("up", "api", "worker", "process_due"),
+    "Messages": ("send", "show", "explain", "ls", "cancel"),
+    "Tenants": ("erase",),
+    "Care": ("stats", "classify", "doctor", "migrate", "move", "prune", "backup", "version"),
 }
-for _panel, _groups in _GROUPS.items():
-    for _group in _groups:
-        _title = _group.__name__.rpartition(".")[2].replace("_", "-")
-        app.add_typer(_group.app, name=_title, rich_help_panel=_panel)
-for _panel, _commands in _COMMANDS.items():
-    for _command in _commands:
-        _name = "process" if _command is process_due else None
-        app.command(_name, rich_help_panel=_panel)(_command)
+for _panel, _names in _GROUPS.items():
+    for _name in _names:
+        _group = import_module(f"carteiro.cli.{_name}").app
+        app.add_typer(_group, name=_name.replace("_", "-"), rich_help_panel=_panel)
+for _panel, _names in _COMMANDS.items():
+    for _name in _names:
+        _command = getattr(import_module(f"carteiro.cli.{_name}"), _name)
+        _title = "process" if _name == "process_due" else None
+        app.command(_title, rich_help_panel=_panel)(_command)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from carteiro.api.access_keys import hash_key, hint_of, make_token
-from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.key import state_of
@@ -13,7 +13,7 @@ from carteiro.cli.options import Yes
 from carteiro.model import Key
 from carteiro.ports import Keys
 
-app = typer.Typer(help="Change the admin token.", no_args_is_help=True)
+app = DeskCommands("Change the admin token.")
 
 
 @app.callback()
@@ -21,8 +21,7 @@ def admin_token() -> None:
     """Change the admin token."""
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def rotate(
     desk: Desk,
     *,

@@ -103,6 +103,19 @@ def at_a_new_desk(work: Work) -> Command:
     return _command(work, makes_store=True)
 
 
+class DeskCommands(typer.Typer):
+    """A group of commands that take a `Desk`."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__(help=says, no_args_is_help=True)
+
+    def at_a_desk(
+        self, name: str | None = None, *, makes_store: bool = False
+    ) -> Callable[[Work], Command]:
+        """Add a command; see the functions of this name."""
+        return lambda work: self.command(name)(_command(work, makes_store=makes_store))
+
+
 def _command(work: Work, *, makes_store: bool) -> Command:
     def begin(common: Common, options: Mapping[str, object]) -> None:
         settings = common.shared_settings()

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import WrongUse
 from carteiro.model import Fairness
 
-app = typer.Typer(help="Show and change how tenants take turns.", no_args_is_help=True)
+app = DeskCommands("Show and change how tenants take turns.")
 
 _IN_FORCE = "in force"
 _RUN_TIME, _SETTINGS = "changed at run time, for all workers", "from each worker's settings"
@@ -46,8 +46,7 @@ class Fields:
         return {name: each for name, each in asdict(self).items() if each is not None}
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def show(desk: Desk) -> None:
     """Show how tenants take turns, and any change made at run time."""
     fairness, is_override = await desk.backend.tenants.fairness()
@@ -55,8 +54,7 @@ async def show(desk: Desk) -> None:
     desk.out.thing(_document(fairness, is_override=is_override), facts)
 
 
-@app.command("set")
-@at_a_desk
+@app.at_a_desk("set")
 async def set_(
     desk: Desk,
     *,

@@ -16,6 +16,4 @@ _COLUMNS: tuple[Column[DeadGroup], ...] = (
 
 def print_groups(out: Printer, by: str, groups: Sequence[DeadGroup], *, what: str) -> None:
     """Print each group, and say if there are none of ``what``."""
-    out.rows(groups, _COLUMNS, lambda row: {"by": by} | document_of(row))
-    if not groups:
-        out.none(what)
+    out.rows(groups, _COLUMNS, lambda row: {"by": by} | document_of(row), what=what)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import orjson
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound
 from carteiro.cli.messages import known_message
@@ -18,7 +18,7 @@ from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.model import InboxMail
 
-app = typer.Typer(help="Show mail that the sandbox accepted.", no_args_is_help=True)
+app = DeskCommands("Show mail that the sandbox accepted.")
 
 MailArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the message; its newest delivery is shown.")
@@ -40,8 +40,7 @@ _COLUMNS: tuple[Column[InboxMail], ...] = (
 )
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def ls(
     desk: Desk,
     *,
@@ -56,8 +55,7 @@ async def ls(
         note("The inbox is empty: carteiro send --to ok@sandbox.test sends a first mail.")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) -> None:
     """Show headers, attachments (name and size) and text of one mail."""
     mail = await _delivered(desk, message, tenant)
@@ -80,8 +78,7 @@ async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) ->
     desk.out.text("\n" + (content.get("text") or content.get("html") or ""))
 
 
-@app.command("open")
-@at_a_desk
+@app.at_a_desk("open")
 async def open_(
     desk: Desk,
     message: MailArgument,

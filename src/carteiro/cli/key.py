@@ -2,12 +2,12 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from carteiro.api.access_keys import hash_key, hint_of, make_key
-from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.options import TenantName, Yes, duration
@@ -19,7 +19,7 @@ from carteiro.ports import Keys
 
 _OWN_KEY = re.compile(r"[!-~]{32,256}")
 
-app = typer.Typer(help="Show, create and revoke the API keys of a tenant.", no_args_is_help=True)
+app = DeskCommands("Show, create and revoke the API keys of a tenant.")
 
 
 def state_of(key: Key) -> str:
@@ -41,19 +41,19 @@ _COLUMNS: tuple[Column[Key], ...] = (
 )
 
 
-@app.command()
-@at_a_desk
+def _document(key: Key) -> dict[str, Any]:
+    return document_of(key, state=state_of(key))
+
+
+@app.at_a_desk()
 async def ls(desk: Desk, *, tenant: TenantName) -> None:
     """List the keys of a tenant, newest first; the keys themselves are not stored."""
     known = await desk.known_tenant(tenant)
     keys = await desk.backend.keys.list(known.id)
-    desk.out.rows(keys, _COLUMNS, lambda row: document_of(row, state=state_of(row)))
-    if not keys:
-        desk.out.none("keys")
+    desk.out.rows(keys, _COLUMNS, _document, what="keys")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def add(
     desk: Desk,
     *,
@@ -109,8 +109,7 @@ async def added(
     )
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def revoke(
     desk: Desk,
     key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from key ls.")],

@@ -19,7 +19,6 @@ class Ask(Protocol[Row]):
 
     def __call__(self, *, cursor: Cursor | None, limit: int) -> Awaitable[Page[Row]]:
         """At most this many rows."""
-        ...
 
 
 class HasPrinter(Protocol):
@@ -28,7 +27,6 @@ class HasPrinter(Protocol):
     @property
     def out(self) -> Printer:
         """Its printer."""
-        ...
 
 
 async def print_pages(  # noqa: PLR0913 - what to list, and how

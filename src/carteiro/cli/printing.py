@@ -43,13 +43,17 @@ class Printer:
         rows: Sequence[Row],
         columns: Sequence[Column[Row]],
         document: Callable[[Row], Mapping[str, Any]],
+        *,
+        what: str = "",
     ) -> None:
-        """A list: one table, or one JSON document a line."""
+        """A list: one table, or one JSON document a line; say if there are none of ``what``."""
         if self.is_for_programs:
             for row in rows:
                 _write_json(document(row))
         elif rows:
             self._console.print(_table(rows, columns))
+        elif what:
+            self.none(what)
 
     def none(self, what: str) -> None:
         """Say that a list is empty; print nothing for programs."""

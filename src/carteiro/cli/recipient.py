@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import ExternalId, Limit, TenantName, Yes
@@ -15,7 +15,7 @@ from carteiro.cli.printing import Column
 from carteiro.model import Recipient, RecipientId
 from carteiro.policy.addresses import judge_address
 
-app = typer.Typer(help="Show, delete and erase recipients.", no_args_is_help=True)
+app = DeskCommands("Show, delete and erase recipients.")
 
 RecipientArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The recipient.")]
 
@@ -29,8 +29,7 @@ _COLUMNS: tuple[Column[Recipient], ...] = (
 )
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def ls(
     desk: Desk,
     *,
@@ -46,8 +45,7 @@ async def ls(
     await print_pages(desk, asked, _COLUMNS, document_of, what="recipients", limit=limit)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def show(desk: Desk, recipient: RecipientArgument, *, tenant: TenantName) -> None:
     """Show one recipient, deleted or not."""
     found = await _known(desk, recipient, tenant)
@@ -65,8 +63,7 @@ async def show(desk: Desk, recipient: RecipientArgument, *, tenant: TenantName) 
     desk.out.thing(document_of(found), facts)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def delete(
     desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
 ) -> None:
@@ -82,8 +79,7 @@ async def delete(
     desk.out.answer({"recipientId": found.id, "deleted": True}, f"Deleted {found.id}.")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def erase(
     desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
 ) -> None:

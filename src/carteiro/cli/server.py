@@ -29,12 +29,10 @@ class Address(Protocol):
     @property
     def host(self) -> str:
         """A host name or address of this machine, or the one that means all."""
-        ...
 
     @property
     def port(self) -> int:
         """The port."""
-        ...
 
 
 class CannotListen(CarteiroError):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import Limit, TenantName, duration
@@ -15,7 +15,7 @@ from carteiro.cli.printing import Column
 from carteiro.model import NewSuppression, StorageLimit, Suppression, SuppressionReason
 from carteiro.policy.addresses import judge_address
 
-app = typer.Typer(help="Show, add and remove suppressed addresses.", no_args_is_help=True)
+app = DeskCommands("Show, add and remove suppressed addresses.")
 
 Addresses: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="ADDRESS...", help="E-mail addresses.")
@@ -30,8 +30,7 @@ _COLUMNS: tuple[Column[Suppression], ...] = (
 )
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def ls(
     desk: Desk,
     *,
@@ -45,8 +44,7 @@ async def ls(
     await print_pages(desk, asked, _COLUMNS, _document, what="suppressions", limit=limit)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def add(
     desk: Desk,
     addresses: Addresses,
@@ -76,8 +74,7 @@ async def add(
     desk.out.answer(plain({"count": count}), f"Suppressed {count} for tenant {tenant!r}.")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def rm(desk: Desk, addresses: Addresses, *, tenant: TenantName) -> None:
     """Remove addresses from the list, whatever the reason was."""
     known = await desk.known_tenant(tenant)

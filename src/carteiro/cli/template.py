@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import orjson
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.faults import faults_by_option
@@ -17,7 +17,7 @@ from carteiro.cli.printing import Column
 from carteiro.email.templates.rendering import Rendered, check_template, render, sample_templates
 from carteiro.model import NewTemplate, StorageLimit, Template, TemplateSummary, TenantUnknown
 
-app = typer.Typer(help="Show, write and preview templates.", no_args_is_help=True)
+app = DeskCommands("Show, write and preview templates.")
 
 TypeArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TYPE", help="Template type.")]
 Version: TypeAlias = Annotated[
@@ -39,8 +39,7 @@ _COLUMNS: tuple[Column[TemplateSummary], ...] = (
 # --- looking ----------------------------------------------------------------------------------
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def ls(
     desk: Desk,
     *,
@@ -51,13 +50,10 @@ async def ls(
     known = await desk.known_tenant(tenant)
     templates = desk.backend.templates
     found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
-    desk.out.rows(found, _COLUMNS, document_of)
-    if not found:
-        desk.out.none("templates")
+    desk.out.rows(found, _COLUMNS, document_of, what="templates")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def show(
     desk: Desk, type: TypeArgument, *, tenant: TenantName, version: Version = None
 ) -> None:
@@ -78,8 +74,7 @@ async def show(
     _print_bodies(desk, found)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def preview(  # noqa: PLR0913 - a parameter per flag
     desk: Desk,
     type: TypeArgument,
@@ -108,8 +103,7 @@ def _print_bodies(desk: Desk, shown: Template | Rendered) -> None:
 # --- changing ---------------------------------------------------------------------------------
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def put(  # noqa: PLR0913 - a parameter per flag
     desk: Desk,
     type: TypeArgument,
@@ -131,8 +125,7 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def delete(desk: Desk, type: TypeArgument, *, tenant: TenantName, yes: Yes = False) -> None:
     """Delete a template type; messages accepted before are still sent."""
     found = await _known(desk, type, tenant, None)
@@ -141,8 +134,7 @@ async def delete(desk: Desk, type: TypeArgument, *, tenant: TenantName, yes: Yes
     desk.out.answer({"companyId": tenant, "type": type, "deleted": True}, f"Deleted {type}.")
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def samples(desk: Desk, *, tenant: TenantName) -> None:
     """Add the sample templates to a tenant; its own templates stay unchanged."""
     known = await desk.known_tenant(tenant)

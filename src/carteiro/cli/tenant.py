@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk, at_a_new_desk, confirm
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.faults import by_option, option_of
@@ -20,7 +20,7 @@ from carteiro.model import EMAIL, ApiLimits, KindName, Standing, Tenant, TenantI
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 from carteiro.runtime.domain_cache import refuse_others_sender
 
-app = typer.Typer(help="Show and change tenants.", no_args_is_help=True)
+app = DeskCommands("Show and change tenants.")
 
 _COLUMNS: tuple[Column[Tenant], ...] = (
     Column("tenant", lambda row: row.id, is_whole=True),
@@ -115,16 +115,14 @@ class Fields:
 # --- looking ----------------------------------------------------------------------------------
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def ls(desk: Desk, *, limit: Limit = 100) -> None:
     """List tenants, by name."""
     listed = desk.backend.tenants.list
     await print_pages(desk, listed, _COLUMNS, document_of, what="tenants", limit=limit)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def show(desk: Desk, tenant: TenantArgument) -> None:
     """Show one tenant: its limits, its message counts and its state."""
     found = await desk.known_tenant(tenant)
@@ -137,8 +135,7 @@ async def show(desk: Desk, tenant: TenantArgument) -> None:
     desk.out.beside("Standing", standings, _STANDINGS)
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def standing(
     desk: Desk,
     *,
@@ -154,15 +151,7 @@ async def standing(
 
 def _facts(tenant: Tenant) -> dict[str, object]:
     limits = tenant.limits
-    return {
-        "tenant": tenant.id,
-        "name": tenant.name,
-        "tier": tenant.tier,
-        "weight": tenant.weight,
-        "cap": tenant.cap,
-        "rate/s": tenant.rate_per_second,
-        "paused": tenant.paused,
-        "disabled": tenant.disabled,
+    return {column.heading: column.of(tenant) for column in _COLUMNS} | {
         "from": tenant.default_from,
         "from domains": tenant.from_domains or None,
         "networks": tenant.allowed_networks or None,
@@ -175,8 +164,7 @@ def _facts(tenant: Tenant) -> dict[str, object]:
 # --- changing ---------------------------------------------------------------------------------
 
 
-@app.command()
-@at_a_new_desk
+@app.at_a_desk(makes_store=True)
 async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
     """Add a tenant; then create its key with carteiro key add.
 
@@ -191,8 +179,7 @@ async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
     await _define(desk, made, None, faults, f"Added {tenant}.")
 
 
-@app.command("set")
-@at_a_desk
+@app.at_a_desk("set")
 async def set_(
     desk: Desk,
     tenant: TenantArgument,
@@ -248,7 +235,7 @@ def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None
         desk.out.answer(document_of(changed), f"{tenant} is {states}.")
 
     switch.__doc__ = promise
-    app.command(name)(at_a_desk(switch))
+    app.at_a_desk(name)(switch)
 
 
 _switch(
@@ -265,8 +252,7 @@ _switch(
 _switch("resume", "Resume a paused tenant.", lambda tenant: replace(tenant, paused=False))
 
 
-@app.command()
-@at_a_desk
+@app.at_a_desk()
 async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None:
     """Permanently erase a tenant and all its data."""
     found = await desk.known_tenant(tenant)

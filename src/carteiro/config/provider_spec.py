@@ -24,11 +24,9 @@ class Hears(Protocol):
 
     def admit(self, headers: Mapping[str, str]) -> None:
         """Refuse what the headers alone give away, before the body is read."""
-        ...
 
     async def hear(self, headers: Mapping[str, str], body: bytes) -> Feedback | str | None:
         """Return the feedback about a mail; None if it is not ours, a text if the call is not about a mail."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
-PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
+PACE = {"rate_per_second", "concurrency"}  # of the rate limiter, not of the provider
 
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 

@@ -22,7 +22,6 @@ class Render(Protocol):
 
     async def __call__(self, email: Email, *, tenant: TenantId) -> Email:
         """Return the rendered e-mail."""
-        ...
 
 
 class Link(Protocol):
@@ -30,15 +29,12 @@ class Link(Protocol):
 
     def unused(self) -> None:
         """Release it: the chosen call is not made."""
-        ...
 
     def begin(self) -> int:
         """Begin a call; pass the returned token to `heard`."""
-        ...
 
     def heard(self, began: int, outcome: Outcome) -> None:
         """Learn from the outcome of a call."""
-        ...
 
 
 class Chain(Protocol):
@@ -46,24 +42,19 @@ class Chain(Protocol):
 
     def choose(self, job: LeasedJob) -> "Kind | timedelta":
         """Return the kind for the next attempt, or the time until a provider can be called."""
-        ...
 
     def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
         """Return the wait until another provider can take the message after this outcome; None: no change."""
-        ...
 
     def held_for(self) -> timedelta:
         """Return the time until any provider can be called."""
-        ...
 
     @property
     def most_at_once(self) -> int | None:
         """The number of calls allowed now; None: any number."""
-        ...
 
     def standings(self) -> list[ProviderStanding]:
         """Return the state of each provider, for display."""
-        ...
 
 
 @value

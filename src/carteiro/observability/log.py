@@ -47,7 +47,6 @@ class Stream(Protocol):
 
     def write(self, line: bytes, /) -> object:
         """Write the whole line now."""
-        ...
 
 
 class Level(IntEnum):
@@ -86,15 +85,12 @@ def attempts_sent(jobs: Sequence[LeasedJob], attempts: Sequence[int], ends: Sequ
     """Write the lines of `attempt_finished` for sent messages."""
     if _level > Level.INFO:
         return
-    lines: list[dict[str, Any]] = []
-    for job, attempt, end in zip(jobs, attempts, ends, strict=True):
-        if not isinstance(end.verdict, Sent):
-            continue
-        fields = _of(job, attempt, State.SENT, end.duration)
-        fields["provider"] = end.verdict.provider
-        if end.verdict.provider_id:
-            fields["providerMessageId"] = end.verdict.provider_id
-        lines.append(fields)
+    lines = [
+        _of(job, attempt, State.SENT, end.duration)
+        | _through(end.verdict.provider, end.verdict.provider_id)
+        for job, attempt, end in zip(jobs, attempts, ends, strict=True)
+        if isinstance(end.verdict, Sent)
+    ]
     _log.write_all(Level.INFO, "Attempt finished", "attempt.finished", lines)
 
 
@@ -108,13 +104,8 @@ def attempt_finished(  # noqa: PLR0913 - one per field of the line
     provider_id: str | None = None,
 ) -> None:
     """Write the INFO line of each attempt; ``provider_id`` is the message id at the provider."""
-    if _level > Level.INFO:
-        return
-    fields = _of(job, attempt, state, duration)
-    fields["provider"] = provider
-    if provider_id:
-        fields["providerMessageId"] = provider_id
-    _log.write(Level.INFO, "Attempt finished", "attempt.finished", fields)
+    fields = _of(job, attempt, state, duration) | _through(provider, provider_id)
+    event(Level.INFO, "Attempt finished", "attempt.finished", fields)
 
 
 def retry_scheduled(  # noqa: PLR0913 - one per field of the line
@@ -308,6 +299,11 @@ def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) 
         "state": state,
         "durationMs": duration // _MILLISECOND,
     }
+
+
+def _through(provider: str, provider_id: str | None) -> dict[str, Any]:
+    told = {"provider": provider}
+    return told | {"providerMessageId": provider_id} if provider_id else told
 
 
 def _why(failure: Failure) -> dict[str, Any]:

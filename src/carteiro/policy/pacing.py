@@ -25,12 +25,8 @@ class Pace:
     @classmethod
     def per_second(cls, rate: float) -> "Pace":
         """The send rate of a tenant: at most one second's worth at once."""
-        return cls._within(round(_SECOND_US / rate), _SECOND_US)
-
-    @classmethod
-    def _within(cls, interval_us: int, window_us: int) -> "Pace":
-        interval_us = max(1, interval_us)
-        return cls(interval_us, max(0, window_us - interval_us))
+        interval_us = max(1, round(_SECOND_US / rate))
+        return cls(interval_us, max(0, _SECOND_US - interval_us))
 
     def tokens(self, next_us: int, now_us: int) -> int:
         """The number of tokens available now."""

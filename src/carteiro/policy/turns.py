@@ -74,19 +74,15 @@ class Supply(Protocol):
 
     def pages(self, kind: Kind) -> Iterator[list[Seat]]:
         """The ring of a kind, least virtual time first, a page at a time."""
-        ...
 
     def ready(self, seat: Seat) -> None:
         """Make due jobs of the seat ready; the jobs looked up before are void."""
-        ...
 
     def refill(self, seat: Seat, wanted: int) -> None:
         """Look up the next ready jobs, without those taken."""
-        ...
 
     def in_flight(self, tenant: TenantId) -> tuple[int, int]:
         """The jobs that the tenant has in flight, and the first end of a lease."""
-        ...
 
 
 @dataclass(slots=True)

@@ -32,7 +32,6 @@ class DeadLetters(Protocol):
         limit: int = 100,
     ) -> model.Page[model.DeadLetter]:
         """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
-        ...
 
     async def group(
         self,
@@ -40,11 +39,9 @@ class DeadLetters(Protocol):
         wanted: model.DeadFilter = model.DeadFilter(),  # noqa: B008 - a value, never changed
     ) -> list[model.DeadGroup]:
         """Count the matching entries by one field; the largest group first."""
-        ...
 
     async def show(self, message: model.MessageId) -> model.DeadLetter | None:
         """The entry of one message."""
-        ...
 
     async def redrive(
         self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
@@ -54,35 +51,27 @@ class DeadLetters(Protocol):
         ``revision`` is for one message: its new content, as the next revision. It is refused if the
         message no longer has the revision that was edited.
         """
-        ...
 
     async def drop(self, ids: Sequence[model.MessageId]) -> int:
         """Remove entries from the index; the messages stay and can be redriven. Return the number removed."""
-        ...
 
     async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
         """Entries past their time to live, longest past first; none of a redriven message."""
-        ...
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
         """Entries to remove so that ``most`` stay: each time the oldest of the tenant with most entries."""
-        ...
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put back entries of dead messages that have none; return the number.
 
         An entry that expired meanwhile gets its full time to live again, from now.
         """
-        ...
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
         """The number of entries, and the tenants with the most."""
-        ...
 
     async def oldest(self) -> datetime | None:
         """Time at which the oldest entry was made; None if there is none. Constant cost."""
-        ...
 
     async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
         """Time at which each entry was made; messages without an entry are left out."""
-        ...

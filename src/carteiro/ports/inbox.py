@@ -11,10 +11,8 @@ class Inbox(Protocol):
 
     async def keep(self, mails: Sequence[InboxMail]) -> None:
         """Store the mails: this is the sandbox's hand-over."""
-        ...
 
     async def list(
         self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
     ) -> list[InboxMail]:
         """The newest mails, of all, one message or one tenant."""
-        ...

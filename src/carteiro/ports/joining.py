@@ -14,4 +14,3 @@ class Joining(Protocol):
 
         Raises `CannotJoin` if the connection cannot be used for this.
         """
-        ...

@@ -27,20 +27,15 @@ class Keys(Protocol):
         expires_in: timedelta | None = None,
     ) -> Key | TooManyKeys | TenantUnknown:
         """Add the key with this hash to the tenant."""
-        ...
 
     async def holder(self, key_hash: str) -> Key | None:
         """The live key with this hash."""
-        ...
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
         """The keys of a tenant, newest first, including those that ended."""
-        ...
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
         """End keys of this tenant now; False for a key that is not live or not the tenant's."""
-        ...
 
     async def used(self, ids: Sequence[KeyId]) -> None:
         """Record that these keys were just used."""
-        ...

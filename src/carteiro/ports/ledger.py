@@ -28,55 +28,44 @@ class Ledger(Protocol):
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages; a known id or key is replayed. An empty list fails whenever a message would."""
-        ...
 
     async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs: a `Delay` if it is too early, None if finished or unknown."""
-        ...
 
     async def declare(
         self, starts: Sequence[model.Start], told: Sequence[bool | None]
     ) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made."""
-        ...
 
     async def settle(self, ends: Sequence[model.End], told: Sequence[bool | None]) -> list[Closed]:
         """Store the verdicts: state, events and dead letter in one transaction."""
-        ...
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
-        ...
 
     async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
         """The leases without an attempt in flight."""
-        ...
 
     async def cancel(
         self, ids: Sequence[model.MessageId], told: Sequence[bool | None], *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
         """End waiting messages, mark those in flight; ``told``: True if the job has a live lease."""
-        ...
 
     async def overdue(
         self, *, after: model.Cursor | None, limit: int
     ) -> tuple[list[model.MessageId], model.Cursor | None]:
         """Messages past their time to live, and where the next page starts."""
-        ...
 
     async def expire(
         self, ids: Sequence[model.MessageId], told: Sequence[bool | None]
     ) -> list[model.MessageId]:
         """Expire messages past their time to live; return those. ``told``: True if the job has a live lease."""
-        ...
 
     async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
         """Every message that must have a job, in pages."""
-        ...
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
         """Unfinished messages accepted after a position, and the next position; None: the position only."""
-        ...
 
 
 class LedgerDesk(Protocol):
@@ -84,35 +73,28 @@ class LedgerDesk(Protocol):
 
     async def entries(self, ids: Sequence[model.MessageId]) -> list[QueueEntry]:
         """The jobs of these messages; messages that need none are left out."""
-        ...
 
     async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
         """The shares of these tenants."""
-        ...
 
     async def all_shares(self, *, after: model.TenantId | None, limit: int) -> list[Share]:
         """The shares of the next tenants, by id."""
-        ...
 
     async def limits(self) -> Mapping[model.KindName, model.SendLimit]:
         """The limits that all claims of a kind share."""
-        ...
 
     async def buried(self, ids: Sequence[model.MessageId]) -> Mapping[model.MessageId, int]:
         """When the entries of these dead letters expire, in milliseconds since 1970."""
-        ...
 
     async def addressed(
         self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int
     ) -> list[model.MessageId]:
         """Unfinished messages to a recipient, except those with a requested cancel."""
-        ...
 
     async def erase(
         self, tenant: model.TenantId, *, busy: Sequence[model.MessageId], limit: int
     ) -> tuple[model.Erased | None, list[model.MessageId]]:
         """As `carteiro.ports.tenants.Tenants.erase`, without the ``busy`` messages; also returns the erased ones."""
-        ...
 
 
 @model.value

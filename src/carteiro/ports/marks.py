@@ -8,8 +8,6 @@ class Marks(Protocol):
 
     async def find(self, name: str) -> str | None:
         """The text of a mark; None if there is none."""
-        ...
 
     async def put(self, name: str, text: str) -> None:
         """Set a mark, durably."""
-        ...

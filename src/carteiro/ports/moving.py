@@ -56,31 +56,24 @@ class Source(Protocol):
 
     def departure(self) -> Departure | None:
         """The move that the store is closed for, if any."""
-        ...
 
     def begin(self, move: str, *, to: str) -> None:
         """Accept and claim nothing more; jobs in flight may still settle."""
-        ...
 
     def close(self) -> InFlight | None:
         """Refuse every change; if something is in flight, change nothing and return it."""
-        ...
 
     def counts(self) -> Mapping[str, int]:
         """The number of rows to copy, by table."""
-        ...
 
     def page(self, table: str, after: Place | None) -> Rows:
         """The next rows of a table, by its key; empty at the end."""
-        ...
 
     def finish(self) -> None:
         """Stay closed, and record that everything was moved."""
-        ...
 
     def reopen(self) -> None:
         """Open again, with no trace of the move."""
-        ...
 
 
 class Target(Protocol):
@@ -93,16 +86,12 @@ class Target(Protocol):
 
         Raises `CannotMove` if the store has other data.
         """
-        ...
 
     async def take(self, table: str, page: Rows) -> None:
         """Store a page and the progress of the move, in one transaction."""
-        ...
 
     async def finish(self, counts: Mapping[str, int]) -> None:
         """Open the store if the row counts match; else raise `CannotMove` and stay fenced."""
-        ...
 
     async def abandon(self, move: str) -> None:
         """Fence the store for good, as the source opens again; `CannotMove` if it was used since."""
-        ...

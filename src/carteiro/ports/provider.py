@@ -109,7 +109,6 @@ class Provider(Protocol):
 
         An exception before the hand-over means deferred, after it unknown.
         """
-        ...
 
 
 @value
@@ -133,11 +132,9 @@ class RemoteProvider(Provider, Protocol):
 
     async def check(self) -> Sequence[Fault]:
         """Problems that prevent its use now, if any; nothing is sent to find out."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @runtime_checkable
@@ -146,4 +143,3 @@ class QuotaProvider(Provider, Protocol):
 
     async def quota(self) -> Quota | None:
         """The limits of the account; None if unknown."""
-        ...

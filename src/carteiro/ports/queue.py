@@ -90,11 +90,9 @@ class Queue(Protocol):
     @property
     def outages(self) -> int:
         """The number of failed operations; after each, jobs may be missing."""
-        ...
 
     async def put(self, entries: Sequence[QueueEntry]) -> int:
         """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
-        ...
 
     async def claim(
         self,
@@ -106,47 +104,36 @@ class Queue(Protocol):
         ahead: int = 0,
     ) -> ClaimedEntries | None:
         """As `carteiro.ports.store.Store.claim`; None if it must be founded."""
-        ...
 
     async def drop(self, ids: Sequence[model.MessageId]) -> None:
         """Remove jobs from the queue, leased or not, and their dead letters from the index."""
-        ...
 
     async def delay(self, delays: Sequence[Delay]) -> None:
         """Park jobs, without a claim and without counting one; skip jobs that another claim has."""
-        ...
 
     async def hold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> list[Hold]:
         """Set the end of valid claims to a time from now, once for each claim."""
-        ...
 
     async def unhold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> None:
         """Undo `hold`, as no attempt is made: the claims end a time from now, and can be held again."""
-        ...
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool | None]:
         """Extend valid claims, never shorten one; None if unknown."""
-        ...
 
     async def standing(self, leases: Sequence[model.Lease]) -> list[bool | None]:
         """True for each valid claim; None if unknown."""
-        ...
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta) -> None:
         """Return jobs as if they had never been claimed; `StoreUnavailable` while the queue is down."""
-        ...
 
     async def leases_of(self, claims: Sequence[model.ClaimId]) -> list[model.Lease]:
         """All leases of these claims; `StoreUnavailable` while the queue is down."""
-        ...
 
     async def reap(self, *, limit: int) -> int:
         """Make jobs with an expired lease ready; return the number."""
-        ...
 
     async def leased(self, ids: Sequence[model.MessageId]) -> list[bool | None]:
         """True for each job with a live lease; None if unknown."""
-        ...
 
 
 class QueueWatch(Protocol):
@@ -154,7 +141,6 @@ class QueueWatch(Protocol):
 
     async def look(self) -> QueueMemory:
         """Its memory use; `StoreUnavailable` whenever a claim would raise it, so also if it is read-only."""
-        ...
 
 
 class KeptQueue(QueueWatch, Protocol):
@@ -162,7 +148,6 @@ class KeptQueue(QueueWatch, Protocol):
 
     async def complete(self) -> None:
         """Put all jobs that are missing, before the first claim; `StoreUnavailable` if that fails."""
-        ...
 
 
 class QueueDesk(QueueWatch, Protocol):
@@ -170,67 +155,52 @@ class QueueDesk(QueueWatch, Protocol):
 
     async def share(self, shares: Sequence[Share]) -> None:
         """Set shares of tenants; they apply to waiting jobs at once."""
-        ...
 
     async def forget(self, tenant: model.TenantId) -> None:
         """Remove a tenant and all its jobs."""
-        ...
 
     async def busy(self, tenant: model.TenantId) -> list[model.MessageId]:
         """The tenant's jobs with a live lease."""
-        ...
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or remove the limit that all claims of a kind share."""
-        ...
 
     async def tune(self, fairness: model.Fairness | None) -> None:
         """Set the fairness settings of all workers; None: as configured in each."""
-        ...
 
     async def founded(self) -> str:
         """Allow claims, as all tenants and limits are set now; return a token that identifies the queue."""
-        ...
 
     async def is_complete(self) -> bool:
         """True if every unfinished message was put since the queue was last lost or replaced."""
-        ...
 
     async def completed(self, token: str) -> None:
         """Record that every unfinished message was put; ignored if the token is of another queue."""
-        ...
 
     async def standings(
         self, kind: model.KindName, fairness: model.Fairness
     ) -> list[model.Standing]:
         """The standing of each tenant with jobs or history of this kind, least served first."""
-        ...
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """State of a message's job; None if it has none."""
-        ...
 
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
     ) -> list[model.MessageId]:
         """The tenant's next claimable jobs, at most ``limit``, after at most as many claimed ones."""
-        ...
 
     async def depths(self) -> list[model.Depth]:
         """Queue depth, by kind."""
-        ...
 
     async def bury(self, expiries: Mapping[model.MessageId, int]) -> None:
         """Show these dead letters in the index until their expiry."""
-        ...
 
     async def unbury(self, ids: Sequence[model.MessageId]) -> None:
         """Remove these from the index."""
-        ...
 
     async def buried(self) -> list[model.MessageId]:
         """All messages in the index."""
-        ...
 
 
 @model.value

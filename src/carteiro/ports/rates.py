@@ -39,16 +39,12 @@ class Rates(Protocol):
         ``concurrency``: concurrent calls of all processes, 0: no limit. ``holds``: the places that this
         process has until the answer, which may assign fewer.
         """
-        ...
 
     async def slow_down(self, provider: str, *, going: float) -> None:
         """Reduce the rate, as the provider throttles; without a rate yet, ``going`` calls a second were made."""
-        ...
 
     async def report(self, provider: str, *, why: str | None, wait: timedelta = ZERO) -> None:
         """Report that this process opened the circuit for ``wait``, and ``why``; None: the provider answers again."""
-        ...
 
     async def show(self) -> list[ProviderRate]:
         """The rate of every provider that has a record, by name."""
-        ...

@@ -23,7 +23,6 @@ class Reading(Protocol):
         self, message: model.MessageId, *, tenant: model.TenantId | None = None
     ) -> model.StoredMessage | None:
         """One message with its content; with ``tenant``, only that tenant's."""
-        ...
 
     async def first(
         self, key: model.IdempotencyKey, *, tenant: model.TenantId
@@ -32,21 +31,17 @@ class Reading(Protocol):
 
         For requests that would be refused now but were accepted before; `Store.accept` checks by itself.
         """
-        ...
 
     async def messages(
         self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
     ) -> model.Page[model.StoredMessage]:
         """The matching messages, newest first, without their contents."""
-        ...
 
     async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
         """The timeline of a message, oldest first."""
-        ...
 
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """State of a message's job; None if it has none."""
-        ...
 
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int
@@ -55,16 +50,12 @@ class Reading(Protocol):
 
         Claimed jobs come first, as their attempts are next.
         """
-        ...
 
     async def depths(self) -> list[model.Depth]:
         """Queue depth, by kind; constant cost."""
-        ...
 
     async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
         """The ids of unfinished messages among these."""
-        ...
 
     async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
         """The number of messages by state. Counts the ledger: for users and tests, too slow for gauges."""
-        ...

@@ -18,7 +18,6 @@ class Recipients(Protocol):
 
     async def show(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
         """One recipient of a tenant, deleted or not."""
-        ...
 
     async def list(
         self,
@@ -30,11 +29,9 @@ class Recipients(Protocol):
         limit: int = 100,
     ) -> Page[Recipient]:
         """Matching recipients, newest first, including deleted ones."""
-        ...
 
     async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
         """Mark as deleted; False if unknown or deleted already."""
-        ...
 
     async def erase(
         self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
@@ -44,4 +41,3 @@ class Recipients(Protocol):
         Messages keep their id, state and times. Waiting ones are cancelled first; one in flight is marked
         to be cancelled, and erased after it has ended (``has_more``).
         """
-        ...

@@ -33,7 +33,6 @@ class Store(Protocol):
 
         An empty list fails whenever a message would, and writes nothing.
         """
-        ...
 
     async def claim(
         self,
@@ -48,29 +47,24 @@ class Store(Protocol):
 
         And at most ``ahead`` more, which start later: of tenants and kinds without a rate, cap or send limit.
         """
-        ...
 
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
-        ...
 
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""
-        ...
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Extend live claims and their holds; False if the claim no longer has the job.
 
         Never shortens a hold.
         """
-        ...
 
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Return claimed jobs without an attempt, as if they had never been claimed.
 
         After a `StoreError` it must be repeated: a job that was not returned counts as claimed.
         """
-        ...
 
     async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all jobs of these claims that have no attempt, as if they had never been claimed.
@@ -78,17 +72,14 @@ class Store(Protocol):
         For claims whose answer was lost. Jobs that were returned or reassigned since are not changed, so a claim
         may be undone twice, or without having been committed.
         """
-        ...
 
     async def cancel(
         self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
         """End waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
-        ...
 
     async def reap(self, *, limit: int) -> int:
         """Make jobs with an expired lease or hold ready, longest expired first; return the number.
 
         Safe in any process, at any time.
         """
-        ...

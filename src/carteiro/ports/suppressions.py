@@ -35,15 +35,12 @@ class Suppressions(Protocol):
         With ``most``: all of them, or none if the tenant then had more records. Expired records count
         until they are pruned.
         """
-        ...
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
         """Allow these addresses again, for all reasons; return the number of deleted records."""
-        ...
 
     async def find(self, addresses: Sequence[str], *, tenant: TenantId) -> Sequence[str]:
         """The suppressed ones of these addresses, in the given spelling."""
-        ...
 
     async def list(
         self,
@@ -54,4 +51,3 @@ class Suppressions(Protocol):
         limit: int = 100,
     ) -> Page[Suppression]:
         """The records, newest first, including soft bounces that are only counted."""
-        ...

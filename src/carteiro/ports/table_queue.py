@@ -33,16 +33,12 @@ class TableQueue(Protocol):
 
     def rings(self) -> int:
         """Counter of notified requests: read it before looking for requests, and pass it to `wait`."""
-        ...
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once the counter is above ``since``, False after ``timeout``."""
-        ...
 
     async def has_requests(self) -> bool:
         """True if a requested change is not applied yet."""
-        ...
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
         """Apply the oldest requested changes of each tenant, at most ``limit``; repeat until none is left."""
-        ...

@@ -27,24 +27,19 @@ class Templates(Protocol):
         Versions beyond the limit are deleted. If space is missing, whole deleted types are removed first, longest
         deleted first; then older versions, see `policy.templates`.
         """
-        ...
 
     async def find(
         self, tenant: model.TenantId, type: str, *, version: int | None = None
     ) -> model.Template | None:
         """The newest version, None if the type is unknown or deleted; or the given version, deleted or not."""
-        ...
 
     async def list(self, tenant: model.TenantId) -> builtins.list[model.TemplateSummary]:
         """The newest version of each type in use, by type, without html and text."""
-        ...
 
     async def versions(
         self, tenant: model.TenantId, type: str
     ) -> builtins.list[model.TemplateSummary]:
         """The stored versions of a type, newest first, without html and text."""
-        ...
 
     async def delete(self, tenant: model.TenantId, type: str) -> bool:
         """Delete a type; messages accepted with it are still sent."""
-        ...

@@ -27,54 +27,43 @@ class Tenants(Protocol):
 
         Raises `DomainClaimed` if a domain is another tenant's, `TierUnknown` if a tier has no weight.
         """
-        ...
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the missing tenants; known ones do not change."""
-        ...
 
     async def find(self, ids: Sequence[model.TenantId]) -> list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
-        ...
 
     async def claimants(self, domains: Sequence[str]) -> list[model.TenantId | None]:
         """The tenant that claimed each domain (in normal form), None for an unclaimed one."""
-        ...
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; it applies at once to its tenants without their own weight."""
-        ...
 
     async def tune(self, fairness: model.Fairness | None) -> None:
         """Change the fairness settings of all workers now; None restores the configured ones."""
-        ...
 
     async def fairness(self) -> tuple[model.Fairness, bool]:
         """The fairness settings in force here; True if they come from `tune`."""
-        ...
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or remove the limit that all claims of a kind share.
 
         No period of its length has more claims than its count; while jobs wait, every period has as many.
         """
-        ...
 
     async def charge(
         self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
     ) -> model.Charged:
         """Count refused messages, up to the limits; nothing is counted for an unknown tenant."""
-        ...
 
     async def standings(self, kind: model.KindName) -> list[model.Standing]:
         """The standing of each tenant with jobs or history of this kind, least served first."""
-        ...
 
     async def list(
         self, *, cursor: model.Cursor | None = None, limit: int = 100
     ) -> model.Page[model.Tenant]:
         """The tenants, by id."""
-        ...
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
         """Delete a tenant and all its data, in pages of messages; None if there is none.
@@ -82,4 +71,3 @@ class Tenants(Protocol):
         The first page disables it, so that nothing new is accepted. Jobs in flight are deleted after they
         have ended (``has_more``).
         """
-        ...

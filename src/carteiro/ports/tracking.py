@@ -20,4 +20,3 @@ class Tracking(Protocol):
 
     async def note(self, told: Sequence[Feedback]) -> list[NoteAnswer]:
         """Record feedback on the timelines of its messages, and apply its consequences."""
-        ...

@@ -37,7 +37,6 @@ class Upkeep(Protocol):
 
     async def expire(self, *, limit: int) -> int:
         """Expire at most ``limit`` messages past their time to live; return the number."""
-        ...
 
     async def prune(
         self,
@@ -48,23 +47,18 @@ class Upkeep(Protocol):
         limit: int = 1000,
     ) -> Pruned:
         """Check the next ``limit`` messages and delete data older than its retention (None keeps it)."""
-        ...
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another holder has it."""
-        ...
 
     async def last_seen(self) -> datetime | None:
         """Time at which a worker or a cron run last took or renewed a lead; None: never."""
-        ...
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
         """Copy the store as of one moment to a new file; ``progress`` gets the fraction done.
 
         Raises `CannotBackUp` if there is no file to copy, or the target exists.
         """
-        ...
 
     async def compact(self) -> int:
         """Return all free space to the disk at once, and return the number of bytes; other writers wait."""
-        ...

@@ -9,8 +9,6 @@ class Wake(Protocol):
 
     def rings(self) -> int:
         """Counter of notifications: read it before looking for work, and pass it to `wait` if there was none."""
-        ...
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
-        ...

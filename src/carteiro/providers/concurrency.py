@@ -1,4 +1,4 @@
-"""The places that this process has for calls of one provider: its part of how many all processes may have at once."""
+"""This process's share of the concurrency limit of one provider."""
 
 from math import inf
 
@@ -44,7 +44,7 @@ class Places:
         return max(self._given if now < self._given_until else 0, self.taken)
 
     def give(self, count: int, *, until: float) -> bool:
-        """The store has said how many there are; whether they are fewer, so that others wait for the rest."""
+        """Set the number of places; True if there are fewer than before, so that others wait for the rest."""
         is_fewer = count < self._given
         self._given, self._given_until = count, until
         return is_fewer

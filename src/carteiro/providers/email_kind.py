@@ -1,4 +1,4 @@
-"""The kind that sends mail: through which providers, in which order, and how often it tries."""
+"""The kind of job that sends e-mail: its providers, their order, and its retries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,9 +31,9 @@ _NO_STORE: Any = SimpleNamespace(inbox=None)  # providers that deliver nothing n
 
 
 def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
-    """The kind that sends e-mail, and whether that is across a network.
+    """The kind that sends e-mail; True if one of its providers is remote.
 
-    What only goes to this machine needs no breaker, and pays for none.
+    A provider on this machine needs no circuit breaker and no rate limiter.
     """
     routes = routes_of(settings)
     providers = {name: make_provider(name, settings, backend) for name in routes.names}
@@ -48,7 +48,7 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
 
 
 def routes_of(settings: Settings) -> Routes:
-    """Which providers mail goes to, in which order."""
+    """The providers of each route, in order."""
     return Routes(
         provider_names(settings.provider),
         by_type={name: provider_names(each) for name, each in settings.type_routes.items()},
@@ -60,7 +60,7 @@ def routes_of(settings: Settings) -> Routes:
 
 @value
 class Looked:
-    """A provider that was looked at, and what speaks against it, if anything."""
+    """A provider that was checked, and its problems, if any."""
 
     name: str
     is_remote: bool
@@ -68,7 +68,7 @@ class Looked:
 
 
 async def look_at_providers(settings: Settings) -> list[Looked]:
-    """Ask each provider whether it could be used now; nothing is sent, and no store is needed."""
+    """Check each provider; nothing is sent, and no store is needed."""
     return [await _look_at(name, settings) for name in routes_of(settings).names]
 
 
@@ -83,8 +83,8 @@ async def _look_at(name: str, settings: Settings) -> Looked:
     try:
         return Looked(name, is_remote=True, faults=tuple(await provider.check()))
     except Exception as error:  # noqa: BLE001 - a server may answer anything
-        told = f"it answered something that nobody understands ({type(error).__name__})"
-        fault = Fault(told, f"is that {provider.name}? Look at its address", is_deadly=True)
+        told = f"it sent an answer that cannot be read ({type(error).__name__})"
+        fault = Fault(told, f"check that its address is one of {provider.name}", is_deadly=True)
         return Looked(name, is_remote=True, faults=(fault,))
     finally:
         await provider.close()
@@ -109,7 +109,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
 
 
 def _render(backend: Backend) -> Render:
-    """Put words in where a database put the tenant's default From in, which may be another tenant's domain by now."""
+    """Render an e-mail that came in by SQL; another tenant may have claimed the domain of its From since."""
     domains = DomainCache(backend.tenants)
 
     async def render(email: Email, *, tenant: TenantId) -> Email:
@@ -122,7 +122,7 @@ def _render(backend: Backend) -> Render:
 
 
 def _learn(backend: Backend) -> Learn:
-    """Only from a real world: an error that is played says nothing of an address."""
+    """Learn only from remote providers: an error that the sandbox plays says nothing about an address."""
     return partial(learn_refusals, suppressions=backend.suppressions)
 
 
@@ -157,7 +157,7 @@ def _all_closed(kinds: dict[str, Kind], pacers: dict[str, Pacer]) -> Callable[[]
 def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
     """The retry policy of a job: of the preset that its template or tenant names, else the configured one.
 
-    What came through the table queue has its own: `transactional`, with as many retries as its row allows.
+    An e-mail of the table queue has the preset `transactional`, with the number of retries of its row.
     """
     configured = retry_policy(settings)
     named: dict[str | None, RetryPolicy] = {

@@ -20,8 +20,8 @@ from carteiro.policy.consequences import is_providers_own, may_open_breaker, thr
 from carteiro.policy.routing import ProviderHealth, Routes, choose, wait_for_another
 from carteiro.providers.rate_limiter import Pacer
 
-_MOST_REMEMBERED = 10_000  # messages; of what is forgotten, some provider is asked twice
-# A wait that is none would be claimed again in the same moment.
+_MOST_REMEMBERED = 10_000  # messages; one that is forgotten may try a provider twice
+# Without a wait, the message would be claimed again at once.
 _NOT_AT_ONCE = timedelta(milliseconds=1)
 
 
@@ -89,7 +89,7 @@ class Link:
         return self._breaker.begin(self._clock())
 
     def heard(self, began: Round, outcome: model.Outcome) -> None:
-        """Learn from a call: only what the provider itself is to blame for speaks against it."""
+        """Learn from a call: only the provider's own failures count against it."""
         failure = None if isinstance(outcome, model.Taken) else outcome.failure
         if self._pacer is not None:
             self._pacer.ended()
@@ -137,9 +137,9 @@ class Chain:
         self._tried: dict[model.MessageId, tuple[str, ...]] = {}  # since the message last waited
 
     def choose(self, job: model.LeasedJob) -> Kind | timedelta:
-        """The kind whose provider the next attempt goes to, or how long none of its route can be called.
+        """The kind of the provider for the next attempt; or the wait until one of its route can be called.
 
-        Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
+        It takes a call of the chosen one: its link must learn the outcome, or that it was `unused`.
         """
         tried = self._tried.get(job.lease.job, ())
         chosen = choose(self._route(job), last=job.provider, tried=tried)

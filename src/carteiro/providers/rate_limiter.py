@@ -29,10 +29,10 @@ STAY = timedelta(seconds=5)  # a silent process counts for this time
 _PLACES_FOR_S = 3.0  # of a stay: what is begun then mostly ends before another has the place
 _ANNOUNCED_FOR_S = 1.0  # then it says again that it is there
 _FEWEST = 5  # calls drawn at once by a process that made none lately
-_GOOD_FOR_S = 1.0  # what was drawn and not used by then is another's
+_GOOD_FOR_S = 1.0  # calls that are not used by then expire
 _DRY_S = 0.2  # between draws while there is less than is asked for
 _A_MOMENT_S = 0.005  # as long as an answer of the store is waited for
-_FULL_S = 0.25  # while all places are taken: one that others give up is looked for so often
+_FULL_S = 0.25  # between looks for a free place, while all are taken
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
 # Pause after an unanswered request of the quota: SES limits how often it may be asked.
@@ -97,7 +97,7 @@ class Pacer:
         self._reports: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_held = False
-        self.held_back = 0  # how often there was no call to be made
+        self.held_back = 0  # number of times that no call could be made
 
     # --- what may be called
 
@@ -107,7 +107,7 @@ class Pacer:
         return self._rate if self._is_limited else None
 
     def wait(self) -> float:
-        """In how many seconds there is a call to be made; 0.0: now."""
+        """Seconds until a call can be made; 0.0: now."""
         if not self._is_limited and self._quota is None:
             return 0.0
         now = self._clock()
@@ -151,7 +151,7 @@ class Pacer:
             self._refresh(now)
 
     def unused(self) -> None:
-        """A call that was to be made is not: another may be."""
+        """A call is not made after all: another one can be."""
         self._tokens += self._is_limited
         self.ended()
 
@@ -160,7 +160,7 @@ class Pacer:
         self._places.taken -= 1
 
     def throttled(self) -> None:
-        """The provider says that it is called too fast: slower at once, and all others, too."""
+        """The provider throttles: call it more slowly at once, in all processes."""
         now = self._clock()
         if now < self._cut_again_from:
             return
@@ -205,7 +205,7 @@ class Pacer:
         self._is_held = True
 
     def _measure(self, now: float) -> None:
-        """Keep how many calls there were in the last second or so."""
+        """Measure the calls a second of this process."""
         passed = now - self._count_from
         if passed >= 1.0:
             self._speed, self._count, self._count_from = self._count / passed, 0, now
@@ -227,7 +227,7 @@ class Pacer:
             self._refresh(self._clock())
 
     async def _draw(self) -> None:
-        """Tell of a complaint, and draw."""
+        """Report throttling, if there was any, and draw."""
         going, self._complaint = self._complaint, None
         count, asked_at = self._wanted(), self._clock()
         try:
@@ -245,7 +245,7 @@ class Pacer:
             self._complaint = going  # it was not reported: the next draw reports it
 
     def _wanted(self) -> int:
-        """As many as were used lately, and again: up to our part of a second's worth, with what is left."""
+        """Twice the calls since the last draw; at most this process's share of one second, less the calls left."""
         count, self._spent = max(_FEWEST, 2 * self._spent), 0
         if self._rate is None or self._tokens == inf:
             return count
@@ -274,7 +274,7 @@ class Pacer:
         self._is_limited = drawn.rate is not None or self._places.concurrency > 0
 
     def _drawn_alone(self, count: int, error: Exception) -> Drawn:
-        """Our part of the rate that was known last."""
+        """This process's share of the last known rate."""
         if not self._is_away:
             log.rates_away(self._provider, error)
         self._is_away = True
@@ -320,7 +320,7 @@ class Pacer:
             self._refreshing = self._begun(self._leave(), self._refreshed)
 
     async def _leave(self) -> None:
-        """Others need not wait for our stay to end."""
+        """Leave at once, so that others need not wait until this process expires."""
         with suppress(Exception):  # then it ends by itself
             async with asyncio.timeout(_PATIENCE_S):
                 await self._asked(0, stay=ZERO)

@@ -3,7 +3,7 @@
 from typing import Protocol, runtime_checkable
 
 from carteiro.config import Settings, spec_of
-from carteiro.errors import ConfigError
+from carteiro.errors import needing_extra
 from carteiro.ports import Backend, Provider
 from carteiro.ports.provider import QuotaProvider
 from carteiro.providers.rate_limiter import Limits
@@ -20,13 +20,8 @@ class _Paced(Protocol):
 def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
     """The provider of a name as routes have it: ``smtp``, ``ses:eu-west-1``."""
     spec = spec_of(name)
-    try:
+    with needing_extra(f"{spec.title or spec.name} needs", spec.extra):
         return spec.make(settings, backend, name.partition(":")[2])
-    except ModuleNotFoundError as error:
-        way = f"from a clone, pip install -c constraints.txt '.[{spec.extra}]'"
-        raise ConfigError(
-            f"{spec.title or spec.name} needs {error.name}: {way if spec.extra else 'install it'}"
-        ) from error
 
 
 def limits_of(provider: Provider, settings: Settings) -> Limits | None:

@@ -1,22 +1,28 @@
-"""Conversion between columns and values for every SQL store: times, failures, entries, recipients, messages."""
+"""Conversion between columns and values for every SQL store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, cast
+from enum import Enum
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import Entry, Stamped
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Made = TypeVar("Made", bound="DataclassInstance")
+
 FAR = 2**62  # an alarm that never rings
 _STATES: Mapping[str, model.State] = {
     state.value: state for state in model.State
 }  # a look-up costs less than State(…)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 _MOST_FAILURES = 1024  # few different values, each used often
 
@@ -26,9 +32,13 @@ _ACCEPTED = (
     *("external_id", "recipient_id", "to_address", "subject", "template_type", "tags"),
 )
 _TYPES = {"declares": "boolean", "priority": "integer", "ttl_ms": "bigint"}  # the others: text
-_SHOWN = [each.name for each in fields(model.StoredMessage) if each.name != "content"]
+_ENTRY = [each.name for each in fields(Entry)]
+_CHANGEABLE = _ENTRY[_ENTRY.index("state") :]
+_FAILURE = _CHANGEABLE.index("failure")
+_changeable = attrgetter(*_CHANGEABLE)
+_MESSAGE = [each.name for each in fields(model.StoredMessage)]
+_CONTENT = _MESSAGE.index("content")
 _COLUMNS = {"to": "to_address", "provider_id": "provider_message_id", "duration": "duration_ms"}
-_TIMES = ("due_at", "expires_at", "held_until", "cancel_requested_at", "created_at", "finished_at")
 
 
 def _accepted(form: str) -> str:
@@ -42,18 +52,18 @@ LISTS = {
     "accepted_parameters": _accepted("p_{0} {1}[] DEFAULT '{{}}'"),
     "accepted_given": _accepted(":{0}::text::{1}[]"),
     "accepted_values": _accepted("?"),
-    "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _SHOWN),
+    "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _MESSAGE if name != "content"),
 }
 
 
 def in_ms(moment: datetime) -> int:
     """Milliseconds since 1970, rounded up: nothing is due before its time."""
-    return -((_EPOCH - moment) // _MILLISECOND)
+    return -((_EPOCH - moment) // model.MILLISECOND)
 
 
 def moment(ms: int) -> datetime:
     """The moment of this number of milliseconds since 1970."""
-    return _EPOCH + ms * _MILLISECOND
+    return _EPOCH + ms * model.MILLISECOND
 
 
 def maybe_moment(ms: int | None) -> datetime | None:
@@ -66,17 +76,7 @@ def failure_text(failure: model.Failure | None) -> str | None:
     """A failure as it is stored."""
     if failure is None:
         return None
-    return orjson.dumps(
-        {
-            "code": failure.code,
-            "category": failure.category,
-            "retryable": failure.retryable,
-            "scope": failure.scope,
-            "reason": failure.reason,
-            "rule": failure.rule,
-            "original_code": failure.original_code,
-        }
-    ).decode()
+    return orjson.dumps(failure).decode()
 
 
 @lru_cache(_MOST_FAILURES)
@@ -107,52 +107,50 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 def entry_row(entry: Entry) -> list[object]:
     """The columns that rules change, in the order of `Entry`."""
-    return [
-        entry.state,
-        entry.due_at,
-        entry.expires_at,
-        entry.attempts,
-        entry.charged,
-        entry.in_doubt,
-        entry.round,
-        entry.revision,
-        entry.holder,
-        entry.held_until,
-        entry.cancel_requested_at,
-        entry.evidence,
-        entry.provider,
-        entry.provider_id,
-        failure_text(entry.failure),
-        entry.duration_ms,
-        entry.finished_at,
-    ]
-
-
-def recipient_of(row: Sequence[Any]) -> model.Recipient:
-    """A recipient from its nine columns."""
-    identity, tenant, email, external_id, document, razao_social, nome, created, deleted = row
-    return model.Recipient(
-        id=model.RecipientId(identity),
-        tenant=model.TenantId(tenant),
-        email=email,
-        external_id=external_id,
-        cpf_cnpj_hash=document,
-        razao_social=razao_social,
-        nome=nome,
-        created_at=moment(created),
-        deleted_at=maybe_moment(deleted),
-    )
+    row = [*_changeable(entry)]
+    row[_FAILURE] = failure_text(entry.failure)
+    return row
 
 
 def message_of(row: Sequence[Any]) -> model.StoredMessage:
     """A message from the columns of ``{shown}``, and its content."""
     *shown, content = row
-    values = dict(zip(_SHOWN, shown, strict=True))
-    for name in _TIMES:
-        values[name] = maybe_moment(values[name])
-    values["state"] = model.State(values["state"])
-    values["failure"] = failure_of(values["failure"])
-    values["tags"] = tuple(orjson.loads(values["tags"] or "[]"))
-    if values["duration"] is not None:
-        values["duration"] *= _MILLISECOND
-    return model.StoredMessage(content=content, **values)
+    return made(model.StoredMessage, [*shown[:_CONTENT], content, *shown[_CONTENT:]])
+
+
+def recipient_of(row: Sequence[Any]) -> model.Recipient:
+    """A recipient from its nine columns."""
+    return made(model.Recipient, row)
+
+
+def made(shape: type[Made], row: Sequence[Any]) -> Made:
+    """A value from its columns, in the order of its fields."""
+    values = [*row]
+    for place, read in _readers(shape):
+        values[place] = read(values[place])
+    return shape(*values)
+
+
+@cache
+def _readers(shape: type["DataclassInstance"]) -> list[tuple[int, Callable[[Any], object]]]:
+    """The fields that are not stored as they are, by their places."""
+    hints = get_type_hints(shape)
+    found = [(place, _reader(hints[each.name])) for place, each in enumerate(fields(shape))]
+    return [(place, read) for place, read in found if read is not None]
+
+
+def _reader(hint: object) -> Callable[[Any], object] | None:
+    for each in (hint, get_origin(hint), *get_args(hint)):
+        if isinstance(each, type) and (issubclass(each, Enum) or each in _READERS):
+            return _READERS.get(each, each)
+    return None
+
+
+_READERS: Mapping[type, Callable[[Any], object]] = {
+    bool: bool,
+    datetime: maybe_moment,
+    timedelta: lambda ms: None if ms is None else ms * model.MILLISECOND,
+    tuple: lambda text: tuple(orjson.loads(text or "[]")),
+    model.Failure: failure_of,
+    model.ApiLimits: lambda text: None if text is None else model.ApiLimits(*orjson.loads(text)),
+}

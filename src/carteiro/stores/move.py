@@ -22,11 +22,9 @@ class Progress(Protocol):
 
     def waits(self, left: InFlight) -> None:
         """Report the number of jobs in flight at the source."""
-        ...
 
     def carried(self, share: float) -> None:
         """Report the share of all rows that was copied, from 0 to 1."""
-        ...
 
 
 @value

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from carteiro.config import Settings
-from carteiro.errors import ConfigError, StoreMoved
+from carteiro.errors import ConfigError, StoreMoved, needing_extra
 from carteiro.maintenance.relay import Relay, relay
 from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
 from carteiro.model.checkup import Finding
@@ -37,17 +37,15 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
 
     A caller that only reads changes no settings: tiers and the send limit stay as others set them.
     """
-    fairness = settings.fairness.as_value()
-    ttl = settings.dead_letters.ttl
     opened: AbstractAsyncContextManager[Backend]
     if settings.queue:
-        opened = _open_paired(settings, fairness, ttl, relays=governs)
+        opened = _open_paired(settings, relays=governs)
     elif settings.store == _MEMORY:
-        opened = _open_temporary(fairness, ttl)
+        opened = _open_temporary(settings)
     elif settings.store.startswith(_POSTGRES):
-        opened = _open_postgres(settings, fairness, ttl)
+        opened = _postgres().open_postgres(settings.store, _postgres_options(settings))
     else:
-        opened = open_sqlite(_path(settings), _sqlite_options(settings, fairness, ttl))
+        opened = open_sqlite(_path(settings), _sqlite_options(settings))
     async with opened as backend:
         if governs:
             await _govern(backend, settings)
@@ -55,22 +53,20 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
 
 
 @asynccontextmanager
-async def _open_temporary(fairness: Fairness, ttl: timedelta) -> AsyncIterator[Backend]:
+async def _open_temporary(settings: Settings) -> AsyncIterator[Backend]:
     """A store that is deleted with this block: SQLite in a temporary folder. A killed process leaves it behind."""
-    options = SqliteOptions(fairness=fairness, dead_letter_ttl=ttl, durable=False)
+    options = SqliteOptions(**_shared_options(settings), durable=False)
     with TemporaryDirectory(prefix="carteiro-") as folder:
         async with open_sqlite(Path(folder) / "carteiro.db", options) as backend:
             yield backend
 
 
 @asynccontextmanager
-async def _open_paired(
-    settings: Settings, fairness: Fairness, ttl: timedelta, *, relays: bool
-) -> AsyncIterator[Backend]:
+async def _open_paired(settings: Settings, *, relays: bool) -> AsyncIterator[Backend]:
     """The store, a separate queue, and the relay that keeps the queue complete."""
     redis = _redis()
-    ledger = _ledger(settings, fairness, ttl)
-    queue = redis.open_redis(settings.queue, redis.RedisOptions(fairness=fairness))
+    options = redis.RedisOptions(fairness=settings.fairness.as_value())
+    ledger, queue = _ledger(settings), redis.open_redis(settings.queue, options)
     async with open_paired(ledger, queue) as pair:
         relaying = (
             asyncio.create_task(relay(pair.ledger, pair.queue, pair.found)) if relays else None
@@ -84,69 +80,49 @@ async def _open_paired(
                 await asyncio.wait([relaying])
 
 
-def _ledger(
-    settings: Settings, fairness: Fairness, ttl: timedelta
-) -> AbstractAsyncContextManager[LedgerHalf]:
+def _ledger(settings: Settings) -> AbstractAsyncContextManager[LedgerHalf]:
     """The store that the settings name, without its own queue."""
     if settings.store == _MEMORY:
         origin = settings.origin("queue")
         text = f"queue (from {origin}) needs a durable store: set store, or leave queue empty"
         raise ConfigError(text)
     if settings.store.startswith(_POSTGRES):
-        options = _postgres_options(settings, fairness, ttl)
         opened: AbstractAsyncContextManager[LedgerHalf] = _postgres().open_postgres_ledger(
-            settings.store, options
+            settings.store, _postgres_options(settings)
         )
         return opened
-    return open_sqlite_ledger(_path(settings), _sqlite_options(settings, fairness, ttl))
+    return open_sqlite_ledger(_path(settings), _sqlite_options(settings))
 
 
-def _sqlite_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> SqliteOptions:
+def _shared_options(settings: Settings) -> dict[str, Any]:
+    """The options that every store has."""
+    return {
+        "fairness": settings.fairness.as_value(),
+        "dead_letter_ttl": settings.dead_letters.ttl,
+    }
+
+
+def _sqlite_options(settings: Settings) -> SqliteOptions:
     return SqliteOptions(
-        fairness=fairness,
-        dead_letter_ttl=ttl,
+        **_shared_options(settings),
         min_free_bytes=settings.sqlite.min_free_bytes,
         busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
     )
 
 
 def _redis() -> ModuleType:
-    """The queue's package: its driver may not be installed."""
-    try:
+    with needing_extra("A queue in Redis needs", "redis"):
         return import_module("carteiro.stores.redis")
-    except ModuleNotFoundError as error:
-        text = f"A queue in Redis needs {error.name}: from a clone, pip install -c constraints.txt '.[redis]'"
-        raise ConfigError(text) from error
 
 
-def _open_postgres(
-    settings: Settings, fairness: Fairness, ttl: timedelta
-) -> AbstractAsyncContextManager[Backend]:
-    options = _postgres_options(settings, fairness, ttl)
-    opened: AbstractAsyncContextManager[Backend] = _postgres().open_postgres(
-        settings.store, options
-    )
-    return opened
-
-
-def _postgres_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> Any:  # noqa: ANN401 - of its package
-    asked = settings.postgres
-    return _postgres().PostgresOptions(
-        fairness=fairness,
-        dead_letter_ttl=ttl,
-        connections=asked.connections,
-        command_timeout=asked.command_timeout,
-        prepared_statements=asked.prepared_statements,
-    )
+def _postgres_options(settings: Settings) -> Any:  # noqa: ANN401 - of its package
+    own = settings.postgres.model_dump()
+    return _postgres().PostgresOptions(**_shared_options(settings), **own)
 
 
 def _postgres() -> ModuleType:
-    """The store's package: its driver may not be installed."""
-    try:
+    with needing_extra("The Postgres store needs", "postgres"):
         return import_module("carteiro.stores.postgres")
-    except ModuleNotFoundError as error:
-        text = f"The Postgres store needs {error.name}: from a clone, pip install -c constraints.txt '.[postgres]'"
-        raise ConfigError(text) from error
 
 
 async def _govern(backend: Backend, settings: Settings) -> None:
@@ -169,8 +145,7 @@ async def open_move(source: Settings, target: Settings) -> AsyncIterator[tuple[S
     if not source.store.startswith(_SQLITE) or not target.store.startswith(_POSTGRES):
         raise ConfigError("a move goes from sqlite:///FILE to postgresql://HOST/DATABASE")
     busy_ms = source.sqlite.busy_timeout // timedelta(milliseconds=1)
-    options = _postgres_options(target, target.fairness.as_value(), target.dead_letters.ttl)
-    async with _postgres().open_target(target.store, options) as arrival:
+    async with _postgres().open_target(target.store, _postgres_options(target)) as arrival:
         with open_source(_path(source), busy_timeout_ms=busy_ms) as left:
             yield left, arrival
 

@@ -71,7 +71,7 @@ class DeadLetterEndpoints(Endpoints):
         first = await self._letters.find(wanted, limit=_PAGE)
         return JsonLines(self._lines(wanted, first))
 
-    @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail, refuses=(404,))
+    @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
         """One dead letter with its content and its history, oldest first."""
         letter = await self._found(request)
@@ -80,7 +80,7 @@ class DeadLetterEndpoints(Endpoints):
 
     # --- redriving
 
-    @Endpoint("POST", "/{id}/redrive", "Redrive a dead letter", dead.Redriven, refuses=(404, 409))
+    @Endpoint("POST", "/{id}/redrive", "Redrive a dead letter", dead.Redriven, refuses=(409,))
     async def redrive(self, request: Request) -> Response:
         """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         identity = message_id(request.path_params["id"], _WHAT)
@@ -96,7 +96,7 @@ class DeadLetterEndpoints(Endpoints):
         "Edit and redrive a dead letter",
         dead.Redriven,
         reads=dead.Changes,
-        refuses=(404, 409),
+        refuses=(409,),
     )
     async def edit(self, request: Request) -> Response:
         """Redrive it with some fields changed, as a new revision; null removes a field.

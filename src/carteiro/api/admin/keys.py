@@ -61,7 +61,7 @@ class KeyEndpoints(Endpoints):
         self._tenants = tenants
         self._ring = ring
 
-    @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList, refuses=(404,))
+    @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList)
     @Endpoint("GET", _OF_ADMINISTRATORS, "List each admin token", KeyList)
     async def list(self, request: Request) -> Response:
         """Keys, newest first, expired and revoked ones too; never the keys themselves."""
@@ -76,7 +76,7 @@ class KeyEndpoints(Endpoints):
         MadeKey,
         status=201,
         reads=NewKey,
-        refuses=(404, 409),
+        refuses=(409,),
     )
     @Endpoint(
         "POST",
@@ -106,18 +106,14 @@ class KeyEndpoints(Endpoints):
         return document.as_response(201, nulls=True)
 
     @Endpoint(
-        "DELETE",
-        _OF_TENANT + "/{key}",
-        "Revoke one key of a tenant",
-        status=204,
-        refuses=(404, 409),
+        "DELETE", _OF_TENANT + "/{key}", "Revoke one key of a tenant", status=204, refuses=(409,)
     )
     @Endpoint(
         "DELETE",
         _OF_ADMINISTRATORS + "/{key}",
         "Revoke one admin token",
         status=204,
-        refuses=(404, 409),
+        refuses=(409,),
     )
     async def revoke(self, request: Request) -> Response:
         """Revoke it from now on; other processes notice within a few seconds.

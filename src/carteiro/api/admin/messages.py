@@ -55,14 +55,14 @@ class MessageEndpoints(Endpoints):
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
         return EmailPage.response(page, summary)
 
-    @Endpoint("GET", "/{id}", "Look at a message and its events", EmailView, refuses=(404,))
+    @Endpoint("GET", "/{id}", "Look at a message and its events", EmailView)
     async def show(self, request: Request) -> Response:
         """One message of any tenant, its events oldest first, without its content."""
         message = await self._found(request)
         events = await self._reading.events(message.id)
         return view(message, events).as_response(nulls=True)
 
-    @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView, refuses=(404,))
+    @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView)
     async def explain(self, request: Request) -> Response:
         """The first reason why it waits now, and until when."""
         message = await self._found(request)
@@ -71,14 +71,7 @@ class MessageEndpoints(Endpoints):
             told, outbox_id=message.id, status=message.state, expires_at=message.expires_at
         ).as_response(nulls=True)
 
-    @Endpoint(
-        "POST",
-        "/{id}/cancel",
-        "Cancel a message",
-        Cancelled,
-        also={202: Cancelled},
-        refuses=(404, 409),
-    )
+    @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))
     async def cancel(self, request: Request) -> Response:
         """Cancel a waiting message (200), or prevent a second attempt of one in flight (202); else 409."""
         return await cancel(self._backend.store, await self._found(request), "message")

@@ -114,7 +114,7 @@ class TenantEndpoints(Endpoints):
         page = await self._tenants.list(cursor=asked.after, limit=asked.limit)
         return TenantPage.response(page, _view)
 
-    @Endpoint("GET", "/{tenant}", "Look at a tenant", TenantView, refuses=(404,))
+    @Endpoint("GET", "/{tenant}", "Look at a tenant", TenantView)
     async def show(self, request: Request) -> Response:
         """One tenant."""
         return _view(await found_tenant(self._tenants, request)).as_response(nulls=True)
@@ -138,7 +138,7 @@ class TenantEndpoints(Endpoints):
         return await self._defined(asked.made_of(new, presets=self._presets), before)
 
     @Endpoint(
-        "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(404, 409)
+        "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(409,)
     )
     async def change(self, request: Request) -> Response:
         """Change the given fields; a change applies to its waiting messages at once."""
@@ -146,34 +146,27 @@ class TenantEndpoints(Endpoints):
         asked = await read_question(request, TenantChange)
         return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
 
-    @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView, refuses=(404,))
+    @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView)
     async def disable(self, request: Request) -> Response:
         """Accept no more messages, refuse its keys, hold waiting messages."""
         return await self._switched(request, disabled=True)
 
-    @Endpoint("POST", "/{tenant}/enable", "Enable a tenant", TenantView, refuses=(404,))
+    @Endpoint("POST", "/{tenant}/enable", "Enable a tenant", TenantView)
     async def enable(self, request: Request) -> Response:
         """Enable a disabled tenant."""
         return await self._switched(request, disabled=False)
 
-    @Endpoint("POST", "/{tenant}/pause", "Pause a tenant", TenantView, refuses=(404,))
+    @Endpoint("POST", "/{tenant}/pause", "Pause a tenant", TenantView)
     async def pause(self, request: Request) -> Response:
         """Accept its messages, but send none until it is resumed."""
         return await self._switched(request, paused=True)
 
-    @Endpoint("POST", "/{tenant}/resume", "Resume a tenant", TenantView, refuses=(404,))
+    @Endpoint("POST", "/{tenant}/resume", "Resume a tenant", TenantView)
     async def resume(self, request: Request) -> Response:
         """Send its waiting messages again."""
         return await self._switched(request, paused=False)
 
-    @Endpoint(
-        "POST",
-        "/{tenant}/erase",
-        "Erase a tenant",
-        ErasedDocument,
-        also={202: ErasedDocument},
-        refuses=(404,),
-    )
+    @Endpoint("POST", "/{tenant}/erase", "Erase a tenant", ErasedDocument, also=202)
     async def erase(self, request: Request) -> Response:
         """Erase the tenant and all its data; 202 with ``hasMore``: repeat the request."""
         tenant = await found_tenant(self._tenants, request)

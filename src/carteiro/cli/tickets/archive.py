@@ -4,9 +4,9 @@ from carteiro.cli import process
 from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part, run_together, stop_on_signals
-from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
+from carteiro.errors import needing_extra
 
 
 @told
@@ -21,7 +21,7 @@ def archive(*, config: ConfigFile = None) -> None:
 
 
 async def _archive(settings: Settings) -> None:
-    with needing_libraries():
+    with needing_extra("Tickets need", "tickets"):
         from carteiro.tickets.archive.archiver import Archiver  # noqa: PLC0415 - dear, and for this command alone
 
     stop = stop_on_signals()

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.config import Settings
-from carteiro.errors import ConfigError
+from carteiro.errors import ConfigError, needing_extra
 from carteiro.model.checkup import Finding, Level
 
 _OF_THE_LANE = ("tickets.", "ticket_urls.")
@@ -18,7 +17,7 @@ async def examine_lane(settings: Settings) -> list[Finding]:
     if not any(key.startswith(_OF_THE_LANE) for key in _given(settings)):
         return []
     try:
-        with needing_libraries():
+        with needing_extra("Tickets need", "tickets"):
             from carteiro.tickets.examine import examine  # noqa: PLC0415 - dear, and not for all
     except ConfigError as error:
         return [Finding("tickets", Level.FAIL, str(error), "install them: the lane needs them")]

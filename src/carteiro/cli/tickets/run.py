@@ -10,10 +10,9 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
 from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
-from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
-from carteiro.errors import ConfigError
+from carteiro.errors import ConfigError, needing_extra
 from carteiro.tickets import events
 from carteiro.tickets.consume.handlers import Tickets, load_app
 
@@ -42,7 +41,7 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
-    with needing_libraries():
+    with needing_extra("Tickets need", "tickets"):
         from carteiro.tickets.consume.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
         from carteiro.tickets.consume.worker import TicketWorker  # noqa: PLC0415 - as above
 

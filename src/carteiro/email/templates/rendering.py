@@ -101,20 +101,13 @@ def render(
     variables: Mapping[str, Any],
     *,
     allowance: Allowance | None = None,
+    work: Work | None = None,
 ) -> Rendered:
     """Render the template; `InvalidMessage` names all missing variables, or the fault.
 
     Its cost is subtracted from the allowance; if nothing is left, nothing is rendered.
     """
-    return _render(template, variables, Work(), allowance)
-
-
-def _render(
-    template: NewTemplate | Template,
-    variables: Mapping[str, Any],
-    work: Work,
-    allowance: Allowance | None,
-) -> Rendered:
+    work = work or Work()
     if allowance is not None and allowance.is_spent:
         raise InvalidMessage([FieldError("template", _SPENT)])
     try:
@@ -190,7 +183,7 @@ def _rendered_at_once(
         return None
     work = Work(STEPS_AT_ONCE)
     try:
-        return _render(template, variables, work, allowance)
+        return render(template, variables, allowance=allowance, work=work)
     except InvalidMessage:
         if work.is_too_much:
             return None

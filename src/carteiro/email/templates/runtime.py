@@ -69,6 +69,16 @@ class Scope:
             self.missing[path] = None
 
 
+def _noting(answer: object) -> Any:  # noqa: ANN401 - any method without an effect
+    """A method that records the use of a missing variable."""
+
+    def method(self: "_Missing", *_: object) -> object:
+        self.scope.note(self.path)
+        return answer
+
+    return method
+
+
 class _Missing(Undefined):
     """A variable that was not given: records its use, and lets rendering continue to find others."""
 
@@ -81,35 +91,14 @@ class _Missing(Undefined):
 
     @property
     def _undefined_message(self) -> str:
-        self._note()
+        self.scope.note(self.path)
         return f"{self.path} is required"
 
-    def _note(self) -> None:
-        self.scope.note(self.path)
-
-    def __str__(self) -> str:
-        self._note()
-        return ""
-
-    def __bool__(self) -> bool:
-        self._note()
-        return False
-
-    def __len__(self) -> int:
-        self._note()
-        return 0
-
-    def __iter__(self) -> Iterator[Any]:
-        self._note()
-        return iter(())
-
-    def __eq__(self, other: object) -> bool:
-        self._note()
-        return False
-
-    def __ne__(self, other: object) -> bool:
-        self._note()
-        return True
+    __str__ = _noting("")
+    __bool__ = __eq__ = _noting(answer=False)
+    __ne__ = _noting(answer=True)
+    __len__ = _noting(0)
+    __iter__ = _noting(iter(()))
 
     def __hash__(self) -> int:
         return hash(self.path)

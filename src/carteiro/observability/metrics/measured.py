@@ -1,9 +1,9 @@
 """A store that is timed and counted; requests and answers stay the same."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 from carteiro import model
 from carteiro.observability.metrics.tally import Tally
@@ -36,20 +36,10 @@ class _MeasuredStore:
             self._tally.moves[model.State.ENQUEUED] += accepted
         return answers
 
-    async def claim(
-        self,
-        *,
-        claim_id: model.ClaimId,
-        kinds: Collection[model.KindName],
-        limit: int,
-        lease: timedelta,
-        ahead: int = 0,
-    ) -> model.Claimed:
+    async def claim(self, **asked: Any) -> model.Claimed:  # noqa: ANN401 - as the store has it
         """As the store."""
         began = perf_counter()
-        claimed = await self._store.claim(
-            claim_id=claim_id, kinds=kinds, limit=limit, lease=lease, ahead=ahead
-        )
+        claimed = await self._store.claim(**asked)
         self._tally.claim_seconds.observe(perf_counter() - began)
         return claimed
 

@@ -18,14 +18,11 @@ from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
 from carteiro.providers.resend.rules import classify_resend
 
-NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
 _SOON = timedelta(seconds=2)  # a call with the same key is in flight
 _VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends, for a while
 _TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
-
-NO_SENDER = classify.no_sender(NAME)
 
 
 def outcome_of(answer: httpx.Response) -> Outcome:
@@ -50,12 +47,12 @@ def unanswered(error: httpx.RequestError, handover: Handover) -> Outcome:
 
 
 def unreached(error: httpx.RequestError) -> Failure:
-    """Why Resend was not heard."""
+    """The failure of a call without an answer."""
     return classify.network(f"{type(error).__name__}: {masked_text(str(error))}")
 
 
 def held_back(wait: timedelta) -> Failure:
-    """Why a call is not made yet."""
+    """The failure of a call that the rate limit delays."""
     text = f"Resend asked to wait for {wait.total_seconds():g} s"
     return classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
 
@@ -66,7 +63,7 @@ def faults(answer: httpx.Response, sender: str) -> list[Fault]:
     if told.get("name") == _MAY_ONLY_SEND:
         return []
     if not answer.is_success:
-        return [fault_of(_failure(answer, told), "look at the key that resend.api_key leads to")]
+        return [fault_of(_failure(answer, told), "check the key that resend.api_key refers to")]
     domain = sender.rpartition("@")[2].lower()
     if not domain or domain == _TEST_DOMAIN or told.get("has_more"):
         return []

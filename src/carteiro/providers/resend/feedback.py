@@ -1,6 +1,6 @@
-"""Hear what Resend tells of mails, by webhooks as the Standard Webhooks scheme has them.
+"""Feedback of Resend: its webhooks, signed as in the Standard Webhooks scheme.
 
-Who holds the secret has said it, and just now.
+A valid signature proves that the sender has the secret, and that the event was sent just now.
 """
 
 import base64

@@ -18,7 +18,7 @@ def key_of(parcel: Parcel) -> str:
     return f"{parcel.message}:{parcel.revision}"
 
 
-def write_letter(parcel: Parcel, *, sender: str) -> bytes:
+def write_letter(parcel: Parcel, sender: str) -> bytes:
     """The mail as JSON; ValueError on what no mail can hold."""
     email: Email = parcel.content
     letter: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Hand e-mail to Resend: one mail, one request, under a key by which a repeated one is known again."""
+"""Hand e-mail to Resend: one request a mail, with an idempotency key that identifies repetitions."""
 
 import asyncio
 import time
@@ -8,10 +8,9 @@ from importlib.metadata import version
 
 import httpx
 
-from carteiro.email.message import Email
 from carteiro.model import NotMade, Outcome, Rejected
-from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Handover, Parcel, fault_of
+from carteiro.providers.letters import written
 from carteiro.providers.resend import answers
 from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
@@ -48,14 +47,9 @@ class ResendProvider:
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients: Resend takes all or none."""
-        email: Email = parcel.content
-        sender = email.from_ or self._options.default_from
-        if not sender:
-            return Rejected(answers.NO_SENDER)
-        try:
-            letter = write_letter(parcel, sender=sender)
-        except ValueError as error:
-            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        letter = written(parcel, self.name, self._options.default_from, write_letter)
+        if isinstance(letter, Rejected):
+            return letter
         handover.is_queued = True
         async with self._free:
             pause = await self._turn()
@@ -72,7 +66,7 @@ class ResendProvider:
                     f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
                 )
         except httpx.RequestError as error:
-            return [fault_of(answers.unreached(error), "look at resend.url, and at the way there")]
+            return [fault_of(answers.unreached(error), "check resend.url, and the network to it")]
         return answers.faults(answer, self._options.default_from)
 
     async def close(self) -> None:
@@ -80,7 +74,7 @@ class ResendProvider:
         await self._clients.close()
 
     async def _turn(self) -> timedelta | None:
-        """Wait until the limit lets a call go; longer than a moment: how long."""
+        """Wait until the rate limit allows a call; if that takes too long, return the wait instead."""
         while wait := self._pace.take(time.monotonic()):
             if wait > _LONGEST_PAUSE:
                 return timedelta(seconds=wait)

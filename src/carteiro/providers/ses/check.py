@@ -12,18 +12,16 @@ from carteiro.providers.ses.options import SesOptions
 from carteiro.providers.ses.rules import classify_ses
 
 _MISSING = "NotFoundException"
-_KEYS = (
-    "look at the keys and the region that are set, or that AWS' tools find: carteiro config show"
-)
-_ALLOW = "allow it, or look yourself; mail is sent all the same"
-_FEWEST_LABELS = 2  # nobody verifies a domain of the top
+_KEYS = "check the keys and the region that are set, or that AWS' tools find: carteiro config show"
+_ALLOW = "allow it, or check it yourself; mail is sent anyway"
+_FEWEST_LABELS = 2  # a top-level domain cannot be verified
 
 
 async def faults(client: Any, options: SesOptions) -> list[Fault]:  # noqa: ANN401 - botocore makes its clients as it runs
     """Problems and hints; nothing is sent."""
     account = await _asked("ses:GetAccount", client.get_account())
     if isinstance(account, Fault) and account.advice != _ALLOW:
-        return [account]  # whatever else is asked, the answer is the same
+        return [account]  # any other question would get the same answer
     found = [account] if isinstance(account, Fault) else _of_account(account or {})
     if options.configuration_set:
         found += await _of_configuration_set(client, options.configuration_set)
@@ -41,7 +39,7 @@ async def _asked(permission: str, call: Awaitable[dict[str, Any]]) -> dict[str, 
         if name == _MISSING:
             return None
         if name in NOT_PERMITTED:
-            told = f"{permission} is not permitted, so that nobody could look"
+            told = f"{permission} is not permitted, so this was not checked"
             return Fault(told, _ALLOW)
         failure = classify_ses(name, f"{name}: {error}")
         return fault_of(failure, _KEYS)

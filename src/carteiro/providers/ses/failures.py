@@ -82,7 +82,6 @@ def broke(error: exceptions.BotoCoreError) -> model.Failure:
     return classify.network(said)
 
 
-NO_SENDER = classify.no_sender(NAME)
 NOT_INTERNATIONAL = classify.not_international(NAME, "SES does not take such addresses")
 
 NO_MESSAGE_ID = classify.network("SES answered without a MessageId")

@@ -1,4 +1,4 @@
-"""Hear what SES tells of mails: its events, as Amazon SNS posts them."""
+"""Feedback of SES: its events, as Amazon SNS posts them."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_pascal
 
 from carteiro.config import Settings
 from carteiro.config.provider_spec import FeedbackSpec, Fetch, Hears
-from carteiro.errors import ConfigError
+from carteiro.errors import needing_extra
 from carteiro.model.checkup import Finding, Level
 from carteiro.providers.ses.settings import SesFeedbackSettings, SesSettings
 
@@ -36,11 +36,8 @@ def _opened(settings: Settings, fetch: Fetch) -> Hears | None:
     asked = settings.section(SesFeedbackSettings)
     if not asked.ses_topics:
         return None
-    try:
+    with needing_extra("feedback.ses_topics needs", "feedback"):
         from carteiro.providers.ses.sns import Sns  # noqa: PLC0415 - needs a library
-    except ModuleNotFoundError as error:
-        text = f"feedback.ses_topics needs {error.name}: from a clone, pip install -c constraints.txt '.[feedback]'"
-        raise ConfigError(text) from error
     return Sns(asked.ses_topics.split(), fetch=fetch, url=asked.sns_url)
 
 

@@ -17,8 +17,9 @@ from carteiro.email.message import Email
 from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
-from carteiro.policy import classify, tags
+from carteiro.policy import tags
 from carteiro.ports.provider import Fault, Handover, Parcel, Quota, fault_of
+from carteiro.providers.letters import written
 from carteiro.providers.ses import failures
 from carteiro.providers.ses.check import faults
 from carteiro.providers.ses.handing import HandingSession, handing_over
@@ -48,16 +49,11 @@ class SesProvider:
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients, or to none."""
-        email: Email = parcel.content
-        sender = email.from_ or self._options.default_from
-        if not sender:
-            return Rejected(failures.NO_SENDER)
-        try:
-            request = self._request(parcel, email, sender)
-        except ValueError as error:
-            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        request = written(parcel, self.name, self._options.default_from, self._request)
         if request is None:
             return Rejected(failures.NOT_INTERNATIONAL)
+        if isinstance(request, Rejected):
+            return request
         handover.is_queued = True
         async with self._free:
             handover.is_queued = False
@@ -101,8 +97,9 @@ class SesProvider:
         taken = answer.get("MessageId")
         return Taken(str(taken)) if taken else Unknown(failures.NO_MESSAGE_ID)
 
-    def _request(self, parcel: Parcel, email: Email, sender: str) -> dict[str, Any] | None:
+    def _request(self, parcel: Parcel, sender: str) -> dict[str, Any] | None:
         """The send call's arguments, each recipient once; None: an address is not one for SES."""
+        email: Email = parcel.content
         to = mail_address(email.to)
         known = {to}
         cc, bcc = _copies(email.cc, known), _copies(email.bcc, known)

@@ -139,7 +139,7 @@ class Connection:
     # --- a mail
 
     async def send(self, letter: Letter, handover: Handover) -> Taken:
-        """Hand the letter over; raises `SmtpError` where that was not to be."""
+        """Hand the letter over; raises `SmtpError` if the relay does not take it."""
         self._refuse_unfit(letter)
         self._is_between_mails = False
         self.mails += 1
@@ -238,7 +238,7 @@ class Connection:
     # --- the end
 
     def quit(self) -> None:
-        """Take leave; the relay's good-bye is not waited for."""
+        """End the session; do not wait for the reply to QUIT."""
         if self.is_usable:
             self._wire.write(_QUIT)
         self._wire.close()

@@ -125,7 +125,6 @@ def unfit(stage: Stage, code: str, reason: str) -> SmtpError:
     return SmtpError(stage, classify.unfit(NAME, code, reason))
 
 
-NO_SENDER = classify.no_sender(NAME)
 NOT_INTERNATIONAL = classify.not_international(NAME, "the relay does not offer SMTPUTF8")
 
 

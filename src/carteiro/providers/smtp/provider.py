@@ -1,16 +1,16 @@
-"""Hand e-mail to a relay: one mail, one talk over a connection that is kept for the next."""
+"""Hand e-mail to a relay, one mail at a time over a connection that is kept for the next."""
 
 from carteiro.email.message import Email
 from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
-from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
+from carteiro.providers.letters import written
 from carteiro.providers.smtp.client import Connection, Letter
-from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
+from carteiro.providers.smtp.failures import NAME, ConnectionGone, SmtpError, Stage
 from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
 
-_ADVICE = "look at the relay, and at host, port, tls, username and password of [smtp]"
+_ADVICE = "check the relay, and host, port, tls, username and password of [smtp]"
 
 
 class SmtpProvider:
@@ -34,14 +34,9 @@ class SmtpProvider:
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients; refused copies are reported, not repeated."""
-        email: Email = parcel.content
-        sender = email.from_ or self._options.default_from
-        if not sender:
-            return Rejected(NO_SENDER)
-        try:
-            letter = _letter(parcel, email, sender)
-        except ValueError as error:
-            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        letter = written(parcel, self.name, self._options.default_from, _letter)
+        if isinstance(letter, Rejected):
+            return letter
         try:
             return await self._hand_over(letter, handover)
         except SmtpError as error:
@@ -60,7 +55,7 @@ class SmtpProvider:
         return []
 
     async def close(self) -> None:
-        """Take leave of the relay."""
+        """Close the connections."""
         await self._pool.close()
 
     async def _open(self) -> Connection:
@@ -79,8 +74,9 @@ class SmtpProvider:
         return await self._hand_over(letter, handover, fresh=True)
 
 
-def _letter(parcel: Parcel, email: Email, sender: str) -> Letter:
+def _letter(parcel: Parcel, sender: str) -> Letter:
     """The mail in its envelope: each recipient once."""
+    email: Email = parcel.content
     to = mail_address(email.to)
     copies = {
         carried: given

@@ -1,4 +1,4 @@
-"""The name under which a relay knows a mail, out of what it said when it took it."""
+"""The relay's own id of a mail, from its last reply."""
 
 import re
 
@@ -18,7 +18,7 @@ _KNOWN = tuple(
 
 
 def queue_id(reply: str) -> str:
-    """The relay's own id of the mail where it is known how it says it, else all that it said."""
+    """The relay's own id of the mail if the form of the reply is known, else the whole reply."""
     text = " ".join(_CODES.sub("", reply).split())
     for pattern in _KNOWN:
         if found := pattern.search(text):

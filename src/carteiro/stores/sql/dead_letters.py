@@ -1,15 +1,16 @@
 """Dead letters."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 
 from carteiro import model
 from carteiro.policy.crowding import Share, giving_way
-from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
+from carteiro.policy.lifecycle import EXPIRED_UNSENT, MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
-from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
-from carteiro.stores.cursors import cursor_at
-from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, parameters_of
+from carteiro.stores.columns import FAR, failure_text, in_ms, made, maybe_moment, moment
+from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.redrive import redrive
 from carteiro.stores.sql.session import Database, Wake
@@ -36,8 +37,8 @@ class SqlDeadLetters:
         limit: int = 100,
     ) -> model.Page[model.DeadLetter]:
         """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
-        asked = parameters_of(wanted, cursor)
-        found = await self._db.fetch(finding(wanted), **asked, limit=limit + 1)
+        asked = _parameters_of(wanted, cursor)
+        found = await self._db.fetch(_finding(wanted), **asked, limit=limit + 1)
         letters = await self._loaded([row[0] for row in found[:limit]])
         has_more = bool(letters) and len(found) > limit
         return model.Page(
@@ -46,7 +47,7 @@ class SqlDeadLetters:
 
     async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
         """Count the matching entries by one field; the largest group first."""
-        asked = parameters_of(wanted, None)
+        asked = _parameters_of(wanted, None)
         rows = await self._db.fetch("dead_letters_group", **asked, by=by)
         return [
             model.DeadGroup(key, count, moment(oldest), moment(newest))
@@ -76,7 +77,7 @@ class SqlDeadLetters:
 
     async def _loaded(self, ids: Sequence[model.MessageId]) -> list[model.DeadLetter]:
         rows = await self._db.fetch("dead_letters_load", ids=ids) if ids else []
-        return [dead_letter_of(row) for row in rows]
+        return [_dead_letter_of(row) for row in rows]
 
     # --- redriving ----------------------------------------------------------------------------
 
@@ -151,3 +152,44 @@ def _restored_row(letter: model.DeadLetter, now: int) -> list[object]:
         moved_at,
         restored_ttl(moved_at, letter.ttl // MILLISECOND, now),
     ]
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+def _dead_letter_of(row: Sequence[Any]) -> model.DeadLetter:
+    """A dead letter from the columns of `dead_letters_load`; one that was never tried has no failure there."""
+    letter = made(model.DeadLetter, row)
+    return replace(letter, failure=letter.failure or EXPIRED_UNSENT)
+
+
+def _finding(wanted: model.DeadFilter) -> str:
+    """The statement whose index fits the filter best."""
+    if wanted.tenant is not None:
+        return "dead_letters_find_by_tenant"
+    if wanted.code is not None:
+        return "dead_letters_find_by_code"
+    return "dead_letters_find" if wanted.reason is None else "dead_letters_find_by_reason"
+
+
+def _parameters_of(wanted: model.DeadFilter, cursor: model.Cursor | None) -> dict[str, object]:
+    """The filter, as the parameters of the statements."""
+    ends: list[tuple[int | str, ...]] = [(FAR, "")]
+    if wanted.moved_before is not None:
+        ends.append((in_ms(wanted.moved_before), ""))
+    if cursor is not None:
+        ends.append(key_of(cursor, (0, "")))
+    before_at, before_id = min(ends)
+    asked = asdict(wanted)
+    del asked["moved_before"]
+    return asked | {
+        "text": None if wanted.text is None else _folded(wanted.text),
+        "moved_after": -FAR if wanted.moved_after is None else in_ms(wanted.moved_after),
+        "before_at": before_at,
+        "before_id": before_id,
+    }
+
+
+def _folded(text: str) -> str:
+    """The text with ASCII letters in lower case, as ``lower`` does in the database."""
+    return text.encode("utf-8", "replace").lower().decode()

@@ -6,7 +6,7 @@ from carteiro.model import Tenant, TenantId
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.stores.columns import FAR
 from carteiro.stores.sql.session import Session
-from carteiro.stores.tenant_columns import tenant_columns
+from carteiro.stores.tenant_columns import tenant_row
 
 
 async def define(session: Session, tenants: Sequence[Tenant], now: int) -> None:
@@ -16,9 +16,7 @@ async def define(session: Session, tenants: Sequence[Tenant], now: int) -> None:
         return
     strides = await _strides(session, named)
     seats = await session.fetch("tenants_seats", tenants=list(named))
-    rows = [
-        [*tenant_columns(tenant).values(), strides[identity]] for identity, tenant in named.items()
-    ]
+    rows = [[*tenant_row(tenant), strides[identity]] for identity, tenant in named.items()]
     await session.run("tenants_define", rows=rows, now=now)
     moved = []
     for kind, identity, vt, alarm, v, old in seats:

@@ -1,10 +1,9 @@
 """The sandbox's inbox."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from carteiro.model import InboxMail, MessageId, TenantId
-from carteiro.stores.columns import moment
+from carteiro.stores.columns import made
 from carteiro.stores.sql.session import Database
 
 
@@ -27,11 +26,5 @@ class SqlInbox:
         if message is not None:
             operation = "inbox_list_of_message"
         rows = await self._db.fetch(operation, message=message, tenant=tenant, limit=limit)
-        mails = [_mail_of(row) for row in rows]
+        mails = [made(InboxMail, row) for row in rows]
         return [mail for mail in mails if tenant in {None, mail.tenant}]
-
-
-def _mail_of(row: Sequence[Any]) -> InboxMail:
-    """Return a mail that the sandbox kept, from its columns."""
-    message, tenant, to, subject, content, provider_id, created_at = row
-    return InboxMail(message, tenant, to, subject, content, provider_id, moment(created_at))

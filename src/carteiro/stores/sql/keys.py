@@ -3,13 +3,12 @@
 import builtins
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from uuid_utils import uuid7
 
 from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.stores.columns import maybe_moment, moment
+from carteiro.stores.columns import made
 from carteiro.stores.sql.door import lock
 from carteiro.stores.sql.session import Database, Session
 
@@ -36,13 +35,13 @@ class SqlKeys:
             if not await _holds(session, tenant):
                 return TenantUnknown(TenantId(tenant or ""))
             if known := await session.first("key_by_hash", key_hash=key_hash):
-                return _key_of(known)
+                return made(Key, known)
             live = tuple(row[0] for row in await session.fetch("keys_live", tenant=tenant, now=now))
             if len(live) >= MOST_LIVE_KEYS:
                 return TooManyKeys(live)
             new = {"id": str(uuid7()), "tenant": tenant, "hint": hint, "expires_at": ends}
             await session.run("key_add", key_hash=key_hash, now=now, **new)
-            return _key_of(await session.first("key_by_hash", key_hash=key_hash))
+            return made(Key, await session.first("key_by_hash", key_hash=key_hash))
 
         return await self._db.write(add)
 
@@ -50,11 +49,11 @@ class SqlKeys:
         """The live key with this hash."""
         now = await self._db.now()
         row = await self._db.first("key_holder", key_hash=key_hash, now=now)
-        return None if row is None else _key_of(row)
+        return None if row is None else made(Key, row)
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
         """The keys of a tenant, newest first, including those that ended."""
-        return [_key_of(row) for row in await self._db.fetch("keys_list", tenant=tenant)]
+        return [made(Key, row) for row in await self._db.fetch("keys_list", tenant=tenant)]
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
         """End keys of this tenant now; False for a key that is not live or not the tenant's."""
@@ -83,17 +82,3 @@ async def _holds(session: Session, tenant: TenantId | None) -> bool:
         return await session.value("tenant_lock", tenant=tenant) is not None
     await lock(session, ["administrators"])
     return True
-
-
-def _key_of(row: Sequence[Any]) -> Key:
-    """Return a key from its columns, without its hash."""
-    identity, tenant, hint, created_at, expires_at, revoked_at, last_used_at = row
-    return Key(
-        id=identity,
-        tenant=tenant,
-        hint=hint,
-        created_at=moment(created_at),
-        expires_at=maybe_moment(expires_at),
-        revoked_at=maybe_moment(revoked_at),
-        last_used_at=maybe_moment(last_used_at),
-    )

@@ -56,19 +56,16 @@ class Entries(Protocol):
         self, session: Session, ids: Sequence[model.MessageId]
     ) -> Mapping[model.MessageId, Any]:
         """Return the entries of these ids, each with its message number; unknown ones are left out."""
-        ...
 
     async def save(
         self, session: Session, changed: Sequence[tuple[Any, Change]], now: int
     ) -> tuple[int, bool]:
         """Store changes of entries that nobody else changed; return their number, and True if there may be work now."""
-        ...
 
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
         """Load, judge and save: the answers; True if there may be work now. A change by others is judged again."""
-        ...
 
 
 def starts(asked: Sequence[model.Start], told: Sequence[Told] | None = None) -> list[Asked]:

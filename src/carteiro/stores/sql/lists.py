@@ -8,6 +8,7 @@ cursor holds the time and the id of the last row. Row numbers, which count all t
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -33,6 +34,7 @@ class Reach:
 
 # Fields to find a message by, the most selective first; each has an index of (field, tenant, time).
 _NAMES = ("provider_id", "external_id", "to")
+_TIMES = {"created_after", "created_before"}
 _LAST_ID = chr(0x7F)  # sorts after every id
 
 
@@ -177,19 +179,10 @@ def _places(rows: list[Any]) -> list[_Place]:
 async def _matching(
     session: Session, wanted: model.MessageFilter, places: list[_Place], limit: int
 ) -> list[Any]:
-    return await session.fetch(
-        "messages",
-        numbers=[number for _, number in places],
-        tenant=wanted.tenant,
-        kind=wanted.kind,
-        state=wanted.state,
-        to=wanted.to,
-        external_id=wanted.external_id,
-        provider_id=wanted.provider_id,
-        recipient_external_id=wanted.recipient_external_id,
-        tag=wanted.tag,
-        limit=limit,
-    )
+    """The wanted ones of these; their times are right already."""
+    asked = {name: each for name, each in asdict(wanted).items() if name not in _TIMES}
+    numbers = [number for _, number in places]
+    return await session.fetch("messages", numbers=numbers, limit=limit, **asked)
 
 
 def _messages(rows: list[Any]) -> list[model.StoredMessage]:

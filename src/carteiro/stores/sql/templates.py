@@ -1,13 +1,11 @@
 """Templates."""
 
 import builtins
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from carteiro import model
 from carteiro.policy.templates import forgotten_for
-from carteiro.stores.columns import maybe_moment, moment
+from carteiro.stores.columns import made
 from carteiro.stores.sql.session import Database, Session
 
 
@@ -32,12 +30,12 @@ class SqlTemplates:
     ) -> model.Template | None:
         """The newest version, None if the type is unknown or deleted; or the given version, deleted or not."""
         row = await self._db.first("templates_find", tenant=tenant, type=type, version=version)
-        return None if row is None else _template_of(row)
+        return None if row is None else made(model.Template, row)
 
     async def list(self, tenant: model.TenantId) -> builtins.list[model.TemplateSummary]:
         """The newest version of each type in use, by type, without html and text."""
         rows = await self._db.fetch("templates_list", tenant=tenant, most=model.MOST_TEMPLATES)
-        return [_summary_of(row) for row in rows]
+        return [made(model.TemplateSummary, row) for row in rows]
 
     async def versions(
         self, tenant: model.TenantId, type: str
@@ -46,7 +44,7 @@ class SqlTemplates:
         rows = await self._db.fetch(
             "templates_versions", tenant=tenant, type=type, most=model.MOST_TEMPLATE_VERSIONS
         )
-        return [_summary_of(row) for row in rows]
+        return [made(model.TemplateSummary, row) for row in rows]
 
     async def delete(self, tenant: model.TenantId, type: str) -> bool:
         """Delete a type; messages accepted with it are still sent."""
@@ -69,22 +67,9 @@ async def _define(
         return forgotten
     await session.run("templates_forget", tenant=tenant, types=forgotten.types)
     new = asdict(template) | {"bytes": template.size, "now": now}
-    defined = _template_of(await session.first("templates_define", **new))
+    defined = made(model.Template, await session.first("templates_define", **new))
     last = defined.version - limits.versions
     await session.run("templates_forget_versions", tenant=tenant, type=template.type, last=last)
     if forgotten.older:
         await session.run("templates_forget_older", tenant=tenant, types=forgotten.older)
     return defined
-
-
-def _template_of(row: Sequence[Any]) -> model.Template:
-    """Return a version of a template from its columns."""
-    *values, created, deleted = row
-    return model.Template(*[*values, moment(created), maybe_moment(deleted)])
-
-
-def _summary_of(row: Sequence[Any]) -> model.TemplateSummary:
-    """Return a version of a template as lists show it, from its columns."""
-    *names, has_html, has_text, preset, created, deleted = row
-    rest = [bool(has_html), bool(has_text), preset, moment(created), maybe_moment(deleted)]
-    return model.TemplateSummary(*names, *rest)

@@ -13,7 +13,7 @@ from carteiro.cli.options import a_rate
 from carteiro.cli.printing import Column, note
 from carteiro.cli.progress import count_done
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Selection, Why, at_the_archive
-from carteiro.cli.tickets.libraries import needing_libraries
+from carteiro.errors import needing_extra
 from carteiro.tickets.archive import redrive as redriving
 from carteiro.tickets.archive.document import Wanted
 
@@ -87,7 +87,7 @@ async def republish(session: ArchiveSession, *, selection: Selection, how: HowTo
 async def _run(
     session: ArchiveSession, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool
 ) -> None:
-    with needing_libraries():
+    with needing_extra("Tickets need", "tickets"):
         from carteiro.tickets.archive.fetching import fetched  # noqa: PLC0415 - as above
         from carteiro.tickets.consume.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
         from carteiro.tickets.dead_letters.publisher import Publisher  # noqa: PLC0415 - as above

@@ -11,8 +11,8 @@ from carteiro.cli.desk import Command, Work, command_of
 from carteiro.cli.exit_codes import NotFound, WrongUse
 from carteiro.cli.options import AsJson, Before, ConfigFile, Since, Yes
 from carteiro.cli.printing import Printer
-from carteiro.cli.tickets.libraries import needing_libraries
 from carteiro.config import Settings, load
+from carteiro.errors import needing_extra
 from carteiro.model import value
 from carteiro.tickets.archive.document import Archived, ArchiveState, Wanted
 from carteiro.tickets.errors import ArchiveAway
@@ -124,7 +124,7 @@ def at_the_archive(work: Work) -> Command:
 async def _at_the_archive(
     work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
 ) -> None:
-    with needing_libraries():
+    with needing_extra("Tickets need", "tickets"):
         from carteiro.tickets.archive.mongo import MongoArchive  # noqa: PLC0415 - dear, and not for all
 
     archive = MongoArchive(settings.tickets)
