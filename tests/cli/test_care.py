@@ -286,7 +286,7 @@ def test_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> None
     [found] = [each for each in findings if each["check"] == "templates"]
     assert found["level"] == "warn"
     assert found["told"] == (
-        "'welcome_user' of tenant 'acme': html can never be sent: active content in onclick of p"
+        "'welcome_user' of tenant 'acme': html can never be sent, as it has active content in onclick of p"
     )
 
 
