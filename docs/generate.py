@@ -581,7 +581,8 @@ def _command(leaf: Leaf) -> str:
 
 def _argument(argument: Any) -> str:  # noqa: ANN401 - as `leaves`
     name = argument.metavar or argument.name.upper()
-    return str(name if argument.required else f"[{name}]")
+    several = "" if argument.nargs == 1 else "..."
+    return f"{name if argument.required else f'[{name}]'}{several}"
 
 
 def _option(option: Any) -> str:  # noqa: ANN401 - as `leaves`

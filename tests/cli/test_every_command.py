@@ -66,6 +66,7 @@ def test_command_is_described(name: str, line: CommandLine) -> None:
     ran = line(*name.split(), "--help")
 
     assert ran.code == ExitCode.OK
+    assert "[[" not in ran.out
     assert {flag for flag in _flags(name) if flag.startswith("--") and flag not in ran.out} == set()
     assert LEAVES[name].help
     untold = [each.name for each in LEAVES[name].params if not each.help]

@@ -18,7 +18,7 @@ from carteiro.policy.addresses import judge_address
 app = typer.Typer(help="Show, add and remove suppressed addresses.", no_args_is_help=True)
 
 Addresses: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="ADDRESS...", help="E-mail addresses.")
+    list[str], typer.Argument(metavar="ADDRESS", help="E-mail addresses.")
 ]
 
 _COLUMNS: tuple[Column[Suppression], ...] = (

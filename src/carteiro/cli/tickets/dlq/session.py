@@ -71,7 +71,7 @@ class Choice:
 class Selection(Choice):
     """Dead tickets to be changed: by id, or all that match."""
 
-    tickets: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")] = (
+    tickets: Annotated[list[str] | None, typer.Argument(metavar="ID", help="The tickets.")] = (
         None
     )
     everything: Annotated[
