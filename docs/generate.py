@@ -214,7 +214,7 @@ def sandbox_page() -> str:
         f"# Addresses of the sandbox\n\n{NOTE}\n"
         "The `sandbox` provider stores all mail in an inbox inside the store; nothing leaves\n"
         f"the machine. At `{sandbox.DOMAIN}` the local part selects the result. Mail to any other\n"
-        "domain, and to any other local part, is taken.\n\n"
+        "domain, and to any other local part, is accepted: a mistyped one simulates no error.\n\n"
         "| address | result |\n| --- | --- |\n"
         f"{rows}\n"
         "Words in capitals stand for a number. Attempts are counted over the whole life of a message:\n"
@@ -581,7 +581,8 @@ def _command(leaf: Leaf) -> str:
 
 def _argument(argument: Any) -> str:  # noqa: ANN401 - as `leaves`
     name = argument.metavar or argument.name.upper()
-    return str(name if argument.required else f"[{name}]")
+    several = "" if argument.nargs == 1 else "..."
+    return f"{name if argument.required else f'[{name}]'}{several}"
 
 
 def _option(option: Any) -> str:  # noqa: ANN401 - as `leaves`

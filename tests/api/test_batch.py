@@ -127,7 +127,7 @@ async def test_body_that_is_not_a_batch_is_refused_whole(
 
 
 async def test_message_over_the_rate_limit_is_429(post: Carteiro) -> None:
-    """The headers name the limit and the time to retry; nothing was stored."""
+    """Text and headers name the limit and the time to retry; nothing was stored."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(None, None, 1))])
 
     async with a_client(post) as client:
@@ -140,6 +140,8 @@ async def test_message_over_the_rate_limit_is_429(post: Carteiro) -> None:
     reset, wait = int(response.headers["X-RateLimit-Reset"]), int(response.headers["Retry-After"])
     assert reset % 86_400 == 0
     assert 0 < wait <= 86_400
+    text = f"Rate limit exceeded: 1 messages a day. Retry after {wait} s."
+    assert response.json()["error"]["message"] == text
     assert await stored(post) == 1
 
 

@@ -300,6 +300,15 @@ async def test_invalid_request_is_refused(
     assert await stored(post) == 0
 
 
+async def test_user_is_a_uuid(post: Carteiro) -> None:
+    """The error says so, as SQL's own type would."""
+    async with a_client(post) as client:
+        response = await client.post(ENQUEUE, json=asked(p_user_id="USER_UUID"))
+
+    [fault] = error_in(response, 422, "INVALID_VALUE")["details"]
+    assert fault == {"field": "p_user_id", "message": "must be a UUID"}
+
+
 async def test_user_is_optional(post: Carteiro) -> None:
     """So are variables, where the template has none."""
     plain = NewTemplate(tenant=ACME, type="plain", subject="Hello", html=None, text="Hi")

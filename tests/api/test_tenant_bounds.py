@@ -536,6 +536,7 @@ def test_rate_limiter_starts_again_after_its_minute() -> None:
     meter.count(ACME, "previews")
 
     assert refused.value.headers["Retry-After"] == "15"
+    assert str(refused.value) == "Rate limit exceeded: 1 previews a minute. Retry after 15 s."
 
 
 async def test_slow_previews_of_one_tenant_delay_no_other() -> None:

@@ -26,6 +26,9 @@ from support.ses_servers import a_twin_process, taken_by_ses
 from support.ses_twin import KEY_ID, REGION, SECRET
 from support.syncing import inodes, watched_syncs
 
+NO_RELAY = {"CARTEIRO_SMTP_HOST": "127.0.0.1", "CARTEIRO_SMTP_PORT": "1"}
+WITH_SENDER = {"CARTEIRO_SMTP_DEFAULT_FROM": "post@example.com"}
+
 
 def changed(line: CommandLine, statement: str, *values: object) -> None:
     """Change the file as only an accident would."""
@@ -286,7 +289,7 @@ def test_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> None
     [found] = [each for each in findings if each["check"] == "templates"]
     assert found["level"] == "warn"
     assert found["told"] == (
-        "'welcome_user' of tenant 'acme': html can never be sent: active content in onclick of p"
+        "'welcome_user' of tenant 'acme': html can never be sent, as it has active content in onclick of p"
     )
 
 
@@ -333,12 +336,34 @@ def test_tenant_that_may_send_from_any_domain_is_a_warning(line: CommandLine) ->
     levels_of = []
     for provider, rule in (("smtp", "any"), ("smtp", "default_from"), ("sandbox", "any")):
         asked = {"CARTEIRO_PROVIDER": provider, "CARTEIRO_SENDERS_WITHOUT_DOMAINS": rule}
-        findings = line(
-            "doctor", "--json", CARTEIRO_SMTP_HOST="127.0.0.1", CARTEIRO_SMTP_PORT="1", **asked
-        )
+        findings = line("doctor", "--json", **NO_RELAY, **WITH_SENDER, **asked)
         levels_of += [each["level"] for each in findings.documents if each["check"] == "senders"]
 
     assert levels_of == ["warn", "ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "tenant", "level"),
+    [
+        ({}, (), "warn"),
+        (WITH_SENDER, (), "ok"),
+        ({}, ("--from", "post@acme.example"), "ok"),
+        ({}, ("--from-domain", "acme.example"), "ok"),
+        ({"CARTEIRO_PROVIDER": "sandbox"}, (), "ok"),
+    ],
+    ids=str,
+)
+def test_tenant_without_any_sender_is_a_warning(
+    line: CommandLine, settings: dict[str, str], tenant: tuple[str, ...], level: str
+) -> None:
+    """It may name no sender itself, so that all of its mail would fail."""
+    line.done("tenant", "add", "acme", *tenant)
+
+    findings = line("doctor", "--json", **{"CARTEIRO_PROVIDER": "smtp", **NO_RELAY, **settings})
+
+    [found] = [each for each in findings.documents if each["check"] == "senders"]
+    assert found["level"] == level
+    assert ("smtp.default_from" in found["advice"]) is (level == "warn")
 
 
 def test_missing_preset_is_a_warning(line: CommandLine) -> None:

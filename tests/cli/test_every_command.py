@@ -62,10 +62,12 @@ def test_command_list_is_complete() -> None:
 
 @pytest.mark.parametrize("name", sorted(LEAVES))
 def test_command_is_described(name: str, line: CommandLine) -> None:
-    """So is each of its options and arguments."""
+    """So is each of its options and arguments, by its whole name on a narrow terminal."""
     ran = line(*name.split(), "--help")
 
     assert ran.code == ExitCode.OK
+    assert "[[" not in ran.out
+    assert {flag for flag in _flags(name) if flag.startswith("--") and flag not in ran.out} == set()
     assert LEAVES[name].help
     untold = [each.name for each in LEAVES[name].params if not each.help]
     assert untold == []

@@ -1,13 +1,14 @@
 """Output for people: tables, and progress."""
 
 import io
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from carteiro.cli import progress
 from carteiro.cli.documents import document_of
-from carteiro.cli.printing import cell, printable
+from carteiro.cli.printing import Column, Printer, cell, printable
 from carteiro.cli.progress import count_done, share_done
 from carteiro.model import Category, DeadGroup, SendLimit
 from support.builders import a_failure, a_tenant
@@ -80,6 +81,33 @@ def test_progress_prints_a_line_now_and_then(
         share(0.5)
 
     assert capsys.readouterr() == ("", "erased: 1,500\nbackup: 50%\n")
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (200, 2),  # one for the heading
+        (75, 3),  # the address is folded
+        (60, 4),
+        (57, 2),  # too narrow: the terminal folds the line
+    ],
+)
+def test_no_column_vanishes_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, lines: int
+) -> None:
+    """Each cell can be read, folded or not."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout", terminal := _Terminal())
+    id_, to = "01a1eb29-7886-7054-b1b6-2d650c6c863c", "somebody.with.a.long.name@example.com"
+    wanted = [Column[str]("id", lambda _: id_, is_whole=True), Column[str]("to", str)]
+    wanted.append(Column("tenant", lambda _: "acme"))
+
+    Printer(as_json=False).rows([to], wanted, lambda _: {})
+
+    printed = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
+    assert len(printed.splitlines()) == lines
+    assert {id_, "acme"} <= set(printed.split())
+    assert to in "".join(printed.replace(id_, "").replace("acme", "").split())
 
 
 class _Terminal(io.StringIO):

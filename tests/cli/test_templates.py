@@ -194,7 +194,7 @@ def test_template_that_can_never_be_sent_is_refused(line: CommandLine, tmp_path:
     ran = line("template", "put", "bad", "--tenant", "acme", "--subject", "S", "--html", str(html))
 
     assert ran.code == ExitCode.WRONG_USE
-    assert "html: can never be sent: script element" in ran.err
+    assert "html: can never be sent, as it has a script element" in ran.err
     assert line.listed("template", "ls", "--tenant", "acme") == []
 
 

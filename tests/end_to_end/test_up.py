@@ -137,6 +137,7 @@ async def test_announcement_has_no_password_and_no_invalid_flag(
     assert f"Queue: {queue.replace('s3cret', '***')}" in second.announced
     assert "--new-key" not in second.announced
     assert "carteiro key add --tenant default" in second.announced
+    assert "start carteiro worker" in first.announced
 
 
 async def test_printed_line_for_a_real_provider_has_no_recipient(tmp_path: Path) -> None:
@@ -146,6 +147,7 @@ async def test_printed_line_for_a_real_provider_has_no_recipient(tmp_path: Path)
         await running.ended(signal.SIGTERM)
 
     assert "It is a real one" in running.announced
+    assert "start carteiro worker" not in running.announced
     assert "YOUR_ADDRESS" in " ".join(running.curl)
     assert "sandbox.test" not in running.announced
 

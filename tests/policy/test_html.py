@@ -310,6 +310,20 @@ def test_danger_is_found_in_the_middle_of_a_document(html: str) -> None:
     assert find_danger(f"<!doctype html><body><p>Olá &eacute; <b>x</b>{html}\n<p>fim") is not None
 
 
+@pytest.mark.parametrize(
+    ("html", "reason"),
+    [
+        ("<script></script>", "has a script element"),
+        ("<style>p{width:expression(f())}</style>", "has active content in a style element"),
+        ('<p onclick="f()">', "has active content in onclick of p"),
+        ('<meta http-equiv="refresh" content="5">', "has a meta refresh"),
+    ],
+)
+def test_reason_names_the_place(html: str, reason: str) -> None:
+    """It is read after the name of the field: html has a script element."""
+    assert find_danger(html) == reason
+
+
 def test_reason_repeats_no_content() -> None:
     """Names chosen by the sender may hold anything, so they are not shown."""
     reason = find_danger("<ana@example.com onana@example.com=1>")

@@ -22,21 +22,21 @@ def _tally(at: datetime, count: int) -> QuotaCounts:
 
 
 @pytest.mark.parametrize(
-    ("limits", "limit", "resets_at"),
+    ("limits", "limit", "resets_at", "window"),
     [
-        (ApiLimits(3, None, None), 3, _NOON + timedelta(minutes=1)),
-        (ApiLimits(3, 3, None), 3, _NOON + timedelta(hours=1)),
-        (ApiLimits(1, 3, 9), 3, _NOON + timedelta(hours=1)),
-        (ApiLimits(3, 9, 2), 2, _NOON + timedelta(hours=12)),
+        (ApiLimits(3, None, None), 3, _NOON + timedelta(minutes=1), timedelta(minutes=1)),
+        (ApiLimits(3, 3, None), 3, _NOON + timedelta(hours=1), timedelta(hours=1)),
+        (ApiLimits(1, 3, 9), 3, _NOON + timedelta(hours=1), timedelta(hours=1)),
+        (ApiLimits(3, 9, 2), 2, _NOON + timedelta(hours=12), timedelta(days=1)),
     ],
 )
 def test_full_window_that_opens_last_is_reported(
-    limits: ApiLimits, limit: int, resets_at: datetime
+    limits: ApiLimits, limit: int, resets_at: datetime, window: timedelta
 ) -> None:
     """With nothing remaining, and the time to its end."""
     now = _NOON + timedelta(seconds=15)
 
-    assert _tally(now, 3).judge(limits) == OverLimit(limit, 0, resets_at, resets_at - now)
+    assert _tally(now, 3).judge(limits) == OverLimit(limit, 0, resets_at, resets_at - now, window)
 
 
 @pytest.mark.parametrize("limits", [ApiLimits(None, None, None), ApiLimits(4, 4, 4)])
@@ -51,7 +51,8 @@ def test_longest_of_windows_that_end_together_is_reported() -> None:
 
     told = _tally(now, 3).judge(ApiLimits(3, 2, 1))
 
-    assert told == OverLimit(1, 0, _NOON + timedelta(hours=12), timedelta(seconds=30))
+    midnight = _NOON + timedelta(hours=12)
+    assert told == OverLimit(1, 0, midnight, timedelta(seconds=30), timedelta(days=1))
 
 
 @pytest.mark.parametrize(

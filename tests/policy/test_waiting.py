@@ -252,4 +252,6 @@ def test_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: Why
 )
 def test_ready_message_waits_for_its_turn(tenant: Tenant) -> None:
     """It was not claimed yet."""
-    assert _explained(_a_message(), READY, tenant).why is Why.TURN
+    waiting = _explained(_a_message(), READY, tenant)
+    assert waiting.why is Why.TURN
+    assert "carteiro doctor" in waiting.text

@@ -124,10 +124,19 @@ async def test_dead_tickets_of_one_kind_are_one_alert(
     }
     said = alert["annotations"]
     assert (said["ticket_id"], said["description"]) == ("T-29", "no commit")
-    assert said["summary"].endswith(": 30")
+    found = f"Dead tickets that wait, of type {type_} with error ValueError: 30"
+    assert said["summary"] == found
     assert "dlq show T-29" in said["action"]
     assert "dlq acknowledge" in said["action"]
     assert "deploy a handler" in said["action"]
+
+
+def test_dead_records_that_are_not_tickets_are_of_another_type() -> None:
+    """They have no type; summary and label say so."""
+    alert = dead_alert(("", "Undecodable"), 2, _trouble("", "poison:t:0:0"))
+
+    assert alert.summary == "Dead tickets that wait, of type other with error Undecodable: 2"
+    assert dict(alert.labels)["task_type"] == "other"
 
 
 def test_held_tickets_are_critical_and_counted_by_kind() -> None:

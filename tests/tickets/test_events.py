@@ -140,7 +140,7 @@ def _published(reason: Reason, *, is_whole: bool) -> dict[str, Any]:
     ("what", "told"),
     [
         ("Kafka: Subscribed topic not available: tikcets", "correct tickets.topic"),
-        ("Kafka: all brokers are down", "it goes on by itself"),
+        ("Kafka: all brokers are down", "continues by itself"),
     ],
 )
 def test_mistyped_topic_is_not_an_outage(what: str, told: str) -> None:

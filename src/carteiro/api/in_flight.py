@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable, Hashable
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from starlette.types import Scope
 
 from carteiro.api.networks import Address
-from carteiro.api.refusal import too_busy
+from carteiro.api.refusal import too_busy, too_fast
 from carteiro.model import TenantId
 
 Who = TypeVar("Who", bound=Hashable)
@@ -129,8 +130,8 @@ class PerMinute(Generic[Who]):
         if now - since >= _WINDOW_S:
             since, count = now, 0
         if count >= self._most:
-            text = f"At most {self._most} {what} may be asked for in {_WINDOW_S:g} s"
-            raise too_busy(text, wait_s=since + _WINDOW_S - now)
+            wait = timedelta(seconds=since + _WINDOW_S - now)
+            raise too_fast(f"{self._most} {what} a minute", wait)
         if len(self._windows) >= _MOST_REMEMBERED:
             self._make_room(now)
         self._windows[who] = (since, count + number)

@@ -21,6 +21,11 @@ _UNFIT = (
     "The request has values that are not allowed: no text may hold U+0000 or half a surrogate pair"
 )
 
+_WINDOWS = {
+    timedelta(minutes=1): "a minute",
+    timedelta(hours=1): "an hour",
+    timedelta(days=1): "a day",
+}
 _CODES: Mapping[int, str] = {
     400: "MALFORMED_REQUEST",
     401: "UNAUTHORIZED",
@@ -108,22 +113,26 @@ def bad_value(field: str, message: str) -> Refusal:
 
 
 def over_limit(answer: OverLimit) -> Refusal:
-    """The tenant exceeded its rate limit."""
-    wait_s = whole_seconds(answer.retry_after)
+    """The tenant exceeded its limit of messages."""
     headers = {
-        "Retry-After": str(wait_s),
         "X-RateLimit-Limit": str(answer.limit),
         "X-RateLimit-Remaining": str(answer.remaining),
         "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
     }
-    text = f"Rate limit exceeded: {answer.limit} messages. Retry after {wait_s} s."
-    return Refusal(429, text, headers=headers)
+    what = f"{answer.limit} messages {_WINDOWS[answer.window]}"
+    return too_fast(what, answer.retry_after, headers)
 
 
-def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
-    """The caller has too many requests in flight, or too many in a minute."""
-    wait = timedelta(seconds=wait_s)
-    return Refusal(429, message, headers={"Retry-After": str(whole_seconds(wait))})
+def too_fast(what: str, wait: timedelta, headers: Mapping[str, str] | None = None) -> Refusal:
+    """The caller exceeded a rate limit; ``what`` names it."""
+    wait_s = whole_seconds(wait)
+    text = f"Rate limit exceeded: {what}. Retry after {wait_s} s."
+    return Refusal(429, text, headers={"Retry-After": str(wait_s), **(headers or {})})
+
+
+def too_busy(message: str) -> Refusal:
+    """The caller has too many requests in flight."""
+    return Refusal(429, message, headers={"Retry-After": "1"})
 
 
 def stored(answer: Thing | TenantUnknown | StorageLimit) -> Thing:

@@ -22,7 +22,7 @@ _CODES = {
 @at_a_desk
 async def cancel(
     desk: Desk,
-    messages: Annotated[list[str], typer.Argument(metavar="ID...", help="The messages.")],
+    messages: Annotated[list[str], typer.Argument(metavar="ID", help="The messages.")],
     *,
     tenant: OfTenant = None,
 ) -> None:

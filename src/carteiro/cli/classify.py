@@ -144,7 +144,7 @@ def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
     failure = overruled(judged, settings.own_rules, provider=provider, mx=asked.mx)
     facts = {
         "code": failure.code,
-        "said": failure.original_code,
+        "provider's code": failure.original_code,
         "category": failure.category,
         "whose fault": failure.scope,
         "rule": failure.rule,
@@ -223,8 +223,8 @@ def _if_handed_over(
         )
     most = settings.delivery.max_in_doubt_resends
     return (
-        f"in doubt: sent again at most {most} times if at_least_once, then, or at once if"
-        " at_most_once, a dead letter, in_doubt; no failover"
+        f"in doubt: resent at most {most} times if at_least_once, never if at_most_once;"
+        " then a dead letter, in_doubt; no failover"
     )
 
 

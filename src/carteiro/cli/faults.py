@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 from pydantic import ValidationError
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from carteiro.cli.exit_codes import WrongUse
 from carteiro.email.message import in_plain_words
@@ -28,7 +28,14 @@ _NAMES = {
 
 
 class PlainGroup(TyperGroup):
-    """The root of all commands; says what is wrong with the value of an option without pydantic's words."""
+    """The root of all commands; says what is wrong with the value of an option without pydantic's words.
+
+    The help of single commands has no panels: a panel cuts the names of long options off at 80 columns.
+    """
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as Typer declares it
+        super().__init__(**attributes)
+        _without_panels(self)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as Typer declares it
         """Run the command."""
@@ -38,6 +45,14 @@ class PlainGroup(TyperGroup):
             if isinstance(error.__cause__, ValidationError):
                 error.message = _words(error.__cause__)
             raise
+
+
+def _without_panels(group: TyperGroup) -> None:
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            _without_panels(command)
+        elif isinstance(command, TyperCommand):
+            command.rich_markup_mode = None
 
 
 def _words(error: ValidationError) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,8 @@ from carteiro.views.dead_letters import in_iso
 Row = TypeVar("Row")
 
 _WIDE = 4096  # without a terminal no line is folded
+_LEAST_WIDTH = 12  # of a column that can be folded
+_GAP = 2  # between columns
 
 
 class Column(NamedTuple, Generic[Row]):
@@ -51,7 +54,7 @@ class Printer:
             for row in rows:
                 _write_json(document(row))
         elif rows:
-            self._console.print(_table(rows, columns))
+            self._print(_table(rows, columns))
         elif what:
             self.none(what)
 
@@ -78,7 +81,7 @@ class Printer:
         if not self.is_for_programs and rows:
             self._console.print()
             self._console.print(Text(title, style="bold"))
-            self._console.print(_table(rows, columns))
+            self._print(_table(rows, columns))
 
     def answer(self, document: Mapping[str, Any], sentence: str) -> None:
         """A result: a sentence, or one JSON document."""
@@ -91,6 +94,11 @@ class Printer:
         """A text, unchanged, for people."""
         if not self.is_for_programs:
             typer.echo("\n".join(printable(line) for line in text.splitlines()))
+
+    def _print(self, table: Table) -> None:
+        """Fold columns to fit the terminal; if some would vanish, leave it to the terminal to fold lines."""
+        fits = _least_width(table) <= self._console.width
+        (self._console if fits else _console(_WIDE)).print(table)
 
     def secret(self, document: Mapping[str, Any], sentence: str, secret: str) -> None:
         """A secret that is shown once: on its own line, easy to copy."""
@@ -141,8 +149,19 @@ def _table(rows: Sequence[Row], columns: Sequence[Column[Row]]) -> Table:
     return table
 
 
-def _console() -> Console:
-    width = None if sys.stdout.isatty() else _WIDE
+def _least_width(table: Table) -> int:
+    """The width at which each column can still be read."""
+    widths = [
+        natural if column.no_wrap else min(natural, _LEAST_WIDTH)
+        for column in table.columns
+        for natural in [max(cell_len(str(each)) for each in (column.header, *column.cells))]
+    ]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _console(width: int | None = None) -> Console:
+    if not sys.stdout.isatty():
+        width = _WIDE
     return Console(width=width, highlight=False, emoji=False)
 
 

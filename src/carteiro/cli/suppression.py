@@ -18,7 +18,7 @@ from carteiro.policy.addresses import judge_address
 app = DeskCommands("Show, add and remove suppressed addresses.")
 
 Addresses: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="ADDRESS...", help="E-mail addresses.")
+    list[str], typer.Argument(metavar="ADDRESS", help="E-mail addresses.")
 ]
 
 _COLUMNS: tuple[Column[Suppression], ...] = (

@@ -99,6 +99,8 @@ def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool
     console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     console.print(f"{_places(settings)}   Provider: {settings.provider}\n")
+    if not works:
+        console.print("This process sends no mail: start carteiro worker, too.\n")
     if secrets.key is not None:
         console.print(f"API key of tenant {FIRST_TENANT!r}, shown only once and stored as a hash:")
         console.print(f"  {secrets.key}\n", style="bold")

@@ -89,13 +89,15 @@ def _lost(table: str, named: Iterable[str], known: Collection[str], told: str) -
 async def of_senders(
     settings: Settings, tenants: Sequence[Tenant], backend: Backend
 ) -> list[Finding]:
-    """Warn about tenants without sender domains, and about a default From of a domain that another tenant claims."""
+    """Warn about tenants without sender domains or any sender, and about a default From that another tenant claims."""
     found = []
     for tenant in tenants if settings.has_network_provider else ():
         if not tenant.from_domains and not settings.default_from_only:
             told = f"tenant {tenant.id!r} may send from any unclaimed domain"
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
+        elif not tenant.from_domains and not tenant.default_from:
+            found += _without_sender(settings, tenant)
     owners = await DomainCache(backend.tenants).owners(
         [asked_sender(each, None) for each in tenants]
     )
@@ -106,6 +108,16 @@ async def of_senders(
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))
     return found or [Finding("senders", Level.OK, "no tenant sends from a domain of another")]
+
+
+def _without_sender(settings: Settings, tenant: Tenant) -> Iterator[Finding]:
+    """Warn if a provider has no default From for a tenant that has none, and may use no other."""
+    types = {name.partition(":")[0] for name in routes_of(settings).of(tenant.id, None)}
+    for type_ in sorted(types):
+        if getattr(getattr(settings, type_, None), "default_from", None) == "":
+            told = f"tenant {tenant.id!r} has no sender address for {type_}: its mail fails"
+            advice = f"carteiro tenant set {tenant.id} --from ADDRESS, or set {type_}.default_from"
+            yield Finding("senders", Level.WARN, told, advice)
 
 
 def of_presets(settings: Settings, tenants: Sequence[Tenant]) -> Iterator[Finding]:

@@ -493,7 +493,10 @@ def _header_faults(
         yield FieldError("headers", "must not name a header twice")
     for name in headers:
         if steers_relay(name) and name.lower() not in relay_headers:
-            yield FieldError(f"headers.{name}", "controls the relay and is not allowed here")
+            yield FieldError(
+                f"headers.{name}",
+                "controls the relay; only delivery.relay_headers in the settings can allow it",
+            )
 
 
 def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:
@@ -536,6 +539,7 @@ _MESSAGES = {
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
     **dict.fromkeys(("enum", "literal_error"), "must be {expected}"),
+    **dict.fromkeys(("uuid_parsing", "uuid_type"), "must be a UUID"),
     "time_as_text": "must be an ISO 8601 date and time",
     "timezone_aware": "must have a time zone",
 }

@@ -146,6 +146,7 @@ class OverLimit:
     remaining: int
     resets_at: datetime
     retry_after: timedelta
+    window: timedelta
 
 
 AcceptAnswer: TypeAlias = (

@@ -71,7 +71,7 @@ class Judge:
     def judge_tag(self, tag: str, attributes: Iterable[tuple[str, str]]) -> str | None:
         """The reason why the element must not be sent, except for its text; None: it may."""
         if tag == "script":
-            return "script element"
+            return "has a script element"
         for name, value in attributes:
             if not value or (tag, name, value) in self._harmless:
                 continue
@@ -85,7 +85,7 @@ class Judge:
         if self._has_active_css(css) or (
             may_be_escaped and "&" in css and self._has_active_css(unescape_html(css))
         ):
-            return "active content in a style element"
+            return "has active content in a style element"
         return None
 
     def _count(self, text: str) -> None:
@@ -194,6 +194,6 @@ def _runs(squeezed: str, *, begins_in: int | None = None) -> bool:
 def _reason(tag: str, name: str) -> str:
     """A reason without content: an unusual name is not repeated, as it may contain anything."""
     if (tag, name) == ("meta", "http-equiv"):
-        return "meta refresh"
+        return "has a meta refresh"
     shown = [each if _PRINTABLE_NAME.fullmatch(each) else "(unprintable)" for each in (name, tag)]
-    return f"active content in {shown[0]} of {shown[1]}"
+    return f"has active content in {shown[0]} of {shown[1]}"

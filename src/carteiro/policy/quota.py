@@ -33,15 +33,16 @@ class QuotaCounts:
         """None if one more is allowed; else the full window that ends last."""
         allowed = (limits.per_minute, limits.per_hour, limits.per_day)
         full = [
-            (self._starts[length] + length, limit)
+            (length, limit)
             for length, limit in zip(_WINDOWS_MS, allowed, strict=True)
             if limit is not None and self._counts[length] >= limit
         ]
         if not full:
             return None
-        ends_at, limit = full[-1]  # windows are nested: none ends after a longer one
-        resets_at = _EPOCH + ends_at * MILLISECOND
-        return OverLimit(limit, 0, resets_at, (ends_at - self._now) * MILLISECOND)
+        length, limit = full[-1]  # windows are nested: none ends after a longer one
+        ends_at = self._starts[length] + length
+        resets_at, wait = _EPOCH + ends_at * MILLISECOND, (ends_at - self._now) * MILLISECOND
+        return OverLimit(limit, 0, resets_at, wait, length * MILLISECOND)
 
     def charge(self, refused: int, limits: ApiLimits) -> Charged:
         """Count refused messages, up to the limits."""

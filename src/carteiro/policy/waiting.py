@@ -16,6 +16,10 @@ _MAY_BE_DELIVERED = (
 )
 _TO_KEEP_IT_ONCE = "If it arrived, cancel it."
 
+_READY = (
+    "It is ready, and waits for its tenant's turn and a worker: carteiro doctor shows if one runs."
+)
+
 
 class Why(StrEnum):
     """Reasons why a message waits."""
@@ -60,7 +64,7 @@ def explain(
         or _parked(message, place, now)
         or _in_doubt(message)
         or _limited(place, tenant)
-        or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and a worker.")
+        or Waiting(Why.TURN, None, _READY)
     )
 
 

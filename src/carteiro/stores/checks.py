@@ -29,6 +29,6 @@ def worker_seen(at: int | None, now: int) -> Finding:
     if at is None:
         return Finding("worker", Level.WARN, "no worker has ever run here", advice)
     if now - at > _LONGEST_SILENCE // MILLISECOND:
-        seen = moment(at).isoformat(timespec="seconds")
-        return Finding("worker", Level.WARN, f"no worker was seen since {seen}", advice)
+        told = f"no worker was seen since {moment(at):%Y-%m-%dT%H:%M:%SZ}"
+        return Finding("worker", Level.WARN, told, advice)
     return Finding("worker", Level.OK, "a worker was seen in the last minutes")

@@ -42,13 +42,13 @@ _PATIENCE_S = 10.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
 _LOOK = (
-    "carteiro tickets dlq show {ticket} shows the last one, carteiro tickets dlq group all; {advice}. "
+    "carteiro tickets dlq show {ticket} shows the last one, carteiro tickets dlq group counts all; {advice}. "
     "carteiro tickets dlq acknowledge ends this alert"
 )
-_RELEASE = "set tickets.dlq_enabled and restart, then it is a dead letter; {advice}"
+_RELEASE = "set tickets.dlq_enabled = true and restart: it becomes a dead letter; {advice}"
 _MEND = (
-    "fix what these tickets need: one is tried now and then, and the type goes on when one succeeds. "
-    "After tickets.pause_at_most_ms all are started, and those that fail become dead letters"
+    "fix what these tickets need: one is tried at least once a minute, and the pause ends when one succeeds. "
+    "After tickets.pause_at_most_ms all are started, and those that keep failing become dead letters"
 )
 
 
@@ -82,7 +82,7 @@ def dead_alert(kind: Kind, count: int, last: Trouble) -> Alert:
     """Dead tickets of one kind wait for people; ``last`` is one of them."""
     told = advice(last.reason, is_whole=last.is_whole)
     action = _LOOK.format(ticket=last.id, advice=told)
-    said = f"Dead tickets of {kind[0]} that wait, of {kind[1]}: {count}"
+    said = f"Dead tickets that wait, of type {kind[0] or OTHER} with error {kind[1]}: {count}"
     return Alert(_labels(DIED, kind, WARNING), said, last.error[:_LONGEST_ERROR], action, last.id)
 
 
@@ -97,13 +97,13 @@ def held_alerts(held: Sequence[Trouble]) -> list[Alert]:
 
 def _held(kind: Kind, count: int, last: Trouble) -> Alert:
     action = _RELEASE.format(advice=advice(last.reason))
-    said = f"Keys of {kind[0]} that are held by a ticket dead of {kind[1]}: {count}"
+    said = f"Keys held by a dead ticket of type {kind[0] or OTHER} with error {kind[1]}: {count}"
     return Alert(_labels(HELD, kind, CRITICAL), said, last.error[:_LONGEST_ERROR], action, last.id)
 
 
 def paused_alert(paused: Paused) -> Alert:
     """No tickets of a type are started."""
-    said = f"Tickets of {paused.type} cannot reach what they need: the type is paused"
+    said = f"Tickets of type {paused.type} cannot reach what they need: the type is paused"
     labels = _labels(PAUSED, (paused.type, paused.error_type), CRITICAL)
     return Alert(labels, said, scrubbed_start(paused.error, _LONGEST_ERROR), _MEND)
 

@@ -27,38 +27,42 @@ def dlq_published(death: Death, *, topic: str, size_bytes: int, is_whole: bool =
 
 def dlq_publish_refused(death: Death, *, topic: str, size_bytes: int) -> None:
     """Tell that the topic does not take so large a record, and what happens next."""
-    said = "Dead letter is larger than its topic takes: tried again with less in it"
+    said = "Dead letter is larger than its topic allows: publishing it again with less content"
     fields = _of(death) | {"dlqTopic": topic, "bytes": size_bytes}
     event(Level.WARN, said, "dlq_publish_refused", fields)
 
 
 def dlq_publish_failed(death: Death, why: str, *, topic: str, error_type: str) -> None:
     """Tell that a dead letter is not in its topic yet, and that nothing is lost."""
-    said = "Dead letter could not be published: its ticket stays where it is, and it is tried again"
+    said = (
+        "Dead letter could not be published: its ticket is not committed, and publishing is retried"
+    )
     fields = _of(death) | {"dlqTopic": topic, "publishErrorType": error_type, "publishError": why}
     event(Level.ERROR, said, "dlq_publish_failed", fields)
 
 
 def dlq_done_not_told(ticket: Ticket | Unreadable) -> None:
     """Tell that the archive will not know of the good end of a ticket."""
-    said = "Republished ticket is done, and the archive could not be informed: there it stays as redriven"
+    said = (
+        "Republished ticket is done, but the archive could not be informed: it stays redriven there"
+    )
     event(Level.WARN, said, "dlq_done_not_told", _named(ticket))
 
 
 def dlq_consumer_started(*, topic: str, group: str) -> None:
     """Tell that dead letters are read."""
     fields = {"dlqTopic": topic, "group": group}
-    event(Level.INFO, "Dead letters are archived from now on", "dlq_consumer_started", fields)
+    event(Level.INFO, "Archive started", "dlq_consumer_started", fields)
 
 
 def dlq_consumer_stopped() -> None:
     """Tell that dead letters are not read any more, by this process."""
-    event(Level.INFO, "Dead letters are left to others", "dlq_consumer_stopped", {})
+    event(Level.INFO, "Archive stopped", "dlq_consumer_stopped", {})
 
 
 def dlq_consumer_waiting(what: str, *, records: int = 0, wait: timedelta = timedelta(0)) -> None:
     """Tell what the archive cannot go on without; it goes on by itself."""
-    said = "Dead letters stay in their topic meanwhile: it goes on by itself when this is over"
+    said = "Archive waits: dead letters stay in their topic, and it continues by itself"
     fields = {
         "waitsFor": _shown(what),
         "inHand": records,
@@ -70,7 +74,7 @@ def dlq_consumer_waiting(what: str, *, records: int = 0, wait: timedelta = timed
 def dlq_consumer_going_on(waited_for: str) -> None:
     """Tell that a wait of the archive is over."""
     fields = {"waitedFor": waited_for}
-    event(Level.INFO, "Dead letters are archived again", "dlq_consumer_going_on", fields)
+    event(Level.INFO, "Archive continues", "dlq_consumer_going_on", fields)
 
 
 def dlq_archived(records: int, *, new: int, done: int = 0) -> None:
@@ -81,7 +85,7 @@ def dlq_archived(records: int, *, new: int, done: int = 0) -> None:
 
 def dlq_not_understood(record: Record, error_type: str) -> None:
     """Tell that a dead letter is not archived as a ticket, and where it is."""
-    said = "Dead letter is not understood: it is archived as bytes, or by its place if they are too many"
+    said = "Dead letter cannot be decoded: its bytes are archived, or only its place if it is too large"
     fields = {"dlqPlace": record.place, "errorType": error_type}
     event(Level.ERROR, said, "dlq_not_understood", fields)
 
@@ -96,14 +100,16 @@ def dlq_purged(
 
 def alertmanager_away(url: str, why: str) -> None:
     """Tell that alerts do not arrive; nothing waits for them."""
-    said = "Alertmanager does not take alerts: they are sent again while they last, nothing waits for them"
+    said = "Alertmanager does not accept alerts: active ones are sent again, and nothing waits for them"
     fields = {"alertmanager": url, "errorReason": _shown(why)}
     event(Level.WARN, said, "alertmanager_away", fields)
 
 
 def alertmanager_back(url: str) -> None:
     """Tell that alerts arrive again."""
-    event(Level.INFO, "Alertmanager takes alerts again", "alertmanager_back", {"alertmanager": url})
+    event(
+        Level.INFO, "Alertmanager accepts alerts again", "alertmanager_back", {"alertmanager": url}
+    )
 
 
 def dlq_topic_created(topic: str, *, partitions: int, replicas: int) -> None:
@@ -114,7 +120,7 @@ def dlq_topic_created(topic: str, *, partitions: int, replicas: int) -> None:
 
 def dlq_topic_differs(topic: str, differences: tuple[str, ...]) -> None:
     """Tell how the topic that is there is not the one that we would have made."""
-    said = "Topic of dead letters is not as it should be: it is used as it stands"
+    said = "Topic of dead letters has other settings than recommended: it is used unchanged"
     fields = {"dlqTopic": topic, "differences": [*differences]}
     event(Level.WARN, said, "dlq_topic_differs", fields)
 
@@ -134,7 +140,7 @@ def redis_away(address: str, why: str) -> None:
 def tickets_started(*, topic: str, group: str, types: Sequence[TaskType], dlq_topic: str) -> None:
     """Tell that a worker has begun, and with what."""
     fields = {"topic": topic, "group": group, "taskTypes": [*types], "dlqTopic": dlq_topic}
-    event(Level.INFO, "Works on tickets", "tickets_started", fields)
+    event(Level.INFO, "Ticket worker started", "tickets_started", fields)
 
 
 def handlers_go_on(said: str) -> None:
@@ -144,9 +150,7 @@ def handlers_go_on(said: str) -> None:
 
 def kafka_hangs(seconds: float) -> None:
     """Tell that the group was left without a word: no broker answered for this time."""
-    said = (
-        "Kafka does not answer: leaving without a last commit, what was not committed is read again"
-    )
+    said = "Kafka does not answer: exiting without a last commit, uncommitted tickets run again"
     event(Level.WARN, said, "kafka_hangs", {"waitedSeconds": seconds})
 
 
@@ -158,20 +162,22 @@ def redis_back(address: str) -> None:
 def kafka_trouble(what: str, why: str) -> None:
     """Tell what a client of Kafka complains of; it goes on trying by itself."""
     fields = {"errorType": what, "errorReason": _shown(why)}
-    event(Level.WARN, "Kafka cannot be used as it should", "kafka_trouble", fields)
+    event(Level.WARN, "Kafka reports an error", "kafka_trouble", fields)
 
 
 def tickets_waiting(what: str) -> None:
     """Tell what the worker cannot go on without; it goes on by itself, though nobody may make a mistyped topic."""
-    said = "Tickets wait: it goes on by itself when this is over"
+    said = "Ticket worker waits, and continues by itself"
     if _NO_TOPIC in what:
-        said = "Tickets wait for their topic: make it, or correct tickets.topic"
+        said = "Ticket worker waits for its topic: create it, or correct tickets.topic"
     event(Level.WARN, said, "tickets_waiting", {"waitsFor": _shown(what)})
 
 
 def tickets_going_on(waited_for: str) -> None:
     """Tell that a wait is over."""
-    event(Level.INFO, "Tickets go on", "tickets_going_on", {"waitedFor": _shown(waited_for)})
+    event(
+        Level.INFO, "Ticket worker continues", "tickets_going_on", {"waitedFor": _shown(waited_for)}
+    )
 
 
 # --- tickets and partitions -------------------------------------------------------------------
@@ -187,34 +193,39 @@ def ticket_failed(
         "errorType": _shown(type),
         "errorReason": _shown(why),
     }
-    event(Level.WARN, "Ticket failed, and is tried again", "ticket_failed", fields)
+    event(Level.WARN, "Ticket failed, and will be retried", "ticket_failed", fields)
 
 
 def ticket_held(death: Death) -> None:
     """Tell that a dead ticket has nowhere to go, and what to do."""
     said = (
-        "Ticket is dead and held with all of its key, since dead letters are switched off: "
-        "set tickets.dlq_enabled and restart, then it becomes a dead letter that can be republished"
+        "Ticket is dead and held with all tickets of its key, because dead letters are disabled: "
+        "set tickets.dlq_enabled = true and restart, and it becomes a dead letter that can be republished"
     )
     event(Level.ERROR, said, "ticket_held", _of(death))
 
 
 def ticket_pause_began(type: TaskType, *, error_type: str, why: str) -> None:
     """Tell that what a type needs seems to be down."""
-    said = "Most tickets of a type cannot reach what they need: it pauses, and one is tried now and then"
+    said = "Type paused: most of its tickets cannot reach what they need; one is tried at least once a minute"
     fields = {"taskType": type, "errorType": _shown(error_type), "errorReason": _shown(why)}
     event(Level.ERROR, said, "ticket_pause_began", fields)
 
 
 def ticket_pause_ended(type: TaskType) -> None:
     """Tell that a type goes on."""
-    event(Level.INFO, "Tickets of the type succeed again", "ticket_pause_ended", {"taskType": type})
+    event(
+        Level.INFO,
+        "Pause ended: a ticket of the type succeeded",
+        "ticket_pause_ended",
+        {"taskType": type},
+    )
 
 
 def ticket_pause_given_up(type: TaskType) -> None:
     """Tell that a type goes on though none of its tickets has succeeded."""
     said = (
-        "Pause of a type was as long as tickets.pause_at_most_ms allows: its tickets are started again, "
+        "Pause reached tickets.pause_at_most_ms: tickets of the type are started again, "
         "and those that keep failing become dead letters"
     )
     event(Level.ERROR, said, "ticket_pause_given_up", {"taskType": type})
@@ -222,12 +233,12 @@ def ticket_pause_given_up(type: TaskType) -> None:
 
 def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which partitions are ours."""
-    event(Level.INFO, "Partitions are ours", "partitions_assigned", _of_parts(parts))
+    event(Level.INFO, "Partitions assigned", "partitions_assigned", _of_parts(parts))
 
 
 def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which ones we gave back."""
-    event(Level.INFO, "Partitions were given back", "partitions_revoked", _of_parts(parts))
+    event(Level.INFO, "Partitions revoked", "partitions_revoked", _of_parts(parts))
 
 
 def partitions_lost(parts: Sequence[tuple[str, int]]) -> None:

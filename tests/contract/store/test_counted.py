@@ -64,8 +64,8 @@ async def test_window_has_a_limit_and_the_time_of_the_next(
 
     opens = _end_of(window, clock)
     assert _taken(answers) == [True, True, False]
-    assert answers[2] == OverLimit(2, 0, opens, window * 3 / 4)
-    assert later == OverLimit(2, 0, opens, window / 2)
+    assert answers[2] == OverLimit(2, 0, opens, window * 3 / 4, window)
+    assert later == OverLimit(2, 0, opens, window / 2, window)
 
 
 @pytest.mark.parametrize("window", [MINUTE, HOUR, DAY], ids=str)

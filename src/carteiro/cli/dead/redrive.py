@@ -29,7 +29,7 @@ _CODES = {
 async def redrive(  # noqa: PLR0913 - a parameter per flag
     desk: Desk,
     messages: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="The messages.")
+        list[str] | None, typer.Argument(metavar="ID", help="The messages.")
     ] = None,
     *,
     everything: Annotated[

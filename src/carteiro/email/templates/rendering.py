@@ -85,7 +85,7 @@ def _source_fault(source: str, *, escapes: bool) -> str | None:
         language.program(source, escapes=escapes)
         dangers = map(find_danger, language.outlines(source) if escapes else ())
         if (danger := next(filter(None, dangers), None)) is not None:
-            return f"can never be sent: {danger}"
+            return f"can never be sent, as it {danger}"
     except UnicodeEncodeError:
         return "is not valid Unicode"
     except language.TemplateFault as error:

@@ -11,6 +11,6 @@ class NoopProvider:
     features = Features(is_remote=False)
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
-        """Say that it was taken over."""
+        """Say that it was accepted."""
         handover.begin()
         return Taken(f"noop-{parcel.message}")

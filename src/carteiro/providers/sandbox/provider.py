@@ -22,16 +22,16 @@ DOMAIN = "sandbox.test"
 
 # What each local part plays; the reference page is made of this.
 REPLIES: Mapping[str, str] = {
-    "ok": "250 2.0.0: taken over",
-    "throttle-N": "SES Throttling for the first N attempts, then taken over",
-    "greylist": "451 4.7.1 twice, then taken over",
-    "timeout": "never answers, before the hand-over: SANDBOX_TIMEOUT",
+    "ok": "250 2.0.0: accepted",
+    "throttle-N": "SES Throttling for the first N attempts, then accepted",
+    "greylist": "451 4.7.1 twice, then accepted",
+    "timeout": "never answers, before it receives the mail: SANDBOX_TIMEOUT",
     "bounce-550": "550 5.1.1: no such user, permanent",
     "full-552": "552 5.2.2: mailbox full, retryable",
     "reject": "SES MessageRejected: permanent",
-    "slow-SECONDS": "taken over after that number of seconds; beyond the call's limit as `timeout`",
-    "lost-reply": "handed over, and the answer never comes: in doubt",
-    "random-PERCENT": "421 4.3.2 for that share of its attempts, else taken over; the same seed throws the same dice",
+    "slow-SECONDS": "accepted after that number of seconds; beyond the limit of a call, like `timeout`",
+    "lost-reply": "receives the mail and never answers: in doubt",
+    "random-PERCENT": "421 4.3.2 for that percentage of attempts, else accepted; the same seed gives the same results",
 }
 
 _GREYLISTED_ATTEMPTS = 2

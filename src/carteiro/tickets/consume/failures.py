@@ -23,7 +23,7 @@ def death_at_once(work: Work, *, now_ms: int) -> Death | None:
     if isinstance(ticket, Unreadable):
         return Death(ticket, "undecodable", "Undecodable", ticket.why, 0, now_ms)
     if work.line is None:
-        why = f"no handler is there for tickets of type {ticket.type}"
+        why = f"there is no handler for tickets of type {ticket.type}"
         return Death(ticket, "unknown_task_type", "UnknownTaskType", why, 0, now_ms)
     if work.failures >= work.line.policy.max_attempts:
         why = f"it has failed {work.failures} times; the last error was lost with the worker that saw it"

@@ -71,9 +71,7 @@ class Choice:
 class Selection(Choice):
     """Dead tickets to be changed: by id, or all that match."""
 
-    tickets: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")] = (
-        None
-    )
+    tickets: Annotated[list[str] | None, typer.Argument(metavar="ID", help="The tickets.")] = None
     everything: Annotated[
         bool, typer.Option("--all", help="All tickets that match the options, instead of ids.")
     ] = False
