@@ -18,6 +18,7 @@ from carteiro.app import Carteiro
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.email.templates.rendering import off_the_loop
 from carteiro.model import NewSuppression, TenantId
+from carteiro.path.accept import Accepting
 from support.builders import ACME, BRASA
 from support.http import (
     ADMIN_TOKEN,
@@ -259,6 +260,36 @@ async def test_concurrent_writes_of_a_tenant_are_bounded(
 
     assert at_once == MOST_WRITES
     assert {each.status_code < 500 for each in (*of_other, *answers, again)} == {True}
+
+
+async def test_concurrent_batches_of_a_tenant_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a transaction, which waits for the tenant's locks: many would take all connections to the store."""
+    batch = {"messages": [an_email()] * 2}
+    async with opened("memory://") as post:
+        many, begun, go_on = Accepting.many, Counter[TenantId](), asyncio.Event()
+
+        async def slowly(self: Accepting, submissions: Any) -> Any:
+            tenant = submissions[0].tenant.id
+            begun[tenant] += 1
+            if tenant == ACME:
+                await go_on.wait()
+            return await many(self, submissions)
+
+        monkeypatch.setattr(Accepting, "many", slowly)
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            theirs = [asyncio.create_task(client.post(BATCH, json=batch)) for _ in range(20)]
+            async with asyncio.timeout(30):
+                while begun[ACME] < MOST_WRITES:
+                    await asyncio.sleep(0)
+                of_other = [await other.post(BATCH, json=batch) for _ in range(5)]
+                await sent(client)  # a single e-mail does not wait for batches
+            at_once = begun[ACME]
+            go_on.set()
+            answers = await asyncio.gather(*theirs)
+
+    assert at_once == MOST_WRITES
+    assert {each.status_code for each in (*of_other, *answers)} == {200}
 
 
 async def test_parsed_size_of_a_batch_counts() -> None:

@@ -487,15 +487,19 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Panic()], ids=type)
-async def test_task_that_exits_fails_like_any_other(error: BaseException) -> None:
-    """It ends neither its process nor the other jobs."""
+@pytest.mark.parametrize("where", ["loop", "thread", "awaited thread"])
+async def test_task_that_exits_fails_like_any_other(error: BaseException, where: str) -> None:
+    """It ends neither its process nor the other jobs, and its slot is free again."""
+
+    def plain() -> NoReturn:
+        raise error
+
+    async def coroutine() -> None:
+        await asyncio.to_thread(plain) if where == "awaited thread" else plain()
+
     async with a_post() as post:
-
-        @post.task("quits", retry=ONCE)
-        async def quits() -> NoReturn:
-            raise error
-
-        message = await sent(quits)
+        task = post.task("quits", retry=ONCE)(plain if where == "thread" else coroutine)
+        message = await sent(task)
         await work(post)
 
         assert (await letter_of(post, message)).failure.original_code == type(error).__name__

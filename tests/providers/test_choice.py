@@ -167,13 +167,36 @@ async def test_unset_provider_sends_to_the_sandbox_where_nothing_was_set(store: 
 
 
 async def test_sandbox_is_used_where_it_is_set(store: str) -> None:
-    """An explicit setting counts; the last process to set one wins."""
+    """An explicit setting counts, for that process."""
     async with opened(store, provider="smtp"):
         pass
     async with opened(store, provider="sandbox") as meant:
         assert await meant.work_off() == {State.SENT: 2}
+
+
+@pytest.mark.parametrize("trial", ["sandbox", "noop"])
+async def test_trial_of_the_sandbox_does_not_undo_the_choice_of_others(
+    store: str, trial: str
+) -> None:
+    """One process sends through a relay, another was tried with the sandbox: a third without settings sends nothing."""
+    async with opened(store, provider="smtp"):
+        async with Carteiro.open(store, provider=trial):
+            pass
+
+        async with opened(store) as unset:
+            with pytest.raises(ConfigError, match=_ELSEWHERE):
+                await unset.work_off()
+
+
+async def test_last_of_several_real_providers_is_remembered(store: str) -> None:
+    """The installation has moved to another one."""
+    for provider in ("sandbox", "smtp", "ses:sa-east-1"):
+        async with Carteiro.open(store, provider=provider):
+            pass
+
     async with opened(store) as unset:
-        assert await unset.work_off() == {State.SENT: 1}
+        with pytest.raises(ConfigError, match="sends through ses:sa-east-1"):
+            await unset.work_off()
 
 
 @pytest.mark.parametrize("routes", ["tenant_routes", "type_routes"])

@@ -95,6 +95,20 @@ async def test_batch_has_a_bounded_weight() -> None:
     assert writer.lists == [[2, 2], [1], [9], [1, 1]]
 
 
+async def test_tenants_take_turns_when_not_everything_fits() -> None:
+    """An item of one waits behind one item of each other, not behind all of them; each keeps its own order."""
+    writer = Writer()
+    gatherer = Gatherer(writer.write, size=lambda _: MOST_BYTES // 4, whose=lambda item: item // 10)
+    first = await asked(gatherer, range(1))
+    crowd = await asked(gatherer, range(10, 20))
+    late = [*await asked(gatherer, range(20, 21)), *await asked(gatherer, range(30, 32))]
+
+    writer.gate.set()
+    await asyncio.gather(*first, *crowd, *late)
+
+    assert writer.lists == [[0], [10, 20, 30, 11], [31, 12, 13, 14], [15, 16, 17, 18], [19]]
+
+
 async def test_one_bad_item_fails_alone() -> None:
     """A batch that fails is written again item by item."""
     writer = an_open_writer(bad=frozenset({2}))

@@ -69,6 +69,7 @@ class BatchIntake(Endpoints):
         body = await read_json(request, most=MAX_BATCH_BYTES)
         share: Share = request.scope[SHARE]
         share.take_parsed(body)
+        await share.write()  # each has a transaction of its own, and waits for the tenant's locks
         items = _items(body)
         request_id = request_id_of(request)
         made = await self._made(items, tenant, request_id)

@@ -31,7 +31,7 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import arrival, start
-from carteiro.path.deliver import deliver
+from carteiro.path.deliver import deliver, outcome_of
 from carteiro.path.judge import is_orphan, is_plain, judge_claim, may_kill
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
@@ -508,6 +508,11 @@ class Worker:
             if self._stopping_now.is_set():
                 raise
             self._fail(run, RuntimeError("the call has cancelled itself"))
+        except GeneratorExit as error:  # of an awaited thread: Python closes all that await it
+            if self._stopping_now.is_set():
+                raise
+            run.outcome = outcome_of(error, run.kind, handover)
+            self._settling.end(run)
         except Exception as error:  # noqa: BLE001 - it affects no other job
             self._fail(run, error)
         else:

@@ -6,6 +6,7 @@ before the commit leaves nothing, and the caller has no answer.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from uuid_utils import uuid7
@@ -32,6 +33,7 @@ from carteiro.runtime.fair_thread import Slice
 from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
+_BYTES_OF_RECIPIENT = 32 * 1024  # what storing one takes, by the time: it is looked up by itself
 _LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 _NOBODY: Mapping[str | None, model.TenantId | None] = {None: None}
@@ -52,7 +54,7 @@ class Accepting:
         self._tenants = TenantCache(backend.tenants)
         self._domains = DomainCache(backend.tenants)
         self._gathered: Gatherer[model.NewMessage, model.AcceptAnswer] = Gatherer(
-            self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
+            self._store.accept, size=_weight, whose=attrgetter("tenant"), bound=_MOST_WAITING
         )
 
     async def items(
@@ -217,6 +219,10 @@ class Accepting:
                 self._tenants.forget(tenant)
                 return NotAccepted((FieldError("tenant", "was erased just now"),))
         return answer
+
+
+def _weight(new: model.NewMessage) -> int:
+    return len(new.content) + (0 if new.recipient is None else _BYTES_OF_RECIPIENT)
 
 
 def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:

@@ -30,7 +30,7 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
         else:
             outcome = await _within_limit(kind, parcel, handover)
     except BaseException as error:  # noqa: BLE001 - what is not an outcome is raised again
-        outcome = _outcome_of(error, kind, handover)
+        outcome = outcome_of(error, kind, handover)
     if kind.overrule is not None:
         outcome = _overruled(kind.overrule, outcome)
     if link is not None and began is not None:
@@ -84,7 +84,8 @@ class _TimeLimit:
         return self._task.uncancel() == 0
 
 
-def _outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:
+def outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:
+    """The outcome of a call that raised; raises the error again if it is not the call's own."""
     own = type(error)  # not isinstance: it would run code of the error's own
     if issubclass(own, DeadlinePassed):
         return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)

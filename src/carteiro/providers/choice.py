@@ -1,8 +1,8 @@
 """Which provider this installation chose, so that no process delivers to the sandbox what was meant for another.
 
 The sandbox is the default, and a process that was started without its settings (from cron, in another shell, on another
-machine) has the default. So the store remembers the provider that was set last. A worker that was given none refuses to
-send while the store names another: it asks after each claim.
+machine) has the default. So the store remembers the provider that was set last, and a real one until another real one
+is set. A worker that was given none refuses to send while the store names another: it asks after each claim.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,13 @@ def is_chosen(settings: Settings) -> bool:
 
 
 async def remember(settings: Settings, marks: Marks) -> None:
-    """Keep the choice of these settings, if they make one: the provider, and those that routes lead to."""
+    """Keep the choice of these settings, if they make one: the provider, and those that routes lead to.
+
+    A choice of the sandbox does not replace a real one: processes that made that may still accept mail.
+    """
     choice = _choice(settings)
-    if choice and await marks.find(_MARK) != choice:
+    known = await marks.find(_MARK) or ""
+    if choice not in {"", known} and (_is_real(choice) or not _is_real(known)):
         await marks.put(_MARK, choice)
 
 

@@ -1,12 +1,13 @@
 """The batcher: items of many callers are written as lists, without a timer.
 
 While one list is written, callers queue up; the next list is everything that arrived meanwhile.
-No caller waits for a batch to fill.
+No caller waits for a batch to fill. If that is more than fits, tenants take turns.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Hashable
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from carteiro.errors import StoreCorrupt, StoreFull, StoreUnavailable
@@ -30,10 +31,12 @@ class Gatherer(Generic[Item, Answer]):
         write: Callable[[list[Item]], Awaitable[list[Answer]]],
         *,
         size: Callable[[Item], int] | None = None,
+        whose: Callable[[Item], Hashable] | None = None,
         bound: int | None = None,
     ) -> None:
         self._write = write
         self._size = size
+        self._whose = whose
         self._bound = bound
         self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._writing: asyncio.Task[None] | None = None
@@ -63,6 +66,15 @@ class Gatherer(Generic[Item, Answer]):
             self._writing = None
 
     def _next_batch(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
+        batch = self._first()
+        if self._waiting and self._whose is not None:
+            self._waiting.extendleft(reversed(batch))
+            self._take_turns(self._whose)
+            batch = self._first()
+        return batch
+
+    def _first(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
+        """As many as fit into a list, at least one."""
         batch = [self._waiting.popleft()]
         weight = self._weight(batch[0][0])
         while self._waiting and len(batch) < MOST_ITEMS:
@@ -71,6 +83,16 @@ class Gatherer(Generic[Item, Answer]):
                 break
             batch.append(self._waiting.popleft())
         return batch
+
+    def _take_turns(self, whose: Callable[[Item], Hashable]) -> None:
+        """Sort: the first items of all, then their second ones, and so on."""
+        turns: Counter[Hashable] = Counter()
+        numbered = []
+        for each in self._waiting:
+            who = whose(each[0])
+            numbered.append((turns[who], each))
+            turns[who] += 1
+        self._waiting = deque(each for _, each in sorted(numbered, key=itemgetter(0)))
 
     def _weight(self, item: Item) -> int:
         return self._size(item) if self._size is not None else 0

@@ -547,17 +547,21 @@ class Panic(BaseException):
 @pytest.mark.parametrize(
     "error", [SystemExit, asyncio.CancelledError, TimeoutError, GeneratorExit, Panic]
 )
+@pytest.mark.parametrize("awaits_thread", [False, True])
 async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
-    error: type[BaseException],
+    error: type[BaseException], awaits_thread: bool
 ) -> None:
     """The worker goes on."""
     lane = MemoryLane()
     lane.log.put("bad")
     lane.log.put("good")
 
+    def plain() -> None:
+        raise error
+
     async def raising(ticket: Ticket) -> None:
         if ticket.id == "bad":
-            raise error
+            await asyncio.to_thread(plain) if awaits_thread else plain()
         lane.done.append(ticket.id)
 
     lane.function = raising

@@ -110,7 +110,14 @@ class HandlerPool:
             if found is None:
                 self._look_around()
                 await self._rest()
-            elif not await self._has_waited(slot, *found, now):
+                continue
+            try:
+                has_waited = await self._has_waited(slot, *found, now)
+            except GeneratorExit:  # of a thread that a handler awaited, or this task is closed
+                if self._is_over:
+                    raise
+                continue
+            if not has_waited:
                 await self._rest()
 
     async def _has_waited(self, slot: _Slot, line: Line, work: Work | None, now: float) -> bool:
@@ -124,6 +131,11 @@ class HandlerPool:
             try:
                 await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
             except KeyboardInterrupt:
+                raise
+            except GeneratorExit as raised:  # Python closes all that await a thread which raised it
+                work.error = read_error(raised)
+                line.returned.append(work)
+                self._turn_soon()
                 raise
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
                 work.error = read_error(raised)
