@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from carteiro.model import value
 from carteiro.policy.rules import ruling as rulings
-from carteiro.policy.rules.phrases import Phrases, phrases
+from carteiro.policy.rules.phrases import Phrases, Said, phrases
 from carteiro.policy.rules.ruling import REFUSED_RECIPIENT, Ruling
 
 _NOBODY_ABROAD = """
@@ -36,10 +36,18 @@ block list,denylist,deny list,blacklists,blocklists}""",
     "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
     # The same in other languages, as servers there say it.
     "box_abroad": """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
-destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,\
-ящик,邮箱,信箱,メールボックス}""",
+destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,schránka,\
+schranka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,メールボックス}""",
     "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}""",
+ueberschritten,erschöpft,przepełniona,przepelniona,pełna,pelna,plná,plna,full,fuld,dolu,переполнен,已满,不足,超過,いっぱい}""",
+    "space_abroad": "{espaço,espaco,espacio,spazio,espace,place,platz,miejsca}",
+    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,\
+nicht genug,brak}""",
+    "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,\
+слишком много}""",
+    "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,vorübergehend,\
+voruebergehend,tijdelijk,tymczasowo,временно}""",
+    "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit}",
     "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
@@ -110,14 +118,14 @@ _CAUSES = rules("""
         | come back {later,in} | first contact & retry | first time sender | deferred & first time
     recipient_not_verified_yet DESTINATION_LATER:
         verification in progress | {verify,verification,callout} & {temporarily,temporary}
-    message_expired BAD_MESSAGE:
-        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
-        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     loop UNREACHED_RECIPIENT:
         loop | looping | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
         {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
+    message_expired BAD_MESSAGE:
+        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
@@ -162,7 +170,7 @@ _CAUSES = rules("""
     mailbox_busy BUSY_RECIPIENT:
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
         | disabled temporarly
-        | {disabled,suspended,locked,inactive} & {try again,try later}
+        | {disabled,suspended,locked,inactive} & {try again,try later} | locked by another
     mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
@@ -183,12 +191,16 @@ _CAUSES = rules("""
         | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
+        | cuota | cota | квота | квоты | {space_abroad} & {no_abroad} | {overflow,overflown,overfull} & {who}
+        | {over,no more} & storage | no more {space,room}
         | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed
+        | {cannot,could not,unable to,failed to} {contact,complete}
+        | {error,error while} {writing,opening,creating,storing,saving,processing,delivering}
+        | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
     message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
@@ -198,10 +210,12 @@ _CAUSES = rules("""
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
-        | too much mail data | recipsizelimit
+        | too much mail data | recipsizelimit | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
+        | {bigger,larger} than
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
-        | system {storage,resources} | mail system full | spool full | space shortage
+        | system {storage,resources} | mail system full | {spool,queue,directory} {full,is full} | space shortage
+        | queue {too long,is too long}
     recipient_rate RECIPIENT_RATE:
         receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
         | recipient & {rate limit,exceeded their} | receiving rate
@@ -210,8 +224,9 @@ _CAUSES = rules("""
     rate TOO_FAST:
         rate {limit,limits,limited,control,exceeded,limiting} | ratelimit | frequency {limited,limit}
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
-        | trop de {connexions,messages}
+        | {many_abroad} | rate {too high,is too high,overlimit,over limit}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
+        | too many {bad,failed,wrong,nonexistent}
         | too many & {connections,sessions,mails,messages,emails}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
@@ -295,7 +310,8 @@ _CAUSES = rules("""
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
-        | currently not {accepting,able} | not currently {accepting,available,able}
+        | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
+        | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
         | {server,backend,service} {not reachable,is not reachable,unreachable}
         | {queue,scanner,database,directory,backend,directory server} {unavailable,failure}
         | technical {difficulties,problem,problems}
@@ -399,39 +415,46 @@ _HINTS = rules("""
     service_unavailable DESTINATION_LATER: service {unavailable,not available}
 """)
 
-# No address is suppressed permanently on a reply that also has one of these, or says that it may pass.
-_OTHER_CAUSES = phrases(
-    spelled_out(
-        """
-    sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
-    | quota | full | temporarily | temporary | currently | preference | preferences | helo | ehlo | dns
-    | spf | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
-    | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-    | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
-    | exceeded | storage | may | might | maybe | perhaps | possibly | probably | timed | internal
-    | database | authenticate | authenticated | login | relaying
-    | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
-    | {full_abroad} | again | retry | retrying | yet | hold | pending | awaiting | migrating | migration | upgrading
-    | replication | in progress | being {moved,migrated,upgraded} | {lookup,db,sql,directory} {error,failure}
-    | {could not,cannot,unable to} {contact,reach,connect} | {service,server} unavailable | unreachable
-    | connection | backend | banned | {out of,allocated,allotted} space | espacio | espaço
-    | tente | intente | novamente | tarde | tard | réessayer | réessayez | reessayez | momento | erneut
-    | manutencao | manutenção | mantenimiento | wartung | indisponivel | indisponível
+# An address is suppressed permanently only if nothing else is said: each word is one of these, or the same in another
+# language. "User unknown, we are moving" is not certain, and nobody can list all that a server may add.
+_SAID_OF_NOBODY = """
+    a an the this that there it is are was were be been has have does do not no and or of in on at by to for with as
+    i m we you our my s here sorry please error code reason permanent bad such wrong incorrect any more longer one all
+    user users recipient recipients mailbox mail box address addresses addressee account email e inbox alias local part
+    name person nobody customer member unknown invalid valid illegal nonexistent existent non undeliverable unrouteable
+    unroutable known found find exist exists recognized listed defined rejected refused accepted specified lives but
+    domain server system destination table map list search virtual relay requested action taken rcpt message delivered
+    deliver cannot could tried try reach double checking check typos misspelled misspelling unnecessary spaces
+    learn see visit information help com net org yahoo titan zoho proofpoint qq
+    domino smtp gsmtp psmtp dsn p nosuchuser userunknown usersearch exrecipnotfound recipientnotfound recipnotfound
+    resolver adr ex recip chkuser chkusr validrcptto
+    de da do del des la le el un o ou au aux et en este lettres moins d est ist im invalide inválido servidor
     """
-    )
+_OF_NOBODY = frozenset(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}".split())
+# Names of pages and hosts, and what only repeats that there is none.
+_REPEATED = re.compile(
+    r"""https?://\S+ | (?<![@\w.-])[\w-]++(?:\.[\w-]++){2,}+(?!@) | permanent\ failure | by\ SMTP\ address\ lookup
+    | (?:our|the|public|domino)\ directory | (?:mailbox|account)\s(?:\S+@\S+\s)?(?:is\s)?(?:un|not\s)available""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_MAY_PASS = [
-    phrase
-    for each in (*_CAUSES, *_HINTS)
-    if each.name in {"come_back", "server_trouble"}
-    for phrase in each.phrases
-]
-OTHER_CAUSES = Phrases((phrase, True) for phrase in (*_OTHER_CAUSES, *_MAY_PASS))
+
+_NAMES = re.compile(r"(\w+)@")  # "unknown local part ana in ana@example.com"
+
+
+def says_only_nobody(text: str) -> bool:
+    """True if a reply that says "no such mailbox" says nothing else; a word with a digit is a number or a name."""
+    names = _NAMES.findall(text.lower())
+    others = Said(_REPEATED.sub(" ", text)).words - _OF_NOBODY
+    return all(word in names or any(map(str.isdigit, word)) for word in others)
+
+
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
 _LASTING = phrases("{not,no,not a} {temporary,temporarily}")
-_PASSING = phrases(spelled_out("temporarily | temporarly | tempfail | temperror | {passing}"))
+_PASSING = phrases(
+    spelled_out("temporarily | temporarly | tempfail | temperror | {passing} | {temporary_abroad}")
+)
 PASSING = Phrases([*((each, False) for each in _LASTING), *((each, True) for each in _PASSING)])
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
