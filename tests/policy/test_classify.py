@@ -245,6 +245,7 @@ def test_callout_and_syntax_answers_suppress_softly(reply: str) -> None:
         "User not found: pending activation",
         "mailbox not found, server is migrating",
         "Email address lookup failed",
+        "Invalid recipient domain",
         "User unknown, on vacation until Monday",
         "Unknown user: use port 587",
         "No such user on this machine, ask the helpdesk",
