@@ -123,14 +123,12 @@ _CAUSES = rules("""
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
         {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
-    message_expired BAD_MESSAGE:
-        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
-        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
     servers_refused BLOCKED_SOURCE: connections not accepted from | fix reverse dns
-    malformed BAD_MESSAGE: multiple {from,sender,subject,header,headers,addresses}
+    malformed BAD_MESSAGE:
+        multiple {from,sender,subject,header,headers,addresses} | too many & commands | too much mail data
     sender_listed OUR_SENDER:
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
@@ -155,14 +153,14 @@ _CAUSES = rules("""
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
     relay_denied OUR_ACCOUNT:
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
-        | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
+        | {relay,relaying} & denied | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
         | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay
         | relay & not {permitted,allowed} | not a gateway
         | {authentication,authentification,auth} {required,is required,requise}
         | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
         | login required | turn on smtp authentication | authenticate first | proper authentication
         | credentials for relay | rcpthosts | local user only | bypassing & relay
-        | as a relay | not been configured to let you | retransmissao negada
+        | as a relay | not been configured to let you | {retransmissao,retransmissão} negada
     tls_required OUR_ACCOUNT:
         {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
         | not support tls | requires {tls,encryption}
@@ -201,9 +199,12 @@ _CAUSES = rules("""
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
         | {cannot,could not,unable to,failed to} {contact,complete}
-        | {error,error while} {writing,opening,creating,storing,saving,processing,delivering}
+        | {error,error while} {writing,opening,creating,storing,saving,processing}
         | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
+    message_expired BAD_MESSAGE:
+        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
@@ -212,7 +213,8 @@ _CAUSES = rules("""
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
-        | too much mail data | recipsizelimit | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
+        | length {exceeds,exceeded,limit} | recipsizelimit
+        | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
         | {bigger,larger} than
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
@@ -228,9 +230,9 @@ _CAUSES = rules("""
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | {many_abroad} | rate {too high,is too high,overlimit,over limit}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many {bad,failed,wrong,nonexistent} | too much traffic | credits
+        | too many {failed,wrong,nonexistent,transactions} | too much traffic | credits
         | {maximum,max} number of {emails,mails,messages,connections,sessions}
-        | too many & {connections,sessions,mails,messages,emails}
+        | too many & {connections,sessions,mails,messages,emails,transactions}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
@@ -290,7 +292,8 @@ _CAUSES = rules("""
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | spam {limit,level,threshold} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
         | spamassassin | spamtrap
-        | spamtext | spamprofiler | {filtering,content,attachment} policy | mass {mailer,mailing,mailings}
+        | spamtext | spamprofiler | {filtering,content,attachment} policy
+        | {message,mail,email} rejected by policy | mass {mailer,mailing,mailings}
         | phishing | phish | virus | viruses | malware
         | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
@@ -311,7 +314,8 @@ _CAUSES = rules("""
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem
-        | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
+        | {internal,qqt,temporary} failure | internal & failure | {server,system} {failed,failure}
+        | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | queue file write
@@ -358,7 +362,8 @@ _HINTS = rules("""
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde | 稍后 | しばらく
     helo_refused OUR_HOST:
-        {helo,ehlo} {command rejected,name,host,hostname,argument,invalid} | {bad,invalid} {helo,ehlo} | helohost
+        {helo,ehlo} {command rejected,name,host,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
+        | helohost | my hostname
     source_refused BLOCKED_SOURCE:
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
@@ -371,7 +376,7 @@ _HINTS = rules("""
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
         | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
-        | no smtp service | not hosted here | find the recipient domain | must resolve
+        | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here | find the recipient domain | must resolve
         | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
         sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
@@ -382,7 +387,8 @@ _HINTS = rules("""
     bounce_disliked BAD_MESSAGE:
         batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
     content_disliked BAD_MESSAGE:
-        spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
+        spam | spams | spammer | spammers | decode | corrupt | corrupted | plain text | attach | invalid {mail,message}
+        | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
         | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
@@ -404,7 +410,7 @@ _HINTS = rules("""
         | handle mail | incorrectly addressed | bad destination
         | not exist | left the {company,organization} | check the address
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
-        | rcptto | not {used,in use} | own addresses | forward | has moved | not {found,known,deliverable}
+        | rcptto | no address | not {used,in use} | own addresses | forward | has moved | not {found,known,deliverable}
         | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
@@ -415,10 +421,11 @@ _HINTS = rules("""
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
         | unauthorized
-        | blocked | administrative | security | restricted | go away | not {welcome,wanted} | unwelcome | unwanted
+        | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
+        | not {welcome,wanted} | unwelcome | unwanted
     message_refused BAD_MESSAGE: {message,mail,email} & {refused} | {message,mail,email} & bounced
     protocol BAD_MESSAGE:
-        rfc | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
+        rfc | conform | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
     host_refuses DESTINATION_REFUSES:
