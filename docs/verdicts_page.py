@@ -29,8 +29,8 @@ _NOBODY = f"""\
 An address is suppressed permanently (`hard`) only on a reply to RCPT whose code and text agree that there is
 no such mailbox: the text matches a rule whose *suppress* is `hard`; the code is
 {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_CODES))} without an enhanced code (or with `5.0.0`), or any 5xx
-with {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_ENHANCED))}; and no other cause is named, as by
-*policy*, *spam* or *sender*. Everything else counts as a soft bounce: the same words after the content, a domain that
+with {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_ENHANCED))}; and nothing else is said: each word
+is one that such replies use. Everything else counts as a soft bounce: the same words after the content, a domain that
 does not exist, `Mailbox unavailable`. A permanent bounce that SES or Resend reports later suppresses permanently.
 """
 _BRAZIL = """\

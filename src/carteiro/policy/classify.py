@@ -275,10 +275,10 @@ def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tupl
     enhanced = reply.enhanced or ""
     system = systems.system_of(mx, said)
     if system and (known := systems.rule_of(system, said)):
-        return _of_cause(system.name, known, said)
+        return _of_cause(system.name, known, reply)
     found = words.TEXTS.first(said)
     if found and found.name not in words.HINTS:
-        return _of_cause("text", found, said)
+        return _of_cause("text", found, reply)
     if ruling := codes.ENHANCED.get(enhanced):
         return f"smtp.enhanced.{enhanced}", ruling
     if found:
@@ -286,8 +286,8 @@ def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tupl
     return _what_is_left(reply, enhanced, stage)
 
 
-def _of_cause(whose: str, found: TextRule, said: Said) -> tuple[str, Ruling]:
-    if found.ruling is NO_MAILBOX and words.OTHER_CAUSES.first(said):
+def _of_cause(whose: str, found: TextRule, reply: _Reply) -> tuple[str, Ruling]:
+    if found.ruling is NO_MAILBOX and not words.says_only_nobody(reply.text):
         whose, found = "text", words.UNKNOWN_PERHAPS
     return f"smtp.{whose}.{found.name}", found.ruling
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from carteiro.model import value
 from carteiro.policy.rules import ruling as rulings
-from carteiro.policy.rules.phrases import Phrases, phrases
+from carteiro.policy.rules.phrases import Phrases, Said, phrases
 from carteiro.policy.rules.ruling import REFUSED_RECIPIENT, Ruling
 
 _NOBODY_ABROAD = """
@@ -29,17 +29,25 @@ _NOBODY_ABROAD = """
 """
 _NAMED = {
     "who": "{user,recipient,mailbox,address,account,addressee,inbox}",
-    "whom": "{user,recipient,mailbox,account,addressee,inbox}",  # an address may be a host's
+    "whom": "{user,recipient,mailbox,account,addressee,inbox,useraccount}",  # an address may be a host's
     "listed": """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
 block list,denylist,deny list,blacklists,blocklists}""",
     "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
     "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
     # The same in other languages, as servers there say it.
     "box_abroad": """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
-destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,\
-ящик,邮箱,信箱,メールボックス}""",
+destinataire,postfach,postfaches,postfachs,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,schránka,\
+schranka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,メールボックス}""",
     "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен,已满,不足,超過,いっぱい}""",
+ueberschritten,erschöpft,przepełniona,przepelniona,pełna,pelna,plná,plna,full,fuld,dolu,переполнен,已满,不足,超過,いっぱい}""",
+    "space_abroad": "{espaço,espaco,espacio,spazio,espace,place,platz,miejsca}",
+    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,\
+nicht genug,brak}""",
+    "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,\
+слишком много}""",
+    "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,vorübergehend,\
+voruebergehend,tijdelijk,tymczasowo,временно}""",
+    "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit}",
     "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
@@ -48,9 +56,9 @@ zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁�
     "nothing_abroad": " | ".join(each.partition("&")[2] for each in _NOBODY_ABROAD.split("|")),
     "sender_abroad": "{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}",
     "mail_abroad": """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
-письмо,сообщение}""",
+письмо,сообщение,emails,mails,nachrichten}""",
     "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,\
-rejeté,rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
+rejeté,rejete,refusé,refuse,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
     "limit_abroad": "{limite,límite,limites,cota,limit,limitu}",
     "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,\
 raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}""",
@@ -110,11 +118,8 @@ _CAUSES = rules("""
         | come back {later,in} | first contact & retry | first time sender | deferred & first time
     recipient_not_verified_yet DESTINATION_LATER:
         verification in progress | {verify,verification,callout} & {temporarily,temporary}
-    message_expired BAD_MESSAGE:
-        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
-        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     loop UNREACHED_RECIPIENT:
-        loop | looping | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
+        loop | looping | loops | points to {local host,localhost} | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
         {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
@@ -122,13 +127,15 @@ _CAUSES = rules("""
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
     servers_refused BLOCKED_SOURCE: connections not accepted from | fix reverse dns
-    malformed BAD_MESSAGE: multiple {from,sender,subject,header,headers,addresses}
+    malformed BAD_MESSAGE:
+        multiple {from,sender,subject,header,headers,addresses} | too many & commands | too much mail data
     sender_listed OUR_SENDER:
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
         | {an,email,mail} address & {listed}
-        | domain {is,has been,was} {listed} | domain {blocked,banned,is blocked,has been blocked}
+        | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
+        | domain {blocked,banned,is blocked,has been blocked}
     sender_refused OUR_SENDER:
         sender {unknown,is unknown,address unknown,address rejected,rejected,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
@@ -146,14 +153,14 @@ _CAUSES = rules("""
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
     relay_denied OUR_ACCOUNT:
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
-        | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
+        | {relay,relaying} & denied | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
         | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay
         | relay & not {permitted,allowed} | not a gateway
         | {authentication,authentification,auth} {required,is required,requise}
         | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
         | login required | turn on smtp authentication | authenticate first | proper authentication
         | credentials for relay | rcpthosts | local user only | bypassing & relay
-        | as a relay | not been configured to let you | retransmissao negada
+        | as a relay | not been configured to let you | {retransmissao,retransmissão} negada
     tls_required OUR_ACCOUNT:
         {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
         | not support tls | requires {tls,encryption}
@@ -162,7 +169,7 @@ _CAUSES = rules("""
     mailbox_busy BUSY_RECIPIENT:
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
         | disabled temporarly
-        | {disabled,suspended,locked,inactive} & {try again,try later}
+        | {disabled,suspended,locked,inactive} & {try again,try later,retry} | locked by another
     mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
@@ -183,25 +190,36 @@ _CAUSES = rules("""
         | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
+        | cuota | cota | квота | квоты | {space_abroad} & {no_abroad} | {overflow,overflown,overfull} & {who}
+        | {over,no more} & storage | {out of,no more,not enough,insufficient} {space,room}
+        | disk usage | no room {for,in,left}
         | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | error {writing,opening,creating,storing} | {i o,input output} error | connection to & failed
+        | {cannot,could not,unable to,failed to} {contact,complete}
+        | {error,error while} {writing,opening,creating,storing,saving,processing}
+        | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
+    message_expired BAD_MESSAGE:
+        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
         | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
-        | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links} & {exceeds,exceeded,too many}
+        | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
-        | too much mail data | recipsizelimit
+        | length {exceeds,exceeded,limit} | recipsizelimit
+        | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
+        | {bigger,larger} than
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
-        | system {storage,resources} | mail system full | spool full | space shortage
+        | system {storage,resources} | mail system full | {spool,queue,store,directory} {full,is full} | space shortage
+        | queue {too long,is too long}
     recipient_rate RECIPIENT_RATE:
         receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
         | recipient & {rate limit,exceeded their} | receiving rate
@@ -210,9 +228,11 @@ _CAUSES = rules("""
     rate TOO_FAST:
         rate {limit,limits,limited,control,exceeded,limiting} | ratelimit | frequency {limited,limit}
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
-        | trop de {connexions,messages}
+        | {many_abroad} | rate {too high,is too high,overlimit,over limit}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many & {connections,sessions,mails,messages,emails}
+        | too many {failed,wrong,nonexistent,transactions} | too much traffic | credits
+        | {maximum,max} number of {emails,mails,messages,connections,sessions}
+        | too many & {connections,sessions,mails,messages,emails,transactions}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
@@ -221,7 +241,7 @@ _CAUSES = rules("""
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
     judged_spam BAD_MESSAGE:
         {message,mail,email} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
-        | spam {pattern,contents}
+        | spam {pattern,contents} | spam & score | {bad,banned,forbidden,illegal} {attachment,attachments,content}
     recipient_lists REFUSED_RECIPIENT:
         {recipient s,user s,personal,private} {listed}
         | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee}
@@ -255,7 +275,8 @@ _CAUSES = rules("""
         recipient & {preference,preferences,not accept mail from,restricted,only accepts,blocked,opted out,prohibits}
         | {rejected,refused,blocked,denied} by {recipient,recipients,the recipient,user,addressee,this user}
         | restricted {recipient,recipients} | {recipient,user} {does not want,has blocked,does not accept}
-        | not accepting mail from you | mailbox is restricted | user preference | personal {blacklist,block}
+        | {who} & {only accepts,accepts only} | not accepting mail from you | mailbox is restricted
+        | user preference | personal {blacklist,block}
         | not {authorized,allowed,permitted} to {send to,post}
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
@@ -264,13 +285,16 @@ _CAUSES = rules("""
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
     scanner_trouble DESTINATION_LATER:
         {antivirus,anti virus,virus scanner,scanner,filter,milter} {unavailable,not available}
-        | {antivirus,anti virus,virus scanner,scanner,milter} {error,failed,failure,timeout,timed out,is down}
+        | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out,is down,busy}
+        | {cannot,could not,unable to,failed to} scan
     content_refused BAD_MESSAGE:
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
-        | spam {limit,level} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
+        | spam {limit,level,threshold} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
         | spamassassin | spamtrap
-        | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
+        | spamtext | spamprofiler | {filtering,content,attachment} policy
+        | {message,mail,email} rejected by policy | mass {mailer,mailing,mailings}
+        | phishing | phish | virus | viruses | malware
         | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
         | attachment & {not,type,forbidden,refused,rejected,blocked,suspicious} | executable | suspicious
@@ -287,15 +311,17 @@ _CAUSES = rules("""
         | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
         | por hora | par heure | pro stunde
     server_trouble DESTINATION_LATER:
-        {server,system,local,internal,processing,database,ldap} {error,problem}
+        {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem
-        | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
+        | {internal,qqt,temporary} failure | internal & failure | {server,system} {failed,failure}
+        | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
-        | currently not {accepting,able} | not currently {accepting,available,able}
+        | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
+        | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
         | {server,backend,service} {not reachable,is not reachable,unreachable}
         | {queue,scanner,database,directory,backend,directory server} {unavailable,failure}
         | technical {difficulties,problem,problems}
@@ -303,7 +329,8 @@ _CAUSES = rules("""
         | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
-        | being {migrated,upgraded}
+        | being {moved,migrated,upgraded} | migration in progress | {server,host,hop,store} is down | open files
+        | not enough memory
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
     user_unknown NO_MAILBOX:
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
@@ -325,16 +352,18 @@ POLICY = "policy_refused"  # judged by the stage
 
 # Phrases that say less than a specific code, or name only what was refused.
 _HINTS = rules("""
+    held BAD_MESSAGE: {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification}
     come_back DESTINATION_LATER:
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
         | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
-        | at {this,the} {moment,time} | right now | connection {dropped,lost}
+        | please retry | at {this,the} {moment,time} | right now | connection {dropped,lost}
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde | 稍后 | しばらく
     helo_refused OUR_HOST:
-        {helo,ehlo} {command rejected,name,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
+        {helo,ehlo} {command rejected,name,host,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
+        | helohost | my hostname
     source_refused BLOCKED_SOURCE:
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
@@ -347,21 +376,24 @@ _HINTS = rules("""
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
         | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
-        | no smtp service | not hosted here | find the recipient domain
+        | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here | find the recipient domain | must resolve
+        | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
-        sender | senders | mail from | from {address,header,domain} | return path | originator | spf | dkim | spoofed
+        sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
+        | originator | spf | dkim | spoofed
     account_disliked OUR_ACCOUNT:
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
         | tls | starttls | encryption | ciphers | auth {error,failed,failure} | relay | relaying
     bounce_disliked BAD_MESSAGE:
         batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
     content_disliked BAD_MESSAGE:
-        spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
+        spam | spams | spammer | spammers | decode | corrupt | corrupted | plain text | attach | invalid {mail,message}
+        | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
         | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
-        | encoding | charset | {character,characters} | duplicate
+        | file | files | extension | malformed | encoding | charset | {character,characters} | duplicate
     much_at_once TOO_FAST:
         rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
         | too many {tries,attempts,failures,authentication}
@@ -378,7 +410,8 @@ _HINTS = rules("""
         | handle mail | incorrectly addressed | bad destination
         | not exist | left the {company,organization} | check the address
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
-        | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
+        | rcptto | no address | not {used,in use} | own addresses | forward | has moved | not {found,known,deliverable}
+        | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
@@ -388,10 +421,11 @@ _HINTS = rules("""
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
         | unauthorized
-        | blocked | administrative | security | restricted
+        | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
+        | not {welcome,wanted} | unwelcome | unwanted
     message_refused BAD_MESSAGE: {message,mail,email} & {refused} | {message,mail,email} & bounced
     protocol BAD_MESSAGE:
-        rfc | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
+        rfc | conform | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
     host_refuses DESTINATION_REFUSES:
@@ -399,39 +433,47 @@ _HINTS = rules("""
     service_unavailable DESTINATION_LATER: service {unavailable,not available}
 """)
 
-# No address is suppressed permanently on a reply that also has one of these, or says that it may pass.
-_OTHER_CAUSES = phrases(
-    spelled_out(
-        """
-    sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
-    | quota | full | temporarily | temporary | currently | preference | preferences | helo | ehlo | dns
-    | spf | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
-    | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-    | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued
-    | exceeded | storage | may | might | maybe | perhaps | possibly | probably | timed | internal
-    | database | authenticate | authenticated | login | relaying
-    | {grey,gray}{list,listed,listing} | callout | verify | verification | syntax | {disabled_abroad}
-    | {full_abroad} | again | retry | retrying | yet | hold | pending | awaiting | migrating | migration | upgrading
-    | replication | in progress | being {moved,migrated,upgraded} | {lookup,db,sql,directory} {error,failure}
-    | {could not,cannot,unable to} {contact,reach,connect} | {service,server} unavailable | unreachable
-    | connection | backend | banned | {out of,allocated,allotted} space | espacio | espaço
-    | tente | intente | novamente | tarde | tard | réessayer | réessayez | reessayez | momento | erneut
-    | manutencao | manutenção | mantenimiento | wartung | indisponivel | indisponível
+# An address is suppressed permanently only if nothing else is said: each word is one of these, or the same in another
+# language. "User unknown, we are moving" is not certain, and nobody can list all that a server may add.
+_SAID_OF_NOBODY = """
+    a an the this that there it is are was were be been has have does do not no and or of in on at by to for with as
+    i m we you our my s here sorry please error code reason permanent bad such wrong incorrect any more longer one all
+    user users recipient recipients mailbox mail box address addresses addressee account email e inbox alias local part
+    name person nobody customer member unknown invalid valid illegal nonexistent existent non undeliverable unrouteable
+    unroutable known found find exist exists recognized listed defined rejected refused accepted specified lives but
+    destination table map list search virtual relay requested action taken rcpt message delivered
+    deliver cannot could tried try reach double checking check typos misspelled misspelling unnecessary spaces
+    learn see visit information help com net org yahoo titan zoho proofpoint qq
+    domino smtp gsmtp psmtp dsn p nosuchuser userunknown usersearch exrecipnotfound recipientnotfound recipnotfound
+    resolver adr ex recip chkuser chkusr validrcptto
+    de da do del des la le el un o ou au aux et en este lettres moins d est ist im invalide inválido servidor
     """
-    )
+_OF_NOBODY = frozenset(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}".split())
+# Names of pages and hosts, and what only repeats that there is none.
+_REPEATED = re.compile(
+    r"""https?://\S+ | (?<![@\w.-])[\w-]++(?:\.[\w-]++){2,}+(?!@) | permanent\ failure | by\ SMTP\ address\ lookup
+    | (?:our|the|public|domino)\ directory | (?:in|on|of|at)\ (?:(?:this|our|the)\ )?(?:domain|server|system|host)
+    | (?:mailbox|account)\s(?:\S+@\S+\s)?(?:is\s)?(?:un|not\s)available""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_MAY_PASS = [
-    phrase
-    for each in (*_CAUSES, *_HINTS)
-    if each.name in {"come_back", "server_trouble"}
-    for phrase in each.phrases
-]
-OTHER_CAUSES = Phrases((phrase, True) for phrase in (*_OTHER_CAUSES, *_MAY_PASS))
+
+_NAMES = re.compile(r"(\w+)@")  # "unknown local part ana in ana@example.com"
+
+
+def says_only_nobody(text: str) -> bool:
+    """True if a reply that says "no such mailbox" says nothing else; a word with a digit is a number or a name."""
+    names = _NAMES.findall(text.lower())
+    others = Said(_REPEATED.sub(" ", text)).words - _OF_NOBODY
+    return all(word in names or any(map(str.isdigit, word)) for word in others)
+
+
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
 _LASTING = phrases("{not,no,not a} {temporary,temporarily}")
-_PASSING = phrases(spelled_out("temporarily | temporarly | tempfail | temperror | {passing}"))
+_PASSING = phrases(
+    spelled_out("temporarily | temporarly | tempfail | temperror | {passing} | {temporary_abroad}")
+)
 PASSING = Phrases([*((each, False) for each in _LASTING), *((each, True) for each in _PASSING)])
 
 TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
