@@ -28,7 +28,7 @@ from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCount
 from carteiro.tickets.consume.settling import Settling, now_ms
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.deaths import Trouble
-from carteiro.tickets.ticket import Part, Record, Ticket, read
+from carteiro.tickets.ticket import Part, Record, Ticket, read_all
 
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
@@ -239,7 +239,7 @@ class Runner:
         lines = self._lanes.lines
         works = [
             Work(ticket, partition, lines.get(ticket.type) if isinstance(ticket, Ticket) else None)
-            for ticket in map(read, records)
+            for ticket in read_all(records)
         ]
         for work, failures in (
             zip(works, needed.values(), strict=True) if any(needed.values()) else ()
