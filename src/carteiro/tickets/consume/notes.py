@@ -9,7 +9,7 @@ Notes of others, or broken ones, are no notes.
 import base64
 import binascii
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from carteiro.model import value
 
@@ -136,23 +136,20 @@ def _of_runs(written: bytes) -> Iterator[int]:
         is_open = not is_open
 
 
-def _numbers(numbers: Sequence[int]) -> bytes:
-    """All of them; most are small, and then each is its own byte."""
-    return bytes(numbers) if max(numbers) < 0x80 else b"".join(map(_number, numbers))  # noqa: PLR2004 - seven bits
-
-
-def _number(number: int) -> bytes:
-    """Seven bits a byte, the least first; the last byte has its eighth bit clear."""
+def _numbers(numbers: Iterable[int]) -> bytes:
+    """Seven bits a byte, the least first; the last byte of each has its eighth bit clear."""
     written = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
+    for number in numbers:
+        left = number
+        while left > 0x7F:  # noqa: PLR2004 - seven bits
+            written.append(left & 0x7F | 0x80)
+            left >>= 7
+        written.append(left)
     return bytes(written)
 
 
 class _Numbers:
-    """Reads what `_number` wrote."""
+    """Reads what `_numbers` wrote."""
 
     def __init__(self, written: bytes) -> None:
         self._written = written
