@@ -74,7 +74,7 @@ types: .venv/ready
 	$(BIN)/mypy
 
 fast-tests: .venv/ready
-	$(BIN)/pytest -n 4 --dist loadgroup --max-worker-restart 0 --ignore tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadgroup --ignore tests/end_to_end $(ARGS)
 
 # What packages and many processes do is left to `make test`, and so are most of the random lives of messages.
 quick-tests: .venv/ready

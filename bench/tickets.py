@@ -66,14 +66,14 @@ def _no_op(environ: dict[str, str], tickets: int, pairs: int) -> None:
 
 
 def _failing(environ: dict[str, str], tickets: int, pairs: int) -> None:
-    def healthy_per_second(*options: object) -> float:
-        figures = figures_of("ours.tickets", "--tickets", tickets, *options, environ=environ)
-        return next(iter(figures.values())).per_second
+    def healthy_per_second(share: float) -> float:
+        options = ("--tickets", tickets, "--failing", share)
+        return next(iter(figures_of("ours.tickets", *options, environ=environ).values())).per_second
 
     compared = in_pairs(
         "1 % always failing / none failing",
-        lambda: healthy_per_second("--failing", _FAILING),
-        healthy_per_second,
+        lambda: healthy_per_second(_FAILING),
+        lambda: healthy_per_second(0.0),
         rounds=pairs,
     )
     print(f"\nHealthy tickets per second, {_FAILING:.0%} always failing / none: {compared}")

@@ -79,18 +79,24 @@ def _taken(error: KafkaError | None, _: Message) -> None:
 class Handling:
     """The handler, and how far it is."""
 
-    def __init__(self, *, sleeps: bool) -> None:
+    def __init__(self, *, sleeps: bool = False, may_fail: bool = False) -> None:
         self.began = asyncio.Event()
         self.done = 0
         self.tickets = Tickets()
-        self.tickets.handler("BUILD")(self._sleep if sleeps else self._nothing)
+        fast = self._fail if may_fail else self._nothing
+        self.tickets.handler("BUILD")(self._sleep if sleeps else fast)
 
     async def _sleep(self, ticket: Ticket) -> None:
         self.began.set()
         await asyncio.sleep(ticket.fields["parameters"]["ms"] / 1000)
         self.done += 1
 
-    async def _nothing(self, ticket: Ticket) -> None:
+    async def _nothing(self, _: Ticket) -> None:
+        if not self.done:
+            self.began.set()
+        self.done += 1
+
+    async def _fail(self, ticket: Ticket) -> None:
         if not self.done:
             self.began.set()
         if ticket.fields["parameters"]["fails"]:
@@ -120,7 +126,7 @@ async def run(settings: TicketSettings, handling: Handling, healthy: int, name: 
             if running.done():
                 running.result()
                 raise RuntimeError("the worker ended before its work")
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.005)
     worker.stop_now()
     await running
     return figure
@@ -144,17 +150,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tickets", type=int, default=10_000)
     parser.add_argument("--keys", type=int, default=0, help="0: each has its own")
-    parser.add_argument("--failing", type=float, default=0.0, help="the share that always fails")
+    parser.add_argument(
+        "--failing", type=float, help="the share that always fails; 0: none does, though it could"
+    )
     parser.add_argument("--sleeps", action="store_true", help="0 to 5 ms each")
     asked = parser.parse_args()
     topic = new_topic(os.environ["BENCH_KAFKA"])
-    failed = fill(
-        os.environ["BENCH_KAFKA"], topic, asked.tickets, keys=asked.keys, failing=asked.failing
-    )
+    share = asked.failing or 0.0
+    failed = fill(os.environ["BENCH_KAFKA"], topic, asked.tickets, keys=asked.keys, failing=share)
     tune()
 
     async def measure() -> Figure:
-        handling = Handling(sleeps=asked.sleeps)
+        handling = Handling(sleeps=asked.sleeps, may_fail=asked.failing is not None)
         name = "failing" if asked.failing else "tickets"
         return await run(settings_of(topic), handling, asked.tickets - failed, name)
 

@@ -26,6 +26,7 @@ class MemoryLog:
         self.history: list[Commit] = []
         self.paused: set[Part] = set()
         self.refuses_commits = False
+        self.most_at_once = 50
         self._places: dict[Part, int] = {}
         self._keeper: Keeper | None = None
         self._stopping = asyncio.Event()
@@ -121,7 +122,7 @@ class MemoryLog:
     async def _bring(self, keeper: Keeper) -> None:
         for part in [each for each in self._places if each not in self.paused]:
             begin = self._places[part]
-            records = self.records[part][begin : begin + 50]
+            records = self.records[part][begin : begin + self.most_at_once]
             if records:
                 self._places[part] = begin + len(records)
                 await keeper.arrived(records)

@@ -111,15 +111,16 @@ def said_by(error: KafkaException) -> str:
 
 
 def records_of(messages: Sequence[Message]) -> list[Record]:
-    """Convert messages of the client, column by column: a call of Python for each would cost as much as its JSON."""
+    """Convert messages of one topic, column by column: a call of Python for each would cost as much as its JSON."""
+    times = [ms for _, ms in map(Message.timestamp, messages)]
     columns = zip(
-        map(Message.topic, messages),
+        repeat(messages[0].topic(), len(messages)),
         map(Message.partition, messages),
         map(Message.offset, messages),
         map(Message.key, messages),
         map(Message.value, messages),
         _headers_of(messages),
-        [max(0, ms) for _, ms in map(Message.timestamp, messages)],
+        times if min(times) >= 0 else [max(0, ms) for ms in times],
         strict=True,
     )
     return list(map(tuple.__new__, repeat(Record), columns))
@@ -130,7 +131,7 @@ def _headers_of(messages: Sequence[Message]) -> list[tuple[tuple[str, bytes | No
         found: list[Any] = list(map(Message.headers, messages))
     except (SystemError, UnicodeError):  # a ticket does not live by them
         found = [_readable_headers(each) for each in messages]
-    return [tuple(each) if each else () for each in found]
+    return [tuple(each or ()) for each in found] if any(found) else [()] * len(found)
 
 
 def _readable_headers(message: Message) -> object:

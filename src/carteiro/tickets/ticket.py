@@ -4,9 +4,9 @@ Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
+from itertools import repeat
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import orjson
@@ -81,22 +81,36 @@ class Unreadable:
     record: Record
 
 
+def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
+    """The tickets of records; where all are short and plain, without a call of Python for each."""
+    bodies: list[Any] = [record.body for record in records]
+    try:
+        if max(map(len, bodies)) <= _READ_ONCE:
+            fields = [*map(orjson.loads, bodies)]
+            ids, types = (
+                [each["ticket_id"] for each in fields],
+                [each["task_type"] for each in fields],
+            )
+            if _are_plain(ids) and all(map(is_fit, set(types))):
+                return [*map(Ticket, ids, types, records, repeat(1), fields)]
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+    ):  # one is not a ticket, if only the longest were known
+        pass
+    return [*map(read, records)]
+
+
+def _are_plain(ids: Sequence[str]) -> bool:
+    """Return True if all are fit for sure; seen in one text of all, since a look at each costs as much as its JSON."""
+    text = "".join(ids)
+    is_plain = text.isascii() and text.isprintable() and " " not in text
+    return is_plain and all(ids) and max(map(len, ids)) <= LONGEST_ID
+
+
 def read(record: Record) -> Ticket | Unreadable:
     """The ticket of a record, or why there is none."""
-    body = record.body or b""
-    try:
-        fields = orjson.loads(body)
-        id, type_ = fields["ticket_id"], fields["task_type"]
-        # Most ids are plain, and a call for each would cost as much as the look itself.
-        is_plain = 0 < len(id) <= LONGEST_ID and id.isascii() and id.isprintable() and " " not in id
-        if (is_plain or is_fit(id)) and _is_fit_type(type_):
-            return Ticket(id, type_, record, 1, fields if len(body) <= _READ_ONCE else None)
-    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
-        pass
-    return _why_none(record)
-
-
-def _why_none(record: Record) -> Unreadable:
     if not record.body:
         nothing = "the record has no value" if record.body is None else "the record is empty"
         return _unreadable(record, nothing)
@@ -110,7 +124,9 @@ def _why_none(record: Record) -> Unreadable:
     if not is_fit(id):
         known = type_ if is_fit(type_) else NO_TYPE
         return _unreadable(record, f"ticket_id is {_fault(id)}", type=known)
-    return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
+    if not is_fit(type_):
+        return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
+    return Ticket(id, type_, record, 1, fields if len(record.body) <= _READ_ONCE else None)
 
 
 def is_fit(name: object) -> TypeGuard[str]:
@@ -118,9 +134,6 @@ def is_fit(name: object) -> TypeGuard[str]:
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return False
     return _FIT.fullmatch(name) is not None
-
-
-_is_fit_type = lru_cache(1024)(is_fit)  # there are few of them, and each ticket has one
 
 
 def _fault(name: object) -> str:

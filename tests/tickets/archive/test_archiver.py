@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, TopicPartition
 from carteiro.config import TicketSettings
 from carteiro.tickets import Ticket, Tickets
 from carteiro.tickets.archive.archiver import Archiver
-from carteiro.tickets.archive.document import OURS, Step, Wanted
+from carteiro.tickets.archive.document import OURS, Kept, Step, Wanted
 from carteiro.tickets.archive.fetching import fetched
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.archive.reader import DeadLetterLog
@@ -302,6 +302,28 @@ async def test_a_topic_that_is_missing_is_made(
         await until(lambda: committed(settings) == 1)
 
     assert len(kept_in(mongo, database)) == 1
+
+
+async def test_archiver_ends_though_a_library_swallows_a_cancellation(
+    lane: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MongoDB's driver does, before Python 3.12, if an answer comes at the same moment."""
+    is_asked = asyncio.Event()
+    swallowed: list[bool] = []
+
+    async def census(_: MongoArchive) -> list[Kept]:
+        is_asked.set()
+        if not swallowed:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            swallowed.append(True)
+        return []
+
+    monkeypatch.setattr(MongoArchive, "census", census)
+    async with _archiving(tickets_settings(**lane)):
+        await is_asked.wait()
+
+    assert swallowed
 
 
 def _has_topic(settings: TicketSettings) -> bool:

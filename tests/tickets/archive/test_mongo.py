@@ -500,3 +500,17 @@ async def test_a_done_ticket_that_dies_once_more_is_dead(archive: MongoArchive) 
     found = await archive.show("T-1")
     assert found is not None
     assert (found.state, found.deaths) == ("dead", 2)
+
+
+async def test_close_does_not_wait_for_a_lost_lock(
+    archive: MongoArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancellation at the wrong moment makes the driver lose one, before Python 3.12."""
+    monkeypatch.setattr("carteiro.tickets.archive.mongo._PARTING_S", 0.01)
+    lock = archive._client._topology._lock
+    await lock.acquire()
+
+    await archive.close()
+
+    lock.release()
+    await archive._client.close()

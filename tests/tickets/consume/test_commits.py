@@ -33,7 +33,7 @@ async def test_records_beyond_the_last_commit_are_looked_up(
     lane = MemoryLane(window=window)
     for id in ids("t", 1000):
         lane.log.put(id)
-    notes = note_down(Noted(0, noted, {0: 0}))
+    notes, _ = note_down(Noted(0, noted, {0: 0}))
     lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
     lane.counter.ended_at = {f"t{at}": f"{TOPIC}|0|{at}" for at in (599, 600)}
     async with lane.working():
@@ -103,7 +103,7 @@ async def test_worker_with_nothing_new_to_commit_continues_reading(
     lane.gates["t0"] = asyncio.Event()
     for id in ids("t", 50):
         lane.log.put(id)
-    notes = note_down(Noted(0, 500, {0: 0}))
+    notes, _ = note_down(Noted(0, 500, {0: 0}))
     lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
     async with lane.working():
         await lane.until(lambda: bool(lane.log.history))

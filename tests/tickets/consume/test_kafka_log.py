@@ -238,7 +238,7 @@ async def test_a_partition_goes_when_its_work_has_ended_and_its_notes_go_with_it
     part = (topic.name, 0)
     noted = Noted(1, 4, {1: 2, 3: 0})
     first, second = Listener(), Listener()
-    first.to_commit[part] = Commit(part, 1, note_down(noted))
+    first.to_commit[part] = Commit(part, 1, note_down(noted)[0])
     first.may_leave.clear()
 
     async with a_member(topic, first) as leaving:
@@ -286,7 +286,7 @@ async def test_an_offset_that_an_operator_moved_makes_the_notes_void(broker: Bro
     topic = TicketTopic(broker)
     topic.put(*tickets(5))
     part = (topic.name, 0)
-    written = note_down(Noted(3, 5, {3: 1}))
+    written = note_down(Noted(3, 5, {3: 1}))[0]
     operator = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": topic.group})
     operator.commit(offsets=[TopicPartition(*part, 1, metadata=written)], asynchronous=False)
     operator.close()

@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,6 +16,7 @@ from functools import partial
 from carteiro.config import TicketSettings
 from carteiro.observability.metrics.definitions import OTHER
 from carteiro.policy.retry import RetryPolicy
+from carteiro.runtime.ending import ended
 from carteiro.tickets import events
 from carteiro.tickets.alerts import ALERTMANAGER_UP, SEND_EVERY, Alert, Alerts, bounded, dead_alert
 from carteiro.tickets.archive import metrics
@@ -66,22 +68,16 @@ class Archiver:
     async def run(self) -> None:
         """Archive until `stop`; wait for a database or a broker that is down."""
         # The first to come makes the topic: a worker or an archive.
-        beside = [
-            asyncio.create_task(each)
-            for each in (self._alerts.run(), have_dlq_topic(self._settings))
-        ]
-        await self._log.open()
-        events.dlq_consumer_started(topic=self._log.topic, group=self._log.group)
-        try:
+        loops = (self._alerts.run(), have_dlq_topic(self._settings))
+        async with AsyncExitStack() as parts:
+            parts.callback(events.dlq_consumer_stopped)
+            parts.push_async_callback(self._archive.close)
+            parts.push_async_callback(ended, *map(asyncio.create_task, loops))
+            parts.push_async_callback(self._log.close)
+            await self._log.open()
+            events.dlq_consumer_started(topic=self._log.topic, group=self._log.group)
             while not self._stopping.is_set():
                 await self._turn()
-        finally:
-            await self._log.close()
-            for each in beside:
-                each.cancel()
-            await asyncio.wait(beside)
-            await self._archive.close()
-            events.dlq_consumer_stopped()
 
     async def _turn(self) -> None:
         records = await self._log.read()

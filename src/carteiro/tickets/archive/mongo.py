@@ -4,9 +4,10 @@ Nothing is taken from a newer server than speaks version 4.2: no transactions, n
 indexes that expire. Who writes a document first wins, by its ``archive.version``; the other looks again.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -47,6 +48,7 @@ from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
 _ANSWER_MS = 30_000
+_PARTING_S = 10.0
 _PATIENCE_MS = {
     "serverSelectionTimeoutMS": 5_000,
     "connectTimeoutMS": 5_000,
@@ -96,13 +98,18 @@ class MongoArchive:
         except (mongo_errors.ConfigurationError, ValueError, OSError) as error:
             said = without_quoted(_reason(error))
             raise ConfigError(f"tickets.mongo cannot be used: {said}; correct it") from None
-        self.close = self._client.close
         self.address = _address(self._client)
         self._name = f"{settings.mongo_database}.{settings.mongo_collection}"
         acknowledged = WriteConcern(w="majority", wtimeout=_ANSWER_MS)
         self._tickets: AsyncCollection[Document] = self._client[
             settings.mongo_database
         ].get_collection(settings.mongo_collection, write_concern=acknowledged)
+
+    async def close(self) -> None:
+        """End its connections and tasks; not waited for without end, as its locks may be lost by a cancellation."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PARTING_S):
+                await self._client.close()
 
     # --- what comes in ------------------------------------------------------------------------
 

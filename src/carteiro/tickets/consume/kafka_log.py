@@ -216,7 +216,8 @@ class KafkaLog:
         for each in errors:
             self._waits(f"Kafka: {each.str()}")
             self._stopping.wait(_RETRY_S)  # nothing else slows it down
-        return records_of([m for m in messages if m.error() is None] if errors else messages)
+        good = [each for each in messages if each.error() is None] if errors else messages
+        return records_of(good) if good else []
 
     def _bring(self, records: list[Record]) -> None:
         """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""

@@ -10,7 +10,6 @@ import base64
 import binascii
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 
 from carteiro.model import value
 
@@ -39,20 +38,16 @@ class Noted:
         return self.covers(offset) and offset not in self.failures
 
 
-def is_nearly_full(noted: Noted) -> bool:
-    """Return True if they come near the most that a broker keeps, or beyond: then more records should wait."""
-    return len(_packed(noted)) > _MOST_BYTES * 3 // 4
-
-
-def note_down(noted: Noted) -> str:
-    """The notes as a text that fits."""
-    end = noted.end
-    while True:
-        counts = {each: failures for each, failures in noted.failures.items() if each < end}
-        packed = _packed(Noted(noted.start, end, counts))
-        if len(packed) <= _MOST_BYTES:
-            return base64.b64encode(packed).decode()
-        end = noted.start + (end - noted.start) * 3 // 4
+def note_down(noted: Noted) -> tuple[str, bool]:
+    """The notes as a text that fits, and whether all come near the most: then more records should wait."""
+    packed = _packed(noted)
+    is_nearly_full = len(packed) > _MOST_BYTES * 3 // 4
+    while len(packed) > _MOST_BYTES:
+        end = noted.start + (noted.end - noted.start) * 3 // 4
+        left = {each: failures for each, failures in noted.failures.items() if each < end}
+        noted = Noted(noted.start, end, left)
+        packed = _packed(noted)
+    return base64.b64encode(packed).decode(), is_nearly_full
 
 
 def read_notes(text: str) -> Noted | None:
@@ -67,12 +62,12 @@ def read_notes(text: str) -> Noted | None:
 def _packed(noted: Noted) -> bytes:
     span = noted.end - noted.start
     still_open = [each - noted.start for each in noted.failures]
-    head = b"".join(map(_number, (noted.start, span)))
+    head = _numbers((noted.start, span))
     failed = [
         (at, times) for at, times in zip(still_open, noted.failures.values(), strict=True) if times
     ]
     failed = failed[:_MOST_COUNTS]
-    counts = b"".join(map(_number, chain((len(failed),), _deltas(failed))))
+    counts = _numbers((len(failed), *_deltas(failed)))
     shapes = (
         bytes([_BITS]) + _as_bits(still_open, span),
         bytes([_RUNS]) + _as_runs(still_open, span),
@@ -126,7 +121,7 @@ def _as_runs(still_open: Iterable[int], span: int) -> bytes:
             begin = each
         last = each
     lengths.append(last + 1 - begin)
-    return b"".join(map(_number, lengths)) if span else b""
+    return _numbers(lengths) if span else b""
 
 
 def _of_runs(written: bytes) -> Iterator[int]:
@@ -141,18 +136,20 @@ def _of_runs(written: bytes) -> Iterator[int]:
         is_open = not is_open
 
 
-def _number(number: int) -> bytes:
-    """Seven bits a byte, the least first; the last byte has its eighth bit clear."""
+def _numbers(numbers: Iterable[int]) -> bytes:
+    """Seven bits a byte, the least first; the last byte of each has its eighth bit clear."""
     written = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
+    for number in numbers:
+        left = number
+        while left > 0x7F:  # noqa: PLR2004 - seven bits
+            written.append(left & 0x7F | 0x80)
+            left >>= 7
+        written.append(left)
     return bytes(written)
 
 
 class _Numbers:
-    """Reads what `_number` wrote."""
+    """Reads what `_numbers` wrote."""
 
     def __init__(self, written: bytes) -> None:
         self._written = written

@@ -8,7 +8,7 @@ often those that have not have failed.
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from carteiro.tickets.consume.notes import Noted, is_nearly_full, note_down
+from carteiro.tickets.consume.notes import Noted, note_down
 
 _ALWAYS_FITS = 8_000  # records, whatever became of them
 
@@ -90,8 +90,9 @@ class Offsets:
         if lowest is None or self.end is None:
             return None
         noted = self._all_noted(lowest, self.end)
-        self.is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
-        return lowest, note_down(noted) if noted.end > lowest else ""
+        notes, is_nearly_full = note_down(noted) if noted.end > lowest else ("", False)
+        self.is_noted_full = is_nearly_full and self.end - lowest > _ALWAYS_FITS
+        return lowest, notes
 
     def _all_noted(self, lowest: int, end: int) -> Noted:
         """Return all that is known, and what the last commit said of records that have not come yet."""

@@ -61,12 +61,15 @@ class TypeHealth:
     def succeeded(self, rounds: Sequence[Round | None], now: float) -> bool:
         """Tickets are done, with the round of each that was a trial; return whether that ended a pause."""
         self._last.extend([(now, None)] * min(len(rounds), REMEMBERED))
-        ends = any(self.breaker.succeeded(each) for each in rounds if each is not None)
+        ends = self.is_paused and any(
+            self.breaker.succeeded(each) for each in rounds if each is not None
+        )
         if ends:
             self._last.clear()
         self._has_given_up = False
         self.is_paused = self.breaker.is_open
-        self.is_perfect = not self.is_paused and all(id is None for _, id in self._last)
+        # Others remember only successes, too; to look at all of them would cost more than it saves.
+        self.is_perfect = not self.is_paused and (ends or len(rounds) >= REMEMBERED)
         return ends
 
     def failed(self, began: Round | None, now: float, chance: float, *, id: TicketId) -> bool:

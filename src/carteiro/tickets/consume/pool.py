@@ -124,33 +124,38 @@ class HandlerPool:
         """Run tickets of a type until a handler had to wait, there are no more, or others should have a turn."""
         self._turn_soon()  # it comes as soon as a handler waits
         turn, until = self._turn, now + _BREATH_S
-        while work is not None:
-            line.running += 1
-            slot.late_at = now + line.time_limit
-            slot.work = work
-            try:
-                await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
-            except KeyboardInterrupt:
-                raise
-            except GeneratorExit as raised:  # Python closes all that await a thread which raised it
-                work.error = read_error(raised)
+        slot.late_at = until + line.time_limit
+        ready, health = line.ready, line.health
+        line.running += 1  # one after the other: they count as one
+        try:
+            while work is not None:
+                slot.work = work
+                try:
+                    await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
+                except KeyboardInterrupt:
+                    raise
+                except GeneratorExit as raised:  # Python closes all that await a thread which raised it
+                    work.error = read_error(raised)
+                    line.returned.append(work)
+                    self._turn_soon()
+                    raise
+                except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
+                    work.error = read_error(raised)
+                finally:
+                    slot.work = None  # from here on it must not be interrupted
+                if slot.interruptions or slot.task.cancelling():
+                    await self._without_interruptions(slot, work, line)
                 line.returned.append(work)
-                self._turn_soon()
-                raise
-            except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
-                work.error = read_error(raised)
-            finally:
-                slot.work = None  # from here on it must not be interrupted
-                line.running -= 1
-            if slot.interruptions or slot.task.cancelling():
-                await self._without_interruptions(slot, work, line)
-            line.returned.append(work)
-            now = time.monotonic()
-            if turn != self._turn or now >= until:
-                break
-            if not line.ready:
-                self.settle_returned()
-            work = line.take(now)
+                now = time.monotonic()
+                if turn != self._turn or now >= until:
+                    break
+                if not ready:
+                    self.settle_returned()
+                # Most may start: asking the line costs as much as starting one.
+                is_free = ready and not health.is_paused and ready[0].partition.is_open
+                work = ready.popleft() if is_free else line.take(now)
+        finally:
+            line.running -= 1
         self._turn_soon()
         return turn != self._turn
 

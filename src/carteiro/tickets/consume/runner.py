@@ -28,7 +28,7 @@ from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCount
 from carteiro.tickets.consume.settling import Settling, now_ms
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.deaths import Trouble
-from carteiro.tickets.ticket import Part, Record, Ticket, read
+from carteiro.tickets.ticket import Part, Record, Ticket, read_all
 
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
@@ -203,8 +203,8 @@ class Runner:
     async def arrived(self, records: Sequence[Record]) -> None:
         """Take them in; those that another may have had before cost one question for all of them."""
         works: list[Work] = []
-        for part, some in groupby(records, key=itemgetter(0, 1)):
-            works += self._works(part, [*some])
+        for _, some in groupby(records, key=itemgetter(1)):
+            works += self._works([*some])
         if ended := await self._ended_before(works):
             self._settling.leave([work for work in works if work in ended])
             works = [work for work in works if work not in ended]
@@ -221,16 +221,16 @@ class Runner:
 
     # --- taking in --------------------------------------------------------------------------------
 
-    def _works(self, part: Part, records: Sequence[Record]) -> list[Work]:
+    def _works(self, records: Sequence[Record]) -> list[Work]:
         """The work of records of one partition, without those that had ended when it was committed."""
-        partition = self._partitions.get(part)
+        partition = self._partitions.get(records[0][:2])
         if partition is None:
             return []
         offsets = [record.offset for record in records]
         last = -1 if partition.offsets.end is None else partition.offsets.end - 1
         if any(map(ge, [last, *offsets], offsets)):
             if len(records) > 1:
-                return [work for record in records for work in self._works(part, [record])]
+                return [work for record in records for work in self._works([record])]
             partition = self._begin_again(partition)
         needed = partition.offsets.take(offsets)
         if len(needed) < len(records):
@@ -239,7 +239,7 @@ class Runner:
         lines = self._lanes.lines
         works = [
             Work(ticket, partition, lines.get(ticket.type) if isinstance(ticket, Ticket) else None)
-            for ticket in map(read, records)
+            for ticket in read_all(records)
         ]
         for work, failures in (
             zip(works, needed.values(), strict=True) if any(needed.values()) else ()

@@ -52,24 +52,23 @@ class Settling:
         live = [work for work in returned if work.partition.is_live]
         if len(live) < len(returned):
             line.health.breaker.unused(time.monotonic())
-        done = [work for work in live if work.error is None]
-        if len(done) < len(live) or not line.health.is_perfect:
-            self._judge_health(line, live)
-        self._succeeded(line, done)
-        for work in live if len(done) < len(live) else ():
-            if work.error is not None:
-                self._tell(work)
+        failed = [at for at, work in enumerate(live) if work.error is not None]
+        if failed or not line.health.is_perfect:
+            self._judge_health(line, live, failed)
+        self._succeeded(line, [work for work in live if work.error is None] if failed else live)
+        for at in failed:
+            self._tell(live[at])
 
-    def _judge_health(self, line: Line, works: Sequence[Work]) -> None:
+    def _judge_health(self, line: Line, works: Sequence[Work], failed: Sequence[int]) -> None:
         """Pause the type if too many of its tickets cannot reach something; a success ends that."""
-        now, health = time.monotonic(), line.health
-        for is_done, some in groupby(works, key=lambda work: work.error is None):
-            if not is_done:
-                for work in some:
-                    self._notice(work, line, now)
-            elif not health.is_perfect and health.succeeded([work.began for work in some], now):
+        now, health, begin = time.monotonic(), line.health, 0
+        for at in (*failed, len(works)):
+            done, begin = works[begin:at], at + 1
+            if done and not health.is_perfect and health.succeeded([w.began for w in done], now):
                 self.resume(line)
                 self.watch.pause_ended(line.type)
+            if at < len(works):
+                self._notice(works[at], line, now)
 
     async def run(self) -> None:
         """Tell Redis what it must hear, until it is cancelled."""

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from carteiro.config import TicketSettings
+from carteiro.runtime.ending import ended
 from carteiro.tickets import events
 from carteiro.tickets.alerts import ALERTMANAGER_UP, Alert, Alerts, held_alerts, paused_alert
 from carteiro.tickets.consume.counter import RetryCounter
@@ -67,8 +68,7 @@ class TicketWorker:
             # Tickets need not wait for the topic: one that dies before it is there is kept until it is.
             helpers = [have_dlq_topic(self._settings)] if self._settings.dlq_enabled else []
             helpers += [self._alerts.run()] if self._settings.alertmanager else []
-            for each in helpers:
-                parts.push_async_callback(_ended, asyncio.create_task(each))
+            parts.push_async_callback(ended, *map(asyncio.create_task, helpers))
             events.tickets_started(
                 topic=self._settings.topic,
                 group=self._settings.group,
@@ -98,9 +98,3 @@ class TicketWorker:
     async def _look(self) -> list[Alert]:
         """Return the alerts of now."""
         return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
-
-
-async def _ended(task: "asyncio.Task[None]") -> None:
-    """Cancel it, and see it end before what it uses is closed."""
-    task.cancel()
-    await asyncio.wait([task])
