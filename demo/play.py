@@ -208,7 +208,7 @@ async def _summary(backend: Backend, run: Run, console: Console) -> None:
             letter = await backend.dead_letters.show(each)
             reasons[letter.reason if letter else "dropped"] += 1
     columns = ("accepted", "sent", "retried", "redriven", "dead", "under way")
-    table = Table(Column("tenant", no_wrap=True))
+    table = Table(Column("tenant", no_wrap=True), box=None, pad_edge=False)  # fits 80 columns
     for column in (*columns, "refused (429)"):
         table.add_column(column, justify="right")
     for tenant, row in rows.items():

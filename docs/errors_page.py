@@ -43,7 +43,7 @@ OWN_CODES: Mapping[str, str] = {
     "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",
     "RECIPIENT_NOT_FOUND": "the recipient was deleted, or has another address",
     "REGION_MISSING": "no region is set, and none was found",
-    "SENDER_MISSING": "no `from`, and no default for it",
+    "SENDER_MISSING": "no `from`, and no default for it; correct it with `carteiro dead edit ID --from ADDRESS`",
     "SMTPUTF8_MISSING": "an address is not ASCII, and the relay or provider cannot take that",
     "SUPPRESSED": "the address is on the tenant's suppression list",
     "TASK_ERROR": "a task raised an exception",

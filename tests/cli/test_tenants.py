@@ -185,6 +185,16 @@ def test_paused_tenant_waits(line: CommandLine) -> None:
     assert (held, line.asked("show", message)["status"]) == ("ENQUEUED", "SENT")
 
 
+def test_no_turns_are_said_to_be_none(line: CommandLine) -> None:
+    """An empty answer would look like a failure; programs get an empty list."""
+    line.tenant("acme")
+
+    ran = line("tenant", "standing", "--tenant", "acme")
+
+    assert (ran.code, ran.out, ran.err) == (ExitCode.OK, "", "No tenants with jobs found.\n")
+    assert line.listed("tenant", "standing", "--tenant", "acme") == []
+
+
 def test_standings_show_fairness_figures(line: CommandLine) -> None:
     """Of all tenants or one."""
     line.tenant("acme")

@@ -33,13 +33,13 @@ def carteiro(
 _GROUPS = {
     "Messages": ("dead", "inbox", "tickets"),
     "Tenants": ("tenant", "fairness", "key", "admin_token", "template", "recipient", "suppression"),
-    "Care": ("config",),
+    "Maintenance": ("config",),
 }
 _COMMANDS = {
     "Run": ("up", "api", "worker", "process_due"),
     "Messages": ("send", "show", "explain", "ls", "cancel"),
     "Tenants": ("erase",),
-    "Care": ("stats", "classify", "doctor", "migrate", "move", "prune", "backup", "version"),
+    "Maintenance": ("stats", "classify", "doctor", "migrate", "move", "prune", "backup", "version"),
 }
 for _panel, _names in _GROUPS.items():
     for _name in _names:

@@ -147,6 +147,8 @@ async def standing(
     standings = await desk.backend.tenants.standings(KindName(kind))
     shown = [each for each in standings if restricted is None or each.tenant == restricted]
     desk.out.rows(shown, _STANDINGS, document_of)
+    if not shown:
+        desk.out.none("tenants with jobs")
 
 
 def _facts(tenant: Tenant) -> dict[str, object]:
