@@ -37,3 +37,15 @@ def test_message_stays_within_its_budget(store: str, kind: str, tmp_path: Path) 
     assert {phase: set(counts) for phase, counts in budget.items()} == {
         phase: set(counts) for phase, counts in found.items()
     }
+
+
+def test_ticket_stays_within_its_budget() -> None:
+    """None failing, and one in a hundred always failing."""
+    command = [sys.executable, "ticket_budget.py"]
+    ran = subprocess.run(command, cwd=BENCH, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+    budget = tomllib.loads((BENCH / "budget.toml").read_text())["tickets"]
+    found = json.loads(ran.stdout)
+    assert found.keys() == budget.keys()
+    assert not {name: each for name, each in found.items() if each > budget[name] * TOLERANCE}

@@ -22,6 +22,7 @@ Reason: TypeAlias = Literal[
 
 LONGEST_ID = 256
 _FIT = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+_PLAIN = bytes(range(0x21, 0x7F))  # printable ASCII without the space
 NO_TYPE: TaskType = ""
 _READ_ONCE = 512  # bytes; what is longer is read again when it is needed: as objects it may take thirty times its room
 
@@ -104,8 +105,7 @@ def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
 
 def _are_plain(ids: Sequence[str]) -> bool:
     """Return True if all are fit for sure; seen in one text of all, since a look at each costs as much as its JSON."""
-    text = "".join(ids)
-    is_plain = text.isascii() and text.isprintable() and " " not in text
+    is_plain = not "".join(ids).encode("utf-8").translate(None, _PLAIN)
     return is_plain and all(ids) and max(map(len, ids)) <= LONGEST_ID
 
 

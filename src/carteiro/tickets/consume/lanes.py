@@ -147,7 +147,7 @@ class Lanes:
             lanes, key = work.partition.lanes, work.key
             if key not in lanes:
                 lanes[key] = None
-                if work.failures or work.death or work.line is None:
+                if work.line is None or work.failures:  # a death has one or the other
                     self.ready(work)
                 else:
                     work.line.ready.append(work)
