@@ -12,6 +12,9 @@ from carteiro import model
 from carteiro.policy.lifecycle import Entry, Stamped
 
 FAR = 2**62  # an alarm that never rings
+MOST_TIMELINE = (
+    8192  # characters of a timeline in its entry: once it is longer, events are rows of their own
+)
 _STATES: Mapping[str, model.State] = {
     state.value: state for state in model.State
 }  # a look-up costs less than State(…)

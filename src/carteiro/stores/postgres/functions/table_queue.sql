@@ -62,8 +62,9 @@ SELECT
     END AS retries,
     coalesce(c.max_retries, q.max_retries) AS max_retries,
     (
-        SELECT carteiro.moment(max(v.created_at)) FROM carteiro.events AS v
-        WHERE v.message_no = q.message_no AND v.type = 'SENT_ATTEMPT'
+        SELECT carteiro.moment(max(v.created_at))
+        FROM carteiro.events_of(q.message_no, '', '', 0, coalesce(e.timeline, '')) AS v
+        WHERE v.type = 'SENT_ATTEMPT'
     ) AS last_attempt_at,
     CASE
         WHEN c.is_shown THEN c.next_retry_at
@@ -72,9 +73,10 @@ SELECT
     CASE
         WHEN c.is_shown THEN c.error_message
         WHEN q.state = 'SENT' AND (q.attempts > 1 OR q.round > 1) THEN (
-            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage' FROM carteiro.events AS v
-            WHERE v.message_no = q.message_no AND v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
-            ORDER BY v.id DESC LIMIT 1
+            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage'
+            FROM carteiro.events_of(q.message_no, '', '', 0, coalesce(e.timeline, '')) AS v
+            WHERE v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
+            ORDER BY v.place DESC LIMIT 1
         )
         ELSE carteiro.readable(q.failure::text) ->> 'reason'
     END AS error_message,
@@ -82,21 +84,28 @@ SELECT
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
     SELECT
-        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
-        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at,
+        coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at, coalesce(e.charged, 0) AS charged,
+        coalesce(e.attempts, 0) AS attempts, coalesce(e.round, 1) AS round, e.failure, e.provider_message_id,
+        e.finished_at
     FROM carteiro.queue_rows AS r
     JOIN carteiro.messages AS m ON m.no = r.message_no
-    JOIN carteiro.entries AS e ON e.message_no = r.message_no
+    LEFT JOIN carteiro.entries AS e ON e.message_no = r.message_no
     WHERE a.sees_all
     UNION ALL
     SELECT
-        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
-        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at,
+        coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at, coalesce(e.charged, 0) AS charged,
+        coalesce(e.attempts, 0) AS attempts, coalesce(e.round, 1) AS round, e.failure, e.provider_message_id,
+        e.finished_at
     FROM carteiro.queue_rows AS r
     JOIN carteiro.messages AS m ON m.no = r.message_no
-    JOIN carteiro.entries AS e ON e.message_no = r.message_no
-    WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant AND e.tenant = a.tenant
+    LEFT JOIN carteiro.entries AS e ON e.message_no = r.message_no AND e.tenant = a.tenant
+    WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant
 ) AS q
+LEFT JOIN LATERAL (
+    SELECT n.timeline FROM carteiro.entries AS n WHERE n.message_no = q.message_no OFFSET 0
+) AS e ON true
 LEFT JOIN LATERAL (
     SELECT t.content FROM carteiro.contents AS t WHERE t.message_no = q.message_no OFFSET 0
 ) AS b ON true
@@ -286,9 +295,9 @@ CREATE OR REPLACE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT
-        e.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = q.message_no),
-        e.state = 'SENT_ATTEMPT'
-    FROM carteiro.queue_rows AS q JOIN carteiro.entries AS e ON e.message_no = q.message_no
+        m.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = q.message_no),
+        m.state = 'SENT_ATTEMPT'
+    FROM carteiro.queue_rows AS q JOIN carteiro.ledger AS m ON m.no = q.message_no
     WHERE q.id = p_id
 $$;
 
@@ -463,9 +472,9 @@ BEGIN ATOMIC
                 WHERE
                     r.tenant = t.id AND r.kind = 'email:send'
                     AND EXISTS (SELECT FROM carteiro.queue_rows AS q WHERE q.message_no = r.message_no)
-                    AND EXISTS (
+                    AND NOT EXISTS (
                         SELECT FROM carteiro.entries AS e
-                        WHERE e.message_no = r.message_no AND e.finished_at IS NULL
+                        WHERE e.message_no = r.message_no AND e.finished_at IS NOT NULL
                     )
                 ORDER BY r.rank
                 LIMIT greatest(n, 0)
