@@ -293,6 +293,23 @@ BEGIN
 END
 $$;
 
+-- The items (1, 2, …) whose messages are not among the stored ones.
+CREATE OR REPLACE FUNCTION carteiro.left_out(p_id text[], p_stored bigint[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    IF cardinality(p_stored) = cardinality(p_id) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(
+        SELECT i
+        FROM generate_subscripts(p_id, 1) AS i
+        WHERE NOT coalesce((SELECT m.no FROM carteiro.messages AS m WHERE m.id = p_id[i]) = ANY (p_stored), false)
+    );
+END
+$$;
+
 -- Stores the first attempts of messages, without a rule each: those that are due, whose job has the claim and to which
 -- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
 -- items (1, 2, …) that were left out.
@@ -304,13 +321,12 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_stored integer[];
+    v_stored bigint[];
 BEGIN
     WITH held AS MATERIALIZED (
         SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.item, a.place, l.parked_until,
-            p_until[a.place] AS until
-        FROM unnest(p_id, p_group) WITH ORDINALITY AS a (id, place, item)
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, l.parked_until, p_until[a.place] AS until
+        FROM unnest(p_id, p_group) AS a (id, place)
         JOIN carteiro.messages AS m ON m.id = a.id
         JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
         WHERE
@@ -331,26 +347,20 @@ BEGIN
             h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
         FROM held AS h
         ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no
-    ),
-    begun AS MATERIALIZED (
-        SELECT h.* FROM held AS h WHERE h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a))
+        RETURNING message_no, held_until
     ),
     pushed AS (
-        UPDATE carteiro.leased AS l SET parked_until = b.until FROM begun AS b WHERE l.message_no = b.no
+        UPDATE carteiro.leased AS l SET parked_until = a.held_until FROM added AS a WHERE l.message_no = a.message_no
     ),
     noted AS (
         INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT b.kind, b.tenant, min(b.until), min(b.until)
-        FROM begun AS b
-        WHERE b.until < b.parked_until
-        GROUP BY b.kind, b.tenant
+        SELECT h.kind, h.tenant, min(h.until), min(h.until)
+        FROM held AS h
+        WHERE h.until < h.parked_until
+        GROUP BY h.kind, h.tenant
     )
-    SELECT coalesce(array_agg(b.item::integer), '{}') INTO v_stored FROM begun AS b;
-    IF cardinality(v_stored) = cardinality(p_id) THEN
-        RETURN '{}';
-    END IF;
-    RETURN ARRAY(SELECT i FROM generate_subscripts(p_id, 1) AS i WHERE NOT i = ANY (v_stored));
+    SELECT coalesce(array_agg(a.message_no), '{}') INTO v_stored FROM added AS a;
+    RETURN carteiro.left_out(p_id, v_stored);
 END
 $$;
 
@@ -368,17 +378,16 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
-    v_stored integer[];
+    v_stored bigint[];
     v_tenants text[];
 BEGIN
     WITH held AS MATERIALIZED (
         SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.item, a.duration_ms,
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms,
             coalesce(a.provider_id, '') AS provider_id, p_claim[a.place] AS claim, p_provider[a.place] AS provider,
             coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
             coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
-        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) WITH ORDINALITY
-            AS a (id, place, duration_ms, provider_id, item)
+        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
         JOIN carteiro.messages AS m ON m.id = a.id
         JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
         LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
@@ -402,7 +411,7 @@ BEGIN
             finished_at = p_now, timeline = e.timeline || t.event
         FROM told AS t
         WHERE t.version > 0 AND e.message_no = t.no AND e.version = t.version
-        RETURNING e.message_no
+        RETURNING e.message_no, e.expires_at, e.holder
     ),
     added AS (
         INSERT INTO carteiro.entries (
@@ -415,20 +424,19 @@ BEGIN
         FROM told AS t
         WHERE t.version = 0
         ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no
+        RETURNING message_no, expires_at, holder
     ),
     sent AS MATERIALIZED (
-        SELECT h.no, h.item, h.claim, h.expires_at FROM held AS h
-        WHERE h.no = ANY (ARRAY(SELECT c.message_no FROM changed AS c UNION ALL SELECT a.message_no FROM added AS a))
+        SELECT * FROM changed UNION ALL SELECT * FROM added
     ),
     ended AS (
         DELETE FROM carteiro.unfinished AS u USING sent AS s
-        WHERE u.expires_at = s.expires_at AND u.message_no = s.no
+        WHERE u.expires_at = s.expires_at AND u.message_no = s.message_no
     ),
     -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
     gone AS (
         DELETE FROM carteiro.leased AS l USING sent AS s
-        WHERE l.message_no = s.no AND l.claim_id = s.claim
+        WHERE l.message_no = s.message_no AND l.claim_id = s.holder
         RETURNING l.kind, l.tenant
     ),
     noted AS (
@@ -437,16 +445,13 @@ BEGIN
         RETURNING tenant
     )
     SELECT
-        (SELECT coalesce(array_agg(s.item::integer), '{}') FROM sent AS s),
+        (SELECT coalesce(array_agg(s.message_no), '{}') FROM sent AS s),
         (SELECT array_agg(DISTINCT n.tenant) FROM noted AS n)
     INTO v_stored, v_tenants;
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
     has_work := FOUND;
-    left_out := '{}';
-    IF cardinality(v_stored) < cardinality(p_id) THEN
-        left_out := ARRAY(SELECT i FROM generate_subscripts(p_id, 1) AS i WHERE NOT i = ANY (v_stored));
-    END IF;
+    left_out := carteiro.left_out(p_id, v_stored);
 END
 $$;
 
