@@ -134,7 +134,7 @@ ATTACKS = {
     "takes every advisory lock that anybody holds": (
         "SELECT pg_advisory_lock(n) FROM generate_series(1, 100) AS n",
         "SELECT pg_advisory_lock(hashtextextended('carteiro.access_keys', 0))",
-        "SELECT pg_advisory_lock(hashtextextended('carteiro.tend_events', 0))",
+        "SELECT pg_advisory_lock(hashtextextended('carteiro.accept', 0))",
         f"SELECT pg_advisory_lock({0x6361_7274_6569_726F})",
     ),
 }
@@ -367,21 +367,19 @@ WITH new AS (
 messages AS (
     INSERT INTO carteiro.messages (
         no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, recipient_id, to_address, subject,
-        template_type, created_at
+        template_type, due_at, created_at
     )
-    SELECT no, id::text, who, 'email:send', true, 'at_least_once', 5, 86400000, who, who, who, who, who, at FROM new
+    SELECT no, id::text, who, 'email:send', true, 'at_least_once', 5, 86400000, who, who, who, who, who, at, at FROM new
 ),
 entries AS (
     INSERT INTO carteiro.entries (
-        message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at, provider_message_id
+        message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at, provider_message_id,
+        timeline
     )
-    SELECT no, 'of ' || who, at, at + 86400000, who, true, at, at, who FROM new
+    SELECT no, 'of ' || who, at, at + 86400000, who, true, at, at, who, format('["%s",%s,{{}}],', who, at) FROM new
 ),
 contents AS (
     INSERT INTO carteiro.contents (message_no, content) SELECT no, to_json(who) FROM new
-),
-events AS (
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at) SELECT no, who, '{{}}', at FROM new
 ),
 letters AS (
     INSERT INTO carteiro.dead_letters (
@@ -520,20 +518,18 @@ WITH new AS (
 ),
 messages AS (
     INSERT INTO carteiro.messages (
-        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, created_at
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, due_at, created_at
     )
-    SELECT no, id::text, tenant, 'email:send', true, 'at_least_once', 5, 86400000, 'r', 'a@b.cd', at FROM new
+    SELECT no, id::text, tenant, 'email:send', true, 'at_least_once', 5, 86400000, 'r', 'a@b.cd', at, at FROM new
 ),
 entries AS (
-    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at)
-    SELECT no, 'SENT', at, at + 86400000, tenant, true, at, at FROM new
+    INSERT INTO carteiro.entries (
+        message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at, timeline
+    )
+    SELECT no, 'SENT', at, at + 86400000, tenant, true, at, at, format('["SENT_ATTEMPT",%s,{{}}],', at) FROM new
 ),
 contents AS (
     INSERT INTO carteiro.contents (message_no, content) SELECT no, '{{}}' FROM new
-),
-events AS (
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT no, 'SENT_ATTEMPT', '{{}}', at FROM new
 )
 INSERT INTO carteiro.queue_rows (id, message_no, tenant, max_retries) SELECT id, no, tenant, 3 FROM new
 """

@@ -38,12 +38,13 @@ WITH new AS (
     FROM generate_series(1, $1::integer) AS n
 ),
 messages AS (
-    INSERT INTO carteiro.messages (no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, created_at)
-    SELECT no, id, tenant, $3, false, 'at_least_once', 5, 86400000, 'request-1', at FROM new
+    INSERT INTO carteiro.messages (
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, due_at, created_at
+    )
+    SELECT no, id, tenant, $3, false, 'at_least_once', 5, 86400000, 'request-1', at, at FROM new
 ),
-entries AS (
-    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at)
-    SELECT no, 'ENQUEUED', at, at + 86400000, tenant, false, at FROM new
+unfinished AS (
+    INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT at + 86400000, no FROM new
 ),
 contents AS (
     INSERT INTO carteiro.contents (message_no, content) SELECT no, '{}' FROM new

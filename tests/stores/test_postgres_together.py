@@ -18,11 +18,13 @@ from carteiro.model import (
     ApiLimits,
     Begun,
     BounceKind,
+    EventType,
     Late,
     MessageId,
     NoteAnswer,
     Refused,
     Settled,
+    State,
 )
 from carteiro.model.checkup import Level
 from carteiro.ports import Backend
@@ -31,7 +33,17 @@ from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import newest_version
-from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_claim_id,
+    a_message,
+    a_task,
+    messages,
+    sent,
+    tenants_named,
+)
 from support.clock import StoreClock
 from support.feedback import a_bounce
 from support.shared_servers import shared_postgres
@@ -51,11 +63,18 @@ pytestmark = pytest.mark.servers
 PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
 _BEGIN = """
-SELECT carteiro.begin_attempts(
-    ARRAY[message_no], ARRAY[1], ARRAY[$1], ARRAY[1], ARRAY[0], ARRAY[$2::bigint], ARRAY['sandbox'],
-    '{}', '{}', '{}', '{}'
+SELECT carteiro.declare_first(
+    ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], $2::bigint - 2000
 )
 FROM carteiro.leased
+"""
+_REQUEST_CANCEL = """
+INSERT INTO carteiro.entries (
+    message_no, version, state, due_at, expires_at, cancel_requested_at, tenant, is_email, created_at, timeline
+)
+SELECT
+    no, 2, state, due_at, expires_at, due_at, tenant, false, created_at, format('["CANCEL_REQUESTED",%s,{}],', due_at)
+FROM carteiro.ledger
 """
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring
@@ -272,8 +291,37 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
         clock.advance(timedelta(seconds=3))
         again = await claimed_alone(backend.store)
 
-    assert begun == [1]
+    assert begun == []
     assert again.lease.job == message
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_first_change_that_is_not_committed_yet_is_waited_for(
+    url: str, *, is_kept: bool
+) -> None:
+    """There is no entry to lock: the settle waits for the other's, and goes by the rules if it stays."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_task())
+        job = await claimed_alone(backend.store, kinds=(TASK,))
+        other = await asyncpg.connect(url)
+        cancelling = other.transaction()
+        await cancelling.start()
+        await other.execute(_REQUEST_CANCEL)
+        settling = asyncio.create_task(settled(backend.store, job, sent(), attempted=True))
+        await _until_waiting(other)
+        await (cancelling.commit() if is_kept else cancelling.rollback())
+        await other.close()
+        answer = await settling
+        stored = await backend.reading.message(message)
+        events = await backend.reading.events(message)
+
+    assert answer == Settled(State.SENT)
+    assert stored is not None
+    assert (stored.state, stored.attempts) == (State.SENT, 1)
+    assert (stored.cancel_requested_at is not None) == is_kept
+    told = [EventType.CANCEL_REQUESTED] if is_kept else []
+    assert [each.type for each in events] == [*told, EventType.SENT]
 
 
 async def test_feedback_locks_the_tenant_before_the_message(

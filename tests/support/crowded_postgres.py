@@ -14,8 +14,7 @@ GROWING = frozenset(
         "dead_letters",
         "delayed",
         "entries",
-        "events_0",
-        "events_rest",
+        "events",
         "idempotency_keys",
         "inbox",
         "message_tags",
@@ -24,6 +23,7 @@ GROWING = frozenset(
         "ready",
         "recipient_records",
         "suppressions",
+        "unfinished",
     }
 )
 
@@ -53,23 +53,25 @@ SELECT
 FROM rows;
 INSERT INTO carteiro.messages (
     no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address, tags,
-    created_at
+    due_at, created_at
 )
 SELECT
     n, id, tenant, kind, true, 'at_least_once', 5, 86400000, 'r', name, CASE WHEN n % 4 > 0 THEN id END, address,
-    '["tag-1"]', at
+    '["tag-1"]', at, at
 FROM rows;
 INSERT INTO carteiro.entries (
     message_no, state, due_at, expires_at, holder, provider_message_id, failure, finished_at, tenant, is_email,
-    created_at
+    created_at, timeline
 )
 SELECT
     n, (ARRAY['ENQUEUED', 'SENT', 'RETRY_SCHEDULED', 'FAILED'])[n % 4 + 1], at, at + 86400000, 'claim-1',
     CASE WHEN n % 4 = 1 OR is_tiny THEN name END, CASE WHEN n % 4 > 1 THEN failure END, CASE WHEN odd THEN at END,
-    tenant, kind = 'email:send', at
+    tenant, kind = 'email:send', at, format('["RECEIVED",%s,{}],', at)
 FROM rows;
+INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT at + 86400000, n FROM rows WHERE NOT odd;
 INSERT INTO carteiro.contents (message_no, content) SELECT n, '{}' FROM rows;
-INSERT INTO carteiro.events (message_no, type, metadata, created_at) SELECT n, 'ENQUEUED', '{}', at FROM rows;
+INSERT INTO carteiro.events (message_no, position, type, metadata, created_at)
+SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO carteiro.dead_letters (
     message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
     moved_at, ttl_ms

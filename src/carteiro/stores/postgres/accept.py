@@ -4,7 +4,6 @@ If killed before the commit, nothing was stored and no answer was sent. If kille
 same id or key gets the first answer.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -99,11 +98,6 @@ def _refused(message: model.NewMessage, why: str, known: Sequence[Any]) -> model
 def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
-    events = [
-        (item, "ENQUEUED", json.dumps({"requestId": message.request_id}), now)
-        for item, message in enumerate(new, 1)
-        if message.kind == model.EMAIL
-    ]
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
     few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]
     return {
@@ -123,10 +117,6 @@ def _parameters(
         "tags": few_texts(few_tags),
         "due_at": numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
         "content": texts([each.content for each in new]),
-        "event_item": numbers([event[0] for event in events]),
-        "event_type": texts([event[1] for event in events]),
-        "event_metadata": texts([event[2] for event in events]),
-        "event_at": numbers([event[3] for event in events]),
         "tag_item": numbers([item for item, _ in tags]),
         "tag": texts([tag for _, tag in tags]),
         "now": now,

@@ -1,14 +1,14 @@
 """Changed entries on their way to the server: each is stored only if nobody else changed it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from carteiro.model import ClaimId, MessageId, State
+from carteiro.model import ClaimId, MessageId
 from carteiro.policy.lifecycle import Change, Entry, Stamped
-from carteiro.stores.columns import entry_row, failure_text
+from carteiro.stores.columns import MOST_TIMELINE, entry_row, failure_text, timeline_text
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import numbers, texts
 
@@ -19,14 +19,14 @@ Stored: TypeAlias = tuple[set[int], bool]
 
 
 class Held(NamedTuple):
-    """An entry with its job; ``entry`` None: the queue knows it, the ledger does not."""
+    """An entry with its job; ``version`` 0: nothing has happened to the message."""
 
     id: MessageId
     message_no: int
     version: int
     kind: str
     tenant: str
-    entry: Entry | None
+    entry: Entry
     claim: ClaimId | None = None
     parked_until: int | None = None
     is_leased: bool = False
@@ -34,6 +34,9 @@ class Held(NamedTuple):
     is_requested: bool = (
         False  # an application requested a change, to be applied before the next attempt
     )
+    last_position: int | None = None  # of its events, if some are rows of their own
+    timeline_length: int | None = None
+    expires_at: int | None = None  # None: it is finished
     request: int | None = None  # the requested change that this applies
 
 
@@ -51,6 +54,10 @@ class _Item(NamedTuple):
     def claim(self) -> ClaimId | None:
         return self.held.claim if self.held.is_leased else None
 
+    @property
+    def is_long(self) -> bool:
+        return bool(self.held.last_position) or (self.held.timeline_length or 0) >= MOST_TIMELINE
+
 
 @dataclass
 class Changes:
@@ -58,57 +65,33 @@ class Changes:
 
     now: int
     held: list[Held] = field(default_factory=list)
-    _begun: list[_Item] = field(default_factory=list)
-    _sent: list[_Item] = field(default_factory=list)
-    _others: list[_Item] = field(default_factory=list)
+    _items: list[_Item] = field(default_factory=list)
     _needs_ring: bool = False
 
     def apply(
         self, held: Held, change: Change, *, owner: bool = False, hold: int | None = None
     ) -> None:
         """Add a rule's change; ``owner``: the caller has the job; ``hold``: the end of its hold."""
-        entry = held.entry
-        if entry is None:  # rules only change what the ledger has
-            return
         job, until = _job_of(change, hold)
-        item = _Item(len(self.held), held, entry, change, job, until)
+        self._items.append(_Item(len(self.held), held, held.entry, change, job, until))
         self.held.append(held)
-        if owner and job == _HOLD:
-            self._begun.append(item)
-        elif owner and _is_just_sent(entry, change):
-            self._sent.append(item)
-        else:
-            self._others.append(item)
-            self._needs_ring |= job in {_DROP, _PARK} and not owner
+        self._needs_ring |= job in {_DROP, _PARK} and not owner
 
     async def save(self, session: Session | Database, *, dead_letter_ttl_ms: int = 0) -> Stored:
         """Store changes of unchanged entries; return their positions in `held`, and True if there may be work now."""
-        stored: set[int] = set()
-        has_work = False
-        for some in (self._begun, self._sent, self._others):
-            some.sort(
-                key=_number
-            )  # one order for all: two processes with the same entries cannot deadlock
-        if self._begun:
-            items = await session.value("begin", *_usual(self._begun), *_events(self._begun))
-            stored |= _places(self._begun, items)
-        if self._sent:
-            has_jobs = any(item.job == _DROP for item in self._sent)
-            items, may_work = await session.first(
-                "settle_sent", *_sent(self._sent), has_jobs, self.now
-            )
-            stored |= _places(self._sent, items)
-            has_work |= may_work
-        if self._others:
-            rest: list[object] = [self._needs_ring, dead_letter_ttl_ms, self.now]
-            requests = [each.held.request for each in self._others]
-            is_requested = any(requests)
-            rest += [requests] * is_requested
-            operation = "requests_apply" if is_requested else "save"
-            items, may_work = await session.first(operation, *_general(self._others), *rest)
-            stored |= _places(self._others, items)
-            has_work |= may_work
-        return stored, has_work
+        if not self._items:
+            return set(), False
+        # One order for all: two processes with the same entries cannot deadlock.
+        items = sorted(self._items, key=_number)
+        requests = [each.held.request for each in items]
+        is_requested = any(requests)
+        stored, has_work = await session.first(
+            "requests_apply" if is_requested else "save",
+            *_parameters(items),
+            *(self._needs_ring, dead_letter_ttl_ms, self.now),
+            *([requests] if is_requested else []),
+        )
+        return {items[item - 1].place for item in stored}, has_work
 
 
 def _number(item: _Item) -> int:
@@ -123,63 +106,41 @@ def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:
     return (_LEAVE, None) if hold is None else (_HOLD, hold)
 
 
-def _is_just_sent(entry: Entry, change: Change) -> bool:
-    is_plain = change.buried is None and not change.unburied and entry.evidence is None
-    return is_plain and entry.state is State.SENT and bool(change.events)
-
-
-def _places(items: Sequence[_Item], stored: Iterable[int]) -> set[int]:
-    return {items[item - 1].place for item in stored}
-
-
 # --- as the statements take them -----------------------------------------------------------------
 
 
-def _usual(items: Sequence[_Item]) -> tuple[str, ...]:
-    return (
-        numbers([each.held.message_no for each in items]),
-        numbers([each.held.version for each in items]),
-        texts([each.claim for each in items]),
-        numbers([each.entry.attempts for each in items]),
-        numbers([each.entry.in_doubt for each in items]),
-        numbers([each.until for each in items]),
-        texts([each.entry.provider for each in items]),
-    )
-
-
-def _sent(items: Sequence[_Item]) -> tuple[str, ...]:
-    number, version, _, *rest, _, providers = _usual(items)
-    claims = texts([each.entry.holder for each in items])
-    durations = numbers([each.entry.duration_ms for each in items])
-    ids = texts([each.entry.provider_id for each in items])
-    return (number, version, claims, *rest, durations, providers, ids, *_events(items))
-
-
-def _events(items: Sequence[_Item]) -> tuple[str, ...]:
-    told: list[tuple[int, Stamped]] = [
-        (item, event) for item, each in enumerate(items, 1) for event in each.change.events
-    ]
-    return (
-        numbers([item for item, _ in told]),
-        texts([event.type for _, event in told]),
-        texts([orjson.dumps(event.metadata).decode() for _, event in told]),
-        numbers([event.at for _, event in told]),
-    )
-
-
-def _general(items: Sequence[_Item]) -> tuple[str, ...]:
+def _parameters(items: Sequence[_Item]) -> tuple[str, ...]:
     return (
         numbers([each.held.message_no for each in items]),
         numbers([each.held.version for each in items]),
         texts([each.claim for each in items]),
         texts([each.held.kind for each in items]),
         texts([each.held.tenant for each in items]),
+        numbers([each.held.expires_at for each in items]),
         *_rows(items),
+        texts(["" if each.is_long else timeline_text(each.change.events) for each in items]),
         numbers([each.job for each in items]),
         numbers([each.until for each in items]),
         *_events(items),
         *_buried(items),
         numbers([item for item, each in enumerate(items, 1) if each.change.unburied]),
+    )
+
+
+def _events(items: Sequence[_Item]) -> tuple[str, ...]:
+    """Events that their timelines have no room for."""
+    told: list[tuple[int, int, Stamped]] = [
+        (item, position, event)
+        for item, each in enumerate(items, 1)
+        if each.is_long
+        for position, event in enumerate(each.change.events, 1 + (each.held.last_position or 0))
+    ]
+    return (
+        numbers([item for item, _, _ in told]),
+        numbers([position for _, position, _ in told]),
+        texts([event.type for _, _, event in told]),
+        texts([orjson.dumps(event.metadata).decode() for _, _, event in told]),
+        numbers([event.at for _, _, event in told]),
     )
 
 

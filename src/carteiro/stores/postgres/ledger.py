@@ -1,31 +1,36 @@
-"""The ledger half: entries are loaded, judged by the rules, and stored if nobody else changed them.
+"""The ledger half: the usual attempts by lists, all others by the rules.
 
-No lock is held while entries are judged. One statement stores them, and checks for every item that the entry is still
-the judged version and that the job still has the same claim. Changed entries are loaded and judged again. A worker
-that stops or loses its connection in between has stored nothing, and nobody waits for it.
+First attempts and sent messages are one statement a list, which leaves out those that need a rule. These are loaded,
+judged and stored, without a lock in between: the statement that stores them checks for every item that the entry is
+still the judged version and that the job still has the same claim. Changed entries are loaded and judged again. A
+worker that stops or loses its connection in between has stored nothing more, and nobody waits for it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from carteiro import model
 from carteiro.errors import StoreUnavailable, TransitionRefused
-from carteiro.policy.lifecycle import Change
-from carteiro.stores.columns import entry_of
+from carteiro.policy.lifecycle import MILLISECOND, Change, Stamped
+from carteiro.stores.columns import MOST_TIMELINE, entry_of, timeline_text
 from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database, Session
+from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.sql import session as sql
-from carteiro.stores.sql.ledger import Asked, Judged
+from carteiro.stores.sql.ledger import Asked, Judged, ends, starts
 
+Item = TypeVar("Item", model.Start, model.End)
 _MOST_REMEMBERED = (
     10_000  # far more than slots: entries that were never settled nor released are forgotten
 )
 # An application requested a change by SQL, committed before this attempt: it comes first.
 _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # others keep changing them: let the caller try again
+_FIRST_BEGUN = model.Begun(1)
+_SENT = model.Settled(model.State.SENT)
 
 
 async def _load(
@@ -37,7 +42,7 @@ async def _load(
 
 def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
     """An entry with its job, from the columns of `load_entries`."""
-    number, version, claim, parked_until, is_leased, is_requested, *columns = row
+    number, version, claim, parked_until, is_leased, is_requested, position, length, *columns = row
     entry = entry_of(columns)
     return Held(
         entry.id,
@@ -50,11 +55,14 @@ def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
         parked_until,
         is_leased,
         is_requested=is_requested,
+        last_position=position,
+        timeline_length=length,
+        expires_at=entry.expires_at if entry.finished_at is None else None,
     )
 
 
 class Memory:
-    """Entries as of their claim: most are still the same when they are declared or settled."""
+    """Entries as of their claim, for a separate queue: most are still the same when they are declared or settled."""
 
     def __init__(self) -> None:
         self._held: dict[model.Lease, Held] = {}
@@ -68,11 +76,6 @@ class Memory:
     def take(self, lease: model.Lease) -> Held | None:
         """Take a remembered job out: the rule that judges its entry changes it."""
         return self._held.pop(lease, None)
-
-    def orphan(self, lease: model.Lease) -> Held | None:
-        """The job, if it has no message."""
-        held = self._held.get(lease)
-        return held if held is not None and held.entry is None else None
 
     def forget(self, leases: Iterable[model.Lease]) -> None:
         """Forget jobs that were released or lost."""
@@ -105,12 +108,71 @@ class PostgresEntries:
         stored, has_work = await changes.save(cast("Session", session))
         return len(stored), has_work
 
+    async def declare(self, asked: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
+        """Declare attempts: the first ones of messages by lists, the others by the rules."""
+        can_be_first = [not start.open_attempt for start in asked]
+        usual = _once(asked, can_be_first)
+        left = set(await self._declare_first(usual, await self._db.now()) if usual else ())
+        by_rules = _by_rules(asked, usual, left)
+        answers, _ = await self.write(starts(by_rules), declares=True)
+        return _merged(asked, by_rules, _FIRST_BEGUN, answers)
+
+    async def _declare_first(self, asked: Sequence[model.Start], now: int) -> list[int]:
+        """Store first attempts; return the items (1, 2, …) that need a rule."""
+        groups, places = _grouped(
+            [(start.lease.claim, start.provider, start.hold, start.events) for start in asked]
+        )
+        claims, providers, holds, told = zip(*groups, strict=True)
+        left: list[int] = await self._db.value(
+            "declare_first",
+            texts([start.lease.job for start in asked]),
+            numbers(places),
+            texts(claims),
+            texts(providers),
+            numbers([now + hold // MILLISECOND for hold in holds]),
+            texts([_first_timeline(*each, now) for each in zip(providers, told, strict=True)]),
+            now,
+        )
+        return left
+
+    async def settle(
+        self, asked: Sequence[model.End]
+    ) -> tuple[list[model.Settled | model.Late], bool]:
+        """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
+        is_sent = [
+            end.verdict.__class__ is model.Sent and not (end.events or end.in_doubt)
+            for end in asked
+        ]
+        usual = _once(asked, is_sent)
+        left, has_freed = await self._settle_sent(usual) if usual else ((), False)
+        by_rules = _by_rules(asked, usual, set(left))
+        answers, has_work = await self.write(ends(by_rules))
+        return _merged(asked, by_rules, _SENT, answers), has_work or has_freed
+
+    async def _settle_sent(self, asked: Sequence[Any]) -> tuple[list[int], bool]:
+        """Store sent messages; return the items (1, 2, …) that need a rule, and True if there may be work now."""
+        groups, places = _grouped(
+            [(end.lease.claim, end.verdict.provider, end.attempted) for end in asked]
+        )
+        claims, providers, attempted = zip(*groups, strict=True)
+        left, has_work = await self._db.first(
+            "settle_sent",
+            texts([end.lease.job for end in asked]),
+            numbers(places),
+            numbers([end.duration // MILLISECOND for end in asked]),
+            few_texts([end.verdict.provider_id or None for end in asked]),
+            texts(claims),
+            texts(providers),
+            numbers([int(each) for each in attempted]),
+            MOST_TIMELINE,
+            await self._db.now(),
+        )
+        return left, has_work
+
     async def write(
         self, asked: Sequence[Asked], *, declares: bool = False
     ) -> tuple[list[Any], bool]:
         """Judge and store until every item has its answer; entries that others changed are judged again."""
-        if not declares:
-            await self._drop_orphans(asked)
         answers: dict[int, Any] = {}
         found = self._remembered(asked)
         has_work = False
@@ -129,7 +191,7 @@ class PostgresEntries:
                     answers[place] = result.answer
                 elif item in stored:
                     answers[place] = result.answer
-                    if declares:
+                    if declares and not self._has_queue:
                         self._keep(asked[place].lease, changes.held[item])
             found = {}
         raise StoreUnavailable("The messages change faster than they can be stored: try again")
@@ -140,12 +202,8 @@ class PostgresEntries:
 
     def _keep(self, lease: model.Lease | None, held: Held) -> None:
         if lease is not None:
-            self.memory.keep(lease, held._replace(version=held.version + 1, is_remembered=True))
-
-    async def _drop_orphans(self, asked: Sequence[Asked]) -> None:
-        for lease in [each.lease for each in asked if each.lease is not None]:
-            if (orphan := self.memory.orphan(lease)) is not None:
-                await self._db.fetch("drop_orphans", [orphan.message_no], lease.claim)
+            version = max(1, held.version) + 1
+            self.memory.keep(lease, held._replace(version=version, is_remembered=True))
 
     def _judge(
         self,
@@ -169,8 +227,8 @@ class PostgresEntries:
                 if held is None or not held.is_remembered:
                     raise
                 continue
-            if held is None or held.entry is None or result.change is None:
-                if held is None or held.entry is None or not held.is_remembered:
+            if held is None or result.change is None:
+                if held is None or not held.is_remembered:
                     judged.append((place, result, None))
             elif declares and held.is_requested:
                 judged.append((place, Judged(_TO_BE_APPLIED), None))
@@ -180,6 +238,53 @@ class PostgresEntries:
                 hold = held.entry.held_until if declares and self._has_queue else None
                 changes.apply(held, change, owner=result.owner, hold=hold)
         return judged, changes
+
+
+def _grouped(said: Sequence[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """Group equal neighbours: each group once, and for each item the number (1, 2, …) of its group."""
+    groups: list[tuple[Any, ...]] = []
+    places: list[int] = []
+    last, number = None, 0
+    for each in said:
+        if each != last:
+            groups.append(each)
+            last, number = each, number + 1
+        places += (number,)
+    return groups, places
+
+
+def _first_timeline(provider: str, told: Sequence[model.Event], now: int) -> str:
+    events = [Stamped(each.type, each.metadata, now - each.ago // MILLISECOND) for each in told]
+    attempt = {"attempt": 1, "provider": provider}
+    return timeline_text([*events, Stamped(model.EventType.SENT_ATTEMPT, attempt, now)])
+
+
+def _once(asked: Sequence[Item], is_usual: Sequence[bool]) -> Sequence[Item]:
+    """The usual ones; none if a message is named twice: the second is judged after the first is stored."""
+    if len({each.lease.job for each in asked}) < len(asked):
+        return ()
+    if all(is_usual):
+        return asked
+    return [each for each, usual in zip(asked, is_usual, strict=True) if usual]
+
+
+def _by_rules(asked: Sequence[Item], usual: Sequence[Item], left: set[int]) -> Sequence[Item]:
+    """Those that are not usual, and those that were left out."""
+    if len(usual) == len(asked) and not left:
+        return ()
+    done = {each.lease.job for item, each in enumerate(usual, 1) if item not in left}
+    return [each for each in asked if each.lease.job not in done]
+
+
+def _merged(
+    asked: Sequence[Item], by_rules: Sequence[Item], usual_answer: object, answers: Sequence[Any]
+) -> list[Any]:
+    if not by_rules:
+        return [usual_answer] * len(asked)
+    if len(by_rules) == len(asked):
+        return list(answers)
+    judged = dict(zip([each.lease.job for each in by_rules], answers, strict=True))
+    return [judged.get(each.lease.job, usual_answer) for each in asked]
 
 
 def _without_twins(asked: Sequence[Asked], answers: Mapping[int, object]) -> list[int]:

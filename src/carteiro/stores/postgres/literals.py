@@ -3,17 +3,28 @@
 The driver's own encoding checks whether each element is a list, and costs the client several times as much.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import orjson
 
 
-def numbers(values: Iterable[int | None]) -> str:
+def numbers(values: Sequence[int | None]) -> str:
     """A list of numbers or truth values."""
-    return "{" + ",".join(["NULL" if each is None else str(each) for each in values]) + "}"
+    return f"{{{orjson.dumps(values)[1:-1].decode()}}}"
 
 
-def texts(values: Iterable[str | None]) -> str:
-    """A list of texts, or of JSON."""
-    return "{" + ",".join(["NULL" if each is None else _quoted(each) for each in values]) + "}"
+def texts(values: Sequence[str | None]) -> str:
+    """A list of texts, or of JSON.
+
+    A list in JSON is such a literal as long as it escapes nothing but quotes and backslashes.
+    """
+    try:
+        said = orjson.dumps(values)[1:-1].decode()
+    except orjson.JSONEncodeError:  # half a character: the driver reports it
+        return _quoted(values)
+    if "\\" in said and "\\" in said.replace(r"\\", "").replace(r"\"", ""):
+        return _quoted(values)
+    return f"{{{said}}}"
 
 
 def few_texts(values: Sequence[str | None]) -> str:
@@ -21,7 +32,6 @@ def few_texts(values: Sequence[str | None]) -> str:
     return "{}" if values.count(None) == len(values) else texts(values)
 
 
-def _quoted(text: str) -> str:
-    if '"' in text or "\\" in text:
-        text = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+def _quoted(values: Sequence[str | None]) -> str:
+    escaped = [each and each.replace("\\", "\\\\").replace('"', '\\"') for each in values]
+    return "{" + ",".join(["NULL" if each is None else f'"{each}"' for each in escaped]) + "}"

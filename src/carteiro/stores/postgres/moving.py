@@ -84,8 +84,6 @@ class PostgresTarget:
             if page.rows and table == "jobs":
                 await session.fetch("move_jobs", *map(list, zip(*page.rows, strict=True)))
             elif page.rows:
-                if table == "events":
-                    await session.fetch("move_events", _last_message(page))
                 await session.connection.copy_records_to_table(
                     table, schema_name="carteiro", columns=page.columns, records=_records(page)
                 )
@@ -193,12 +191,6 @@ async def _found(session: Session) -> _Mark | None:
 
 async def _store(session: Session, mark: _Mark) -> None:
     await session.run("override_set", name=_MARK, setting=mark.text())
-
-
-def _last_message(page: Rows) -> int:
-    """The greatest message number in a page."""
-    place = page.columns.index("message_no")
-    return max(int(row[place]) for row in page.rows)
 
 
 def _records(page: Rows) -> Sequence[Sequence[Any]]:

@@ -27,8 +27,10 @@ class PostgresLedger(SqlLedger):
 
     def _remember(self, lease: model.Lease, entry: Entry, row: Sequence[Any]) -> None:
         number, version = row[:2]
-        held = Held(entry.id, number, version, entry.kind, entry.tenant, entry, is_remembered=True)
-        self._memory.keep(lease, held)
+        if version:  # how long its timeline is, only the server knows
+            return
+        held = Held(entry.id, number, version, entry.kind, entry.tenant, entry)
+        self._memory.keep(lease, held._replace(is_remembered=True, expires_at=entry.expires_at))
 
     async def _extend_holds(self, **given: object) -> None:
         await self._db.run("extend_holds", **given)  # alone: a transaction is two more round trips

@@ -23,8 +23,8 @@ class PostgresStore(SqlStore):
         super().__init__(entries, wake)
         self._db = db
         self._wake: PostgresWake = wake
-        self._memory = entries.memory
-        self._claims = Claims(db, entries.memory, options.fairness)
+        self._ledger = entries
+        self._claims = Claims(db, options.fairness)
         self._has_queue = options.has_queue
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
@@ -53,6 +53,17 @@ class PostgresStore(SqlStore):
             return model.Claimed([], None)
         return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
 
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        return await self._ledger.declare(starts)
+
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
+        """Store the verdicts: state, events, queue and dead letter of a message in one transaction."""
+        answers, has_work = await self._ledger.settle(ends)
+        if has_work:
+            await self._wake.tell()
+        return answers
+
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Extend live claims and their holds; False if the claim no longer has the job."""
         until = await self._db.now() + lease // MILLISECOND
@@ -65,7 +76,6 @@ class PostgresStore(SqlStore):
     async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Return claimed jobs without an attempt, as if they had never been claimed."""
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
-        self._memory.forget(leases)
         now = await self._db.now()
         if await self._db.value("release", ids, claims, wait // MILLISECOND, now):
             await self._wake.tell()

@@ -140,14 +140,14 @@ class PostgresTableQueue:
 
 def _request(row: Any) -> _Request:  # noqa: ANN401 - a row
     no, what, number, reason, role, max_retries, *entry = row
-    held = None if entry[0] is None or entry[1] is None else held_of(entry)
+    held = None if entry[0] is None else held_of(entry)
     return _Request(no, what, number, reason, role, max_retries, held)
 
 
 def _change(request: _Request, wait_after: RetryWait, now: int) -> Change | None:
     """The result of the rules; None: the change is no longer possible."""
     held = request.held
-    if held is None or held.entry is None:
+    if held is None:
         return None
     match request.what:
         case "cancel":

@@ -94,14 +94,9 @@ class SqlErasing:
         return erased, list(messages.ids)
 
 
-async def forget_messages(
-    session: Session, messages: Messages, *, leaves_parts: bool = False
-) -> None:
-    """Delete messages and their rows, except dead letters and idempotency keys.
-
-    ``leaves_parts``: events stay if their whole part is soon dropped; no query finds them any more.
-    """
-    await session.run("forget_messages", **messages._asdict(), leaves_parts=leaves_parts)
+async def forget_messages(session: Session, messages: Messages) -> None:
+    """Delete messages and their rows, except dead letters and idempotency keys."""
+    await session.run("forget_messages", **messages._asdict())
 
 
 def _whose(recipient: Recipient) -> dict[str, str]:
@@ -142,7 +137,9 @@ async def _take_jobs(
         return Messages([], [])
     numbers = [row[0] for row in page]
     # Lock the entries first: then any late settle has moved its job.
-    left = {row[0]: row[1:] for row in await session.fetch("erase_entries", numbers=numbers)}
+    left = {
+        row[0]: row[1:] for row in await session.fetch("erase_entries", numbers=numbers, now=now)
+    }
     jobs = [(*row, *left.get(row[0], (0, False))) for row in page]
     await session.run("erase_jobs", tenant=tenant, far=FAR, rows=jobs, now=now)
     return Messages(numbers, [row[1] for row in page])

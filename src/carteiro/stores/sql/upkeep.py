@@ -56,21 +56,12 @@ class SqlUpkeep:
         await self._db.run("prune_suppressions", now=now, limit=limit)
         has_more = keys == limit or locks == _LOCKS
         until = _before(now, bodies), _before(now, histories)
-        if after is None:
-            await self._tend_events(until[1], now)
         if bodies is None and histories is None:
             return Pruned(0, 0, None, keys, has_more=has_more)
         dropped, forgotten, end = await self._db.write(
             lambda session: _drop_page(session, after or "", limit, until)
         )
-        if end is None:  # rows that only these messages used
-            await self._tend_events(until[1], now)
         return Pruned(dropped, forgotten, end, keys, has_more=has_more)
-
-    async def _tend_events(self, until: int | None, now: int) -> None:
-        """Create future parts and drop old ones, each in a transaction of its own."""
-        while await self._db.value("tend_events", until=until, now=now):
-            pass
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another holder has it."""
@@ -103,7 +94,7 @@ async def _drop_page(
     histories = await _held(session, [row[1] for row in page if row[3]], histories_until)
     bodies = await _held(session, [row[1] for row in page if row[2] and not row[3]], bodies_until)
     if histories.numbers:
-        await forget_messages(session, histories, leaves_parts=True)
+        await forget_messages(session, histories)
     dropped = 0
     if bodies.numbers:
         dropped = await session.run("prune_contents", **bodies._asdict())

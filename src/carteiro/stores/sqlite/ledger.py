@@ -12,7 +12,14 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND, Change, Entry, Stamped
-from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text, timeline_text
+from carteiro.stores.columns import (
+    FAR,
+    MOST_TIMELINE,
+    entry_of,
+    entry_row,
+    failure_text,
+    timeline_text,
+)
 from carteiro.stores.sql.ledger import Asked, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
@@ -20,9 +27,6 @@ from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
-MOST_TIMELINE = (
-    8192  # characters of a timeline in its entry: once it is longer, events are rows of their own
-)
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
 

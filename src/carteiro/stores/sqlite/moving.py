@@ -33,7 +33,8 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "messages": {"no": _BEFORE_NUMBER},
     "entries": {"message_no": _BEFORE_NUMBER},
     "contents": {"message_no": _BEFORE_NUMBER},
-    "events": {"id": _BEFORE_NUMBER},
+    "events": {"message_no": _BEFORE_NUMBER, "position": _BEFORE_NUMBER},
+    "unfinished": {"expires_at": _BEFORE_NUMBER, "message_no": _BEFORE_NUMBER},
     "message_tags": {
         "tenant": _BEFORE_TEXT,
         "tag": _BEFORE_TEXT,

@@ -751,9 +751,9 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     RETURN QUERY
-    SELECT m.no, m.tenant, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
-        e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
-        e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.version, m.request_id, m.delivery,
+    SELECT m.no, m.tenant, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
+        m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
+        m.provider_message_id, m.failure, m.duration_ms, m.finished_at, m.version, m.request_id, m.delivery,
         m.recipient_id,
         CASE WHEN m.template_type IS NOT NULL THEN (
             SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
@@ -762,8 +762,7 @@ BEGIN
         ) END,
         c.content
     FROM unnest(p_no) AS j (no)
-    JOIN carteiro.messages AS m ON m.no = j.no
-    JOIN carteiro.entries AS e ON e.message_no = j.no
+    JOIN carteiro.ledger AS m ON m.no = j.no
     LEFT JOIN carteiro.contents AS c ON c.message_no = j.no;
 END
 $$;
@@ -782,10 +781,13 @@ BEGIN
     PERFORM carteiro.lock_ring(); -- tokens are claim's
     WITH given AS (
         DELETE FROM carteiro.leased AS l
-        USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m, carteiro.entries AS e
+        USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
         WHERE
-            m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim AND e.message_no = m.no
-            AND NOT (e.state = 'SENT_ATTEMPT' AND e.holder = l.claim_id)
+            m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
+            AND NOT EXISTS (
+                SELECT FROM carteiro.entries AS e
+                WHERE e.message_no = m.no AND e.state = 'SENT_ATTEMPT' AND e.holder = a.claim
+            )
         RETURNING l.message_no, l.id, l.kind, l.tenant, l.rank, l.claims
     )
     SELECT array_agg(message_no), array_agg(id), array_agg(kind), array_agg(tenant), array_agg(rank),

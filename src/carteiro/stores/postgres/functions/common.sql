@@ -107,13 +107,50 @@ CREATE OR REPLACE FUNCTION carteiro.readable(json_text text) RETURNS json
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
 
--- For readers: a message with its state.
+-- For readers: a message with what has happened to it.
 CREATE OR REPLACE VIEW carteiro.ledger AS
 SELECT
-    e.version, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round, e.revision, e.holder,
-    e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms,
-    e.finished_at, m.*
-FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no;
+    m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
+    m.recipient_id, m.to_address, m.subject, m.template_type, m.tags, m.created_at,
+    coalesce(e.version, 0) AS version, coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at, coalesce(e.attempts, 0) AS attempts,
+    coalesce(e.charged, 0) AS charged, coalesce(e.in_doubt, 0) AS in_doubt, coalesce(e.round, 1) AS round,
+    coalesce(e.revision, 1) AS revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
+    e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.timeline
+FROM carteiro.messages AS m LEFT JOIN carteiro.entries AS e ON e.message_no = m.no;
+
+-- The events of a timeline. Names and values stay as they were written: operators of JSON refuse characters that Postgres
+-- cannot store.
+CREATE OR REPLACE FUNCTION carteiro.told(timeline text)
+RETURNS TABLE (place bigint, type text, metadata json, created_at bigint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT t.place, trim(f.parts[1]::text, '"'), f.parts[3], f.parts[2]::text::bigint
+    FROM json_array_elements(('[' || rtrim(timeline, ',') || ']')::json) WITH ORDINALITY AS t (event, place)
+    CROSS JOIN LATERAL (
+        SELECT array_agg(p.part ORDER BY p.n) AS parts FROM json_array_elements(t.event) WITH ORDINALITY AS p (part, n)
+    ) AS f
+$$;
+
+-- All events, in order: the acceptance of an e-mail, the timeline of the entry, then those that it has no room for.
+CREATE OR REPLACE VIEW carteiro.timelines AS
+SELECT (m.no << 21) + v.place AS id, m.no AS message_no, m.id AS message_id, v.type, v.metadata, v.created_at
+FROM carteiro.messages AS m
+CROSS JOIN LATERAL (
+    SELECT
+        0::bigint AS place, 'ENQUEUED' AS type,
+        CASE WHEN m.request_id = '' THEN '{}' ELSE json_build_object('requestId', m.request_id) END AS metadata,
+        m.created_at
+    WHERE m.kind = 'email:send'
+    UNION ALL
+    SELECT t.place, t.type, t.metadata, t.created_at
+    FROM carteiro.entries AS e CROSS JOIN LATERAL carteiro.told(e.timeline) AS t
+    WHERE e.message_no = m.no
+    UNION ALL
+    SELECT 1000000 + r.position, r.type, r.metadata, r.created_at
+    FROM carteiro.events AS r
+    WHERE r.message_no = m.no
+) AS v;
 
 -- For readers: both kinds of jobs that wait for a time.
 CREATE OR REPLACE VIEW carteiro.parked AS

@@ -3,7 +3,6 @@
 -- so an open transaction neither hides nor blocks a tenant.
 CREATE OR REPLACE FUNCTION carteiro.accept(
     p_due_at bigint[], p_content text[],
-    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
     p_tag_item integer[], p_tag text[], p_now bigint, {accepted_parameters}
 ) RETURNS TABLE (o_item integer, o_why text, o_created_at bigint, o_recipient_id text, o_request_id text)
 LANGUAGE plpgsql
@@ -28,9 +27,9 @@ BEGIN
     ) AS t;
     v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_subscripts(p_id, 1));
     WITH added AS (
-        INSERT INTO carteiro.messages (no, {accepted}, created_at)
-        SELECT no, {accepted}, p_now
-        FROM unnest(v_no, {accepted_arrays}) AS a (no, {accepted})
+        INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
+        SELECT no, due_at, {accepted}, p_now
+        FROM unnest(v_no, p_due_at, {accepted_arrays}) AS a (no, due_at, {accepted})
         WHERE a.tenant = ANY (v_open)
         ON CONFLICT (id) DO NOTHING
         RETURNING no
@@ -38,16 +37,12 @@ BEGIN
     SELECT coalesce(array_agg(a.no), '{}') INTO v_new FROM added AS a;
     v_all := cardinality(v_new) = cardinality(v_no);
 
-    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at)
-    SELECT a.no, 'ENQUEUED', a.due_at, a.due_at + a.ttl_ms, a.tenant, a.kind = 'email:send', p_now
-    FROM unnest(v_no, p_due_at, p_ttl_ms, p_tenant, p_kind) AS a (no, due_at, ttl_ms, tenant, kind)
+    INSERT INTO carteiro.unfinished (expires_at, message_no)
+    SELECT a.due_at + a.ttl_ms, a.no
+    FROM unnest(v_no, p_due_at, p_ttl_ms) AS a (no, due_at, ttl_ms)
     WHERE v_all OR a.no = ANY (v_new);
     INSERT INTO carteiro.contents (message_no, content)
     SELECT a.no, a.content FROM unnest(v_no, p_content) AS a (no, content) WHERE v_all OR a.no = ANY (v_new);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT v_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v_no[v.item] = ANY (v_new);
     IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else a separate queue has the jobs
         INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
         SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
@@ -92,18 +87,20 @@ BEGIN
 END
 $$;
 
--- Stores judged entries, each only if it still has the version that was judged, and its job is still leased to the same
--- claim (NULL: to none). p_job 0 leaves the job, 1 drops it, 2 parks it until p_until without a claim. Events and dead
--- letters name their item (1, 2, …). With p_lock_ring waiting jobs may be removed, and no claim runs in between. Returns the
--- stored items; `has_work`: a job may be claimed sooner than before.
+-- Stores judged entries, each only if it still has the version that was judged (0: none), and its job is still leased to
+-- the same claim (NULL: to none). p_was is the expiry under which it is unfinished so far. p_job 0 leaves the job, 1 drops it,
+-- 2 parks it until p_until without a claim, 3 holds it for its claim until then. Events that a timeline has no room for, and
+-- dead letters, name their item (1, 2, …). With p_lock_ring waiting jobs may be removed, and no claim runs in between.
+-- Returns the stored items; `has_work`: a job may be claimed sooner than before.
 CREATE OR REPLACE FUNCTION carteiro.save(
-    p_no bigint[], p_version integer[], p_claim text[], p_kind text[], p_tenant text[],
+    p_no bigint[], p_version integer[], p_claim text[], p_kind text[], p_tenant text[], p_was bigint[],
     p_state text[], p_due_at bigint[], p_expires_at bigint[], p_attempts integer[], p_charged integer[],
     p_in_doubt integer[], p_round integer[], p_revision integer[], p_holder text[], p_held_until bigint[],
     p_cancel_requested_at bigint[], p_evidence text[], p_provider text[], p_provider_id text[], p_failure json[],
-    p_duration_ms bigint[], p_finished_at bigint[],
+    p_duration_ms bigint[], p_finished_at bigint[], p_timeline text[],
     p_job integer[], p_until bigint[],
-    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
+    p_event_item integer[], p_event_position integer[], p_event_type text[], p_event_metadata json[],
+    p_event_at bigint[],
     p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
     p_failed_attempts integer[],
     p_unburied_item integer[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
@@ -127,8 +124,8 @@ BEGIN
         v_ready := ARRAY( -- before their due times change: a ready job is found by its due time
             SELECT r.ctid
             FROM (
-                SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
-                FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
+                SELECT m.tenant, m.kind, carteiro.rank(m.priority, m.due_at) AS rank, m.id
+                FROM carteiro.ledger AS m
                 WHERE m.no = ANY (p_no)
                 OFFSET 0 -- known first: else all ready jobs of the tenant are scanned
             ) AS k
@@ -136,42 +133,95 @@ BEGIN
                 ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
         );
     END IF;
-    WITH changed AS (
+    IF 3 = ANY (p_job) THEN
+        -- Before the leases are read: else a concurrent extension could be shortened unnoticed.
+        PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
+        PERFORM 1 FROM carteiro.leased AS l WHERE l.message_no = ANY (p_no) ORDER BY l.message_no FOR NO KEY UPDATE;
+    END IF;
+    WITH asked AS MATERIALIZED (
+        SELECT a.*
+        FROM unnest(
+            p_no, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
+            p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
+            p_duration_ms, p_finished_at, p_timeline
+        ) WITH ORDINALITY AS a (
+            no, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
+            held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at,
+            timeline, item
+        )
+        WHERE
+            a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            AND NOT ( -- a requested change comes before the next attempt
+                a.state = 'SENT_ATTEMPT'
+                AND a.attempts > coalesce((SELECT e.attempts FROM carteiro.entries AS e WHERE e.message_no = a.no), 0)
+                AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
+            )
+    ),
+    changed AS (
         UPDATE carteiro.entries AS e
         SET version = e.version + 1, state = a.state, due_at = a.due_at, expires_at = a.expires_at,
             attempts = a.attempts, charged = a.charged, in_doubt = a.in_doubt, round = a.round,
             revision = a.revision, holder = a.holder, held_until = a.held_until,
             cancel_requested_at = a.cancel_requested_at, evidence = a.evidence, provider = a.provider,
             provider_message_id = a.provider_id, failure = a.failure, duration_ms = a.duration_ms,
-            finished_at = a.finished_at
-        FROM unnest(
-            p_no, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
-            p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
-            p_duration_ms, p_finished_at
-        ) WITH ORDINALITY AS a (
-            no, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
-            held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at, item
-        )
-        WHERE
-            e.message_no = a.no AND e.version = a.version
-            AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            AND NOT ( -- a requested change comes before the next attempt: see `begin_attempts`
-                a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts
-                AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
-            )
+            finished_at = a.finished_at, timeline = e.timeline || a.timeline
+        FROM asked AS a
+        WHERE a.version > 0 AND e.message_no = a.no AND e.version = a.version
         RETURNING a.item
+    ),
+    added AS (
+        INSERT INTO carteiro.entries (
+            message_no, version, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
+            held_until, cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms,
+            finished_at, tenant, is_email, created_at, timeline
+        )
+        SELECT
+            a.no, 2, a.state, a.due_at, a.expires_at, a.attempts, a.charged, a.in_doubt, a.round, a.revision, a.holder,
+            a.held_until, a.cancel_requested_at, a.evidence, a.provider, a.provider_id, a.failure, a.duration_ms,
+            a.finished_at, m.tenant, m.kind = 'email:send', m.created_at, a.timeline
+        FROM asked AS a JOIN carteiro.messages AS m ON m.no = a.no
+        WHERE a.version = 0
+        ON CONFLICT (message_no) DO NOTHING
+        RETURNING message_no
     )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
+    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored
+    FROM (
+        SELECT d.item FROM changed AS d
+        UNION ALL
+        SELECT a.item FROM added AS d JOIN asked AS a ON a.no = d.message_no
+    ) AS c;
     v_all := cardinality(stored) = cardinality(p_no);
     IF cardinality(stored) = 0 THEN
         RETURN;
     END IF;
 
     IF cardinality(p_event_item) > 0 THEN
-        INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-        SELECT p_no[v.item], v.type, v.metadata, v.at
-        FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
+        INSERT INTO carteiro.events (message_no, position, type, metadata, created_at)
+        SELECT p_no[v.item], v.position, v.type, v.metadata, v.at
+        FROM unnest(p_event_item, p_event_position, p_event_type, p_event_metadata, p_event_at)
+            AS v (item, position, type, metadata, at)
         WHERE v_all OR v.item = ANY (stored);
+    END IF;
+    DELETE FROM carteiro.unfinished AS u
+    USING unnest(stored) AS i
+    WHERE
+        u.expires_at = p_was[i] AND u.message_no = p_no[i]
+        AND (p_finished_at[i] IS NOT NULL OR p_expires_at[i] <> p_was[i]);
+    INSERT INTO carteiro.unfinished (expires_at, message_no)
+    SELECT p_expires_at[i], p_no[i] FROM unnest(stored) AS i
+    WHERE p_finished_at[i] IS NULL AND p_expires_at[i] IS DISTINCT FROM p_was[i];
+    IF 3 = ANY (p_job) THEN
+        WITH held AS (
+            UPDATE carteiro.leased AS l SET parked_until = p_until[i]
+            FROM unnest(stored) AS i, carteiro.leased AS before
+            WHERE p_job[i] = 3 AND l.message_no = p_no[i] AND before.message_no = p_no[i]
+            RETURNING l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
+        )
+        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
+        SELECT h.kind, h.tenant, min(h.parked_until), min(h.parked_until)
+        FROM held AS h
+        WHERE h.is_sooner
+        GROUP BY h.kind, h.tenant;
     END IF;
 
     -- Jobs that are finished, or wait again.
@@ -243,67 +293,84 @@ BEGIN
 END
 $$;
 
--- As `save`, for the two changes that nearly every message has: fewer columns take less time. Each item is stored only
--- if it still has the judged version and its job the same claim; returns the stored items.
-CREATE OR REPLACE FUNCTION carteiro.begin_attempts(
-    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[], p_until bigint[],
-    p_provider text[], p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[]
+-- The items (1, 2, …) whose messages are not among the stored ones.
+CREATE OR REPLACE FUNCTION carteiro.left_out(p_id text[], p_stored bigint[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    IF cardinality(p_stored) = cardinality(p_id) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(
+        SELECT i
+        FROM generate_subscripts(p_id, 1) AS i
+        WHERE NOT coalesce((SELECT m.no FROM carteiro.messages AS m WHERE m.id = p_id[i]) = ANY (p_stored), false)
+    );
+END
+$$;
+
+-- Stores the first attempts of messages, without a rule each: those that are due, whose job has the claim and to which
+-- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
+-- items (1, 2, …) that were left out.
+CREATE OR REPLACE FUNCTION carteiro.declare_first(
+    p_id text[], p_group integer[], p_claim text[], p_provider text[], p_until bigint[], p_timeline text[], p_now bigint
 ) RETURNS integer[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_stored integer[];
-    v_all boolean;
+    v_stored bigint[];
 BEGIN
-    -- Before the leases are read: else a concurrent extension could be shortened unnoticed.
-    PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
-    WITH held AS (
-        UPDATE carteiro.leased AS l SET parked_until = a.until
-        FROM unnest(p_no, p_version, p_claim, p_until) WITH ORDINALITY AS a (no, version, claim, until, item),
-            carteiro.entries AS e, carteiro.leased AS before
+    WITH held AS MATERIALIZED (
+        SELECT
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, l.parked_until, p_until[a.place] AS until
+        FROM unnest(p_id, p_group) AS a (id, place)
+        JOIN carteiro.messages AS m ON m.id = a.id
+        JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
         WHERE
-            l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
-            AND before.message_no = a.no
+            m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
+            AND NOT EXISTS (SELECT FROM carteiro.entries AS e WHERE e.message_no = m.no)
             -- A change requested by SQL comes before the next attempt.
-            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
-        RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
+            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit')
+        ORDER BY m.no
+        FOR NO KEY UPDATE OF l -- a concurrent extension is not shortened unnoticed
+    ),
+    added AS (
+        INSERT INTO carteiro.entries (
+            message_no, version, state, due_at, expires_at, attempts, holder, held_until, provider, tenant, is_email,
+            created_at, timeline
+        )
+        SELECT
+            h.no, 2, 'SENT_ATTEMPT', h.due_at, h.due_at + h.ttl_ms, 1, p_claim[h.place], h.until, p_provider[h.place],
+            h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
+        FROM held AS h
+        ON CONFLICT (message_no) DO NOTHING
+        RETURNING message_no, held_until
+    ),
+    pushed AS (
+        UPDATE carteiro.leased AS l SET parked_until = a.held_until FROM added AS a WHERE l.message_no = a.message_no
     ),
     noted AS (
         INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT h.kind, h.tenant, min(h.parked_until), min(h.parked_until)
+        SELECT h.kind, h.tenant, min(h.until), min(h.until)
         FROM held AS h
-        WHERE h.is_sooner
+        WHERE h.until < h.parked_until
         GROUP BY h.kind, h.tenant
     )
-    SELECT coalesce(array_agg(h.item::integer), '{}') INTO v_stored FROM held AS h;
-    v_all := cardinality(v_stored) = cardinality(p_no);
-    WITH changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = 'SENT_ATTEMPT', attempts = a.attempts, in_doubt = a.in_doubt,
-            holder = a.claim, held_until = a.until, provider = a.provider
-        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_until, p_provider) WITH ORDINALITY
-            AS a (no, version, claim, attempts, in_doubt, until, provider, item)
-        WHERE e.message_no = a.no AND e.version = a.version AND (v_all OR a.item = ANY (v_stored))
-        RETURNING a.item
-    )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO v_stored FROM changed AS c;
-    v_all := cardinality(v_stored) = cardinality(p_no);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT p_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v.item = ANY (v_stored);
-    RETURN v_stored;
+    SELECT coalesce(array_agg(a.message_no), '{}') INTO v_stored FROM added AS a;
+    RETURN carteiro.left_out(p_id, v_stored);
 END
 $$;
 
--- p_has_jobs: the jobs are here, and are deleted; else a separate queue has them.
+-- Stores sent messages, without a rule each: those whose job has the claim, that were never redriven and whose timeline has
+-- room (p_most); of a kind that declares, only a declared attempt. Each belongs to a group, which has the claim, the
+-- provider and 1 if an attempt is to be counted. Returns the items (1, 2, …) that were left out; `has_work`: a job may be
+-- claimed sooner than before.
 CREATE OR REPLACE FUNCTION carteiro.settle_sent(
-    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[],
-    p_duration_ms bigint[], p_provider text[], p_provider_id text[], p_event_item integer[], p_event_type text[],
-    p_event_metadata json[], p_event_at bigint[], p_has_jobs boolean, p_now bigint,
-    OUT stored integer[], OUT has_work boolean
+    p_id text[], p_group integer[], p_duration_ms bigint[], p_provider_id text[], p_claim text[], p_provider text[],
+    p_attempted integer[], p_most integer, p_now bigint, OUT left_out integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -311,39 +378,65 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
-    v_all boolean;
+    v_stored bigint[];
     v_tenants text[];
 BEGIN
-    WITH changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = 'SENT', attempts = a.attempts, in_doubt = a.in_doubt, holder = a.claim,
-            held_until = NULL, provider = a.provider, provider_message_id = a.provider_id, failure = NULL,
-            duration_ms = a.duration_ms, finished_at = p_now
-        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_duration_ms, p_provider, p_provider_id)
-            WITH ORDINALITY AS a (no, version, claim, attempts, in_doubt, duration_ms, provider, provider_id, item)
+    WITH held AS MATERIALIZED (
+        SELECT
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms,
+            coalesce(a.provider_id, '') AS provider_id, p_claim[a.place] AS claim, p_provider[a.place] AS provider,
+            coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
+            coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
+        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
+        JOIN carteiro.messages AS m ON m.id = a.id
+        JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
+        LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
         WHERE
-            e.message_no = a.no AND e.version = a.version
-            AND (
-                NOT p_has_jobs OR a.claim = (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            )
-        RETURNING a.item
-    )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
-    v_all := cardinality(stored) = cardinality(p_no);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT p_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v.item = ANY (stored);
-    has_work := false;
-    IF NOT p_has_jobs THEN
-        RETURN;
-    END IF;
-    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-    WITH gone AS (
-        DELETE FROM carteiro.leased AS l
-        WHERE l.message_no = ANY (
-            CASE WHEN v_all THEN p_no ELSE ARRAY(SELECT p_no[i] FROM unnest(stored) AS i) END
+            NOT m.declares AND e.message_no IS NULL
+            OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
+            AND (e.state = 'SENT_ATTEMPT' OR NOT m.declares)
+        ORDER BY m.no
+    ),
+    told AS MATERIALIZED (
+        SELECT h.*, format(
+            '["SENT",%s,{"sesMessageId":%s,"provider":%s,"durationMs":%s,"attempt":%s}],',
+            p_now, to_json(h.provider_id), to_json(h.provider), h.duration_ms, h.attempts
+        ) AS event
+        FROM held AS h
+    ),
+    changed AS (
+        UPDATE carteiro.entries AS e
+        SET version = e.version + 1, state = 'SENT', attempts = t.attempts, holder = t.claim, held_until = NULL,
+            provider = t.provider, provider_message_id = t.provider_id, failure = NULL, duration_ms = t.duration_ms,
+            finished_at = p_now, timeline = e.timeline || t.event
+        FROM told AS t
+        WHERE t.version > 0 AND e.message_no = t.no AND e.version = t.version
+        RETURNING e.message_no, e.expires_at, e.holder
+    ),
+    added AS (
+        INSERT INTO carteiro.entries (
+            message_no, version, state, due_at, expires_at, attempts, holder, provider, provider_message_id, duration_ms,
+            finished_at, tenant, is_email, created_at, timeline
         )
+        SELECT
+            t.no, 2, 'SENT', t.due_at, t.expires_at, t.attempts, t.claim, t.provider, t.provider_id, t.duration_ms,
+            p_now, t.tenant, t.kind = 'email:send', t.created_at, t.event
+        FROM told AS t
+        WHERE t.version = 0
+        ON CONFLICT (message_no) DO NOTHING
+        RETURNING message_no, expires_at, holder
+    ),
+    sent AS MATERIALIZED (
+        SELECT * FROM changed UNION ALL SELECT * FROM added
+    ),
+    ended AS (
+        DELETE FROM carteiro.unfinished AS u USING sent AS s
+        WHERE u.expires_at = s.expires_at AND u.message_no = s.message_no
+    ),
+    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
+    gone AS (
+        DELETE FROM carteiro.leased AS l USING sent AS s
+        WHERE l.message_no = s.message_no AND l.claim_id = s.holder
         RETURNING l.kind, l.tenant
     ),
     noted AS (
@@ -351,10 +444,14 @@ BEGIN
         SELECT g.kind, g.tenant, -count(*), c_far FROM gone AS g GROUP BY g.kind, g.tenant
         RETURNING tenant
     )
-    SELECT array_agg(DISTINCT n.tenant) INTO v_tenants FROM noted AS n;
+    SELECT
+        (SELECT coalesce(array_agg(s.message_no), '{}') FROM sent AS s),
+        (SELECT array_agg(DISTINCT n.tenant) FROM noted AS n)
+    INTO v_stored, v_tenants;
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
     has_work := FOUND;
+    left_out := carteiro.left_out(p_id, v_stored);
 END
 $$;
 

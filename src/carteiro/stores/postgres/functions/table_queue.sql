@@ -62,7 +62,7 @@ SELECT
     END AS retries,
     coalesce(c.max_retries, q.max_retries) AS max_retries,
     (
-        SELECT carteiro.moment(max(v.created_at)) FROM carteiro.events AS v
+        SELECT carteiro.moment(max(v.created_at)) FROM carteiro.timelines AS v
         WHERE v.message_no = q.message_no AND v.type = 'SENT_ATTEMPT'
     ) AS last_attempt_at,
     CASE
@@ -72,7 +72,7 @@ SELECT
     CASE
         WHEN c.is_shown THEN c.error_message
         WHEN q.state = 'SENT' AND (q.attempts > 1 OR q.round > 1) THEN (
-            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage' FROM carteiro.events AS v
+            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage' FROM carteiro.timelines AS v
             WHERE v.message_no = q.message_no AND v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
             ORDER BY v.id DESC LIMIT 1
         )
@@ -82,20 +82,24 @@ SELECT
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
     SELECT
-        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
-        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at,
+        coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at, coalesce(e.charged, 0) AS charged,
+        coalesce(e.attempts, 0) AS attempts, coalesce(e.round, 1) AS round, e.failure, e.provider_message_id,
+        e.finished_at
     FROM carteiro.queue_rows AS r
     JOIN carteiro.messages AS m ON m.no = r.message_no
-    JOIN carteiro.entries AS e ON e.message_no = r.message_no
+    LEFT JOIN carteiro.entries AS e ON e.message_no = r.message_no
     WHERE a.sees_all
     UNION ALL
     SELECT
-        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
-        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at,
+        coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.due_at, m.due_at) AS due_at, coalesce(e.charged, 0) AS charged,
+        coalesce(e.attempts, 0) AS attempts, coalesce(e.round, 1) AS round, e.failure, e.provider_message_id,
+        e.finished_at
     FROM carteiro.queue_rows AS r
     JOIN carteiro.messages AS m ON m.no = r.message_no
-    JOIN carteiro.entries AS e ON e.message_no = r.message_no
-    WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant AND e.tenant = a.tenant
+    LEFT JOIN carteiro.entries AS e ON e.message_no = r.message_no AND e.tenant = a.tenant
+    WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant
 ) AS q
 LEFT JOIN LATERAL (
     SELECT t.content FROM carteiro.contents AS t WHERE t.message_no = q.message_no OFFSET 0
@@ -164,7 +168,6 @@ BEGIN
     END IF;
     SELECT a.o_why INTO v_why FROM carteiro.accept(
         ARRAY[greatest(v_now, p_due_at)], ARRAY[v_content],
-        ARRAY[1], ARRAY['ENQUEUED'], ARRAY[json_build_object('requestId', v_request)], ARRAY[v_now],
         '{}', '{}', v_now, p_id => ARRAY[p_id::text], p_tenant => ARRAY[v_tenant], p_kind => ARRAY['email:send'],
         p_declares => ARRAY[true], p_delivery => ARRAY['at_least_once'], p_priority => ARRAY[5],
         p_ttl_ms => ARRAY[c_ttl_ms], p_request_id => ARRAY[v_request], p_to_address => ARRAY[v_to],
@@ -286,9 +289,9 @@ CREATE OR REPLACE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT
-        e.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = q.message_no),
-        e.state = 'SENT_ATTEMPT'
-    FROM carteiro.queue_rows AS q JOIN carteiro.entries AS e ON e.message_no = q.message_no
+        m.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = q.message_no),
+        m.state = 'SENT_ATTEMPT'
+    FROM carteiro.queue_rows AS q JOIN carteiro.ledger AS m ON m.no = q.message_no
     WHERE q.id = p_id
 $$;
 
@@ -463,9 +466,9 @@ BEGIN ATOMIC
                 WHERE
                     r.tenant = t.id AND r.kind = 'email:send'
                     AND EXISTS (SELECT FROM carteiro.queue_rows AS q WHERE q.message_no = r.message_no)
-                    AND EXISTS (
+                    AND NOT EXISTS (
                         SELECT FROM carteiro.entries AS e
-                        WHERE e.message_no = r.message_no AND e.finished_at IS NULL
+                        WHERE e.message_no = r.message_no AND e.finished_at IS NOT NULL
                     )
                 ORDER BY r.rank
                 LIMIT greatest(n, 0)

@@ -53,17 +53,19 @@ FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
     SELECT
         m.no, m.id, m.tenant, m.recipient_id, m.to_address, m.subject, m.priority, m.request_id, m.created_at,
-        e.state, e.attempts, e.failure, e.provider_message_id, e.duration_ms, e.finished_at
-    FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
+        coalesce(e.state, 'ENQUEUED') AS state, coalesce(e.attempts, 0) AS attempts, e.failure, e.provider_message_id,
+        e.duration_ms, e.finished_at
+    FROM carteiro.messages AS m LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
     WHERE a.sees_all AND m.kind = 'email:send'
     UNION ALL
     SELECT
         m.no, m.id, m.tenant,
         m.recipient_id || '', -- its index covers all tenants
         m.to_address, m.subject, m.priority, m.request_id, m.created_at,
-        e.state, e.attempts, e.failure, e.provider_message_id, e.duration_ms, e.finished_at
-    FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
-    WHERE NOT a.sees_all AND m.kind = 'email:send' AND m.tenant = a.tenant AND e.tenant = a.tenant
+        coalesce(e.state, 'ENQUEUED'), coalesce(e.attempts, 0), e.failure, e.provider_message_id, e.duration_ms,
+        e.finished_at
+    FROM carteiro.messages AS m LEFT JOIN carteiro.entries AS e ON e.message_no = m.no AND e.tenant = a.tenant
+    WHERE NOT a.sees_all AND m.kind = 'email:send' AND m.tenant = a.tenant
 ) AS r;
 
 CREATE OR REPLACE VIEW carteiro.email_outbox WITH (security_barrier) AS
@@ -92,23 +94,18 @@ FROM carteiro.visible_emails AS m;
 
 -- Three parts: a tenant's e-mails and its tasks each have an index.
 CREATE OR REPLACE VIEW carteiro.email_events WITH (security_barrier) AS
-SELECT r.id, r.message_id AS emailLogId, r.type, r.metadata, carteiro.moment(r.created_at) AS createdAt
+SELECT v.id, m.id AS emailLogId, v.type, v.metadata, carteiro.moment(v.created_at) AS createdAt
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
-    SELECT v.id, m.id AS message_id, v.type, v.metadata, v.created_at
-    FROM carteiro.messages AS m JOIN carteiro.events AS v ON v.message_no = m.no
-    WHERE a.sees_all
+    SELECT o.no, o.id FROM carteiro.messages AS o WHERE a.sees_all
     UNION ALL
-    SELECT v.id, m.id, v.type, v.metadata, v.created_at
-    FROM carteiro.messages AS m
-    CROSS JOIN LATERAL (SELECT * FROM carteiro.events AS e WHERE e.message_no = m.no OFFSET 0) AS v
-    WHERE NOT a.sees_all AND m.kind = 'email:send' AND m.tenant = a.tenant
+    SELECT o.no, o.id FROM carteiro.messages AS o
+    WHERE NOT a.sees_all AND o.kind = 'email:send' AND o.tenant = a.tenant
     UNION ALL
-    SELECT v.id, m.id, v.type, v.metadata, v.created_at
-    FROM carteiro.messages AS m
-    CROSS JOIN LATERAL (SELECT * FROM carteiro.events AS e WHERE e.message_no = m.no OFFSET 0) AS v
-    WHERE NOT a.sees_all AND m.kind <> 'email:send' AND m.tenant = a.tenant
-) AS r;
+    SELECT o.no, o.id FROM carteiro.messages AS o
+    WHERE NOT a.sees_all AND o.kind <> 'email:send' AND o.tenant = a.tenant
+) AS m
+CROSS JOIN LATERAL (SELECT * FROM carteiro.timelines AS t WHERE t.message_no = m.no OFFSET 0) AS v;
 
 CREATE OR REPLACE VIEW carteiro.recipients WITH (security_barrier) AS
 SELECT

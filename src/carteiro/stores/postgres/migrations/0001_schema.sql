@@ -1,8 +1,8 @@
 -- Ledger and queue in one database. Times are milliseconds since 1970 (next_token_us: microseconds). Names sort as bytes
 -- (COLLATE "C"), so that pages and turns are the same whatever the database's language.
 --
--- Rows with many indexes never change: `messages` has the accepted message, `entries` its state. An update of
--- an entry touches no index unless the message ends.
+-- Rows with many indexes never change: `messages` has the accepted message, `entries` what has happened to it since. An
+-- update of an entry touches no index unless the message ends.
 
 CREATE TABLE carteiro.tenants (
     id text COLLATE "C" PRIMARY KEY,
@@ -89,6 +89,7 @@ CREATE TABLE carteiro.messages (
     subject text,
     template_type text,
     tags text,                            -- JSON, in the sender's order; NULL: none
+    due_at bigint NOT NULL,               -- of its first attempt
     created_at bigint NOT NULL
 );
 CREATE INDEX messages_by_age ON carteiro.messages (created_at, no);
@@ -101,11 +102,12 @@ CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, tenant, 
 CREATE INDEX messages_of_recipient ON carteiro.messages (recipient_id, created_at, no)
     WHERE recipient_id IS NOT NULL;
 
--- The state of a message. `version` counts the changes: a writer names the one that it has seen.
--- tenant, kind and created_at repeat the message's, so that ends are found by them.
+-- Everything that has happened to a message. Without an entry it is ENQUEUED, without attempts. Readers want both: the
+-- view `ledger`. `version` counts the changes, 0 stands for none: a writer names the one that it has seen.
+-- tenant, is_email and created_at repeat the message's, so that ends are found by them.
 CREATE TABLE carteiro.entries (
     message_no bigint PRIMARY KEY,
-    version integer NOT NULL DEFAULT 1,
+    version integer NOT NULL DEFAULT 1,   -- 1: as it was moved here; the first change here makes it 2
     state text NOT NULL,
     due_at bigint NOT NULL,
     expires_at bigint NOT NULL,
@@ -125,9 +127,9 @@ CREATE TABLE carteiro.entries (
     finished_at bigint,                   -- not set: it is unfinished, and has a job
     tenant text COLLATE "C" NOT NULL,
     is_email boolean NOT NULL,
-    created_at bigint NOT NULL
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX entries_by_expiry ON carteiro.entries (expires_at, message_no) WHERE finished_at IS NULL;
+    created_at bigint NOT NULL,
+    timeline text NOT NULL DEFAULT ''     -- [type, time, metadata], each followed by a comma: see `timelines`
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05);
 -- Sent: e-mails that have the provider's id. Unlucky: messages that ended otherwise or failed at least once.
 CREATE INDEX entries_sent ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NOT NULL AND is_email;
@@ -170,28 +172,22 @@ CREATE TABLE carteiro.contents (
     content text NOT NULL
 );
 
--- Events are partitioned by ranges of messages: see functions/event_parts.sql. Events outside all parts are in
--- `events_rest`, so that an insert never fails.
-CREATE SEQUENCE carteiro.event_id;
+-- Events that a timeline has no room for, in order after those of the entry: usually none.
 CREATE TABLE carteiro.events (
-    id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
     message_no bigint NOT NULL,
+    position integer NOT NULL,
     type text NOT NULL,
     metadata json NOT NULL,
-    created_at bigint NOT NULL
-) PARTITION BY RANGE (message_no);
-ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
-CREATE INDEX events_of_message ON carteiro.events (message_no, id);
-CREATE TABLE carteiro.events_0 PARTITION OF carteiro.events FOR VALUES FROM (MINVALUE) TO (500000);
-CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
-
-CREATE TABLE carteiro.event_parts (
-    from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
-    to_no bigint NOT NULL,                -- the first number that is not in it
-    opened_at bigint,                     -- when its first message was accepted
-    filled_at bigint                      -- when its last message was accepted
+    created_at bigint NOT NULL,
+    PRIMARY KEY (message_no, position)
 );
-INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
+
+-- Unfinished messages, by expiry: each has a job, here or in a separate queue.
+CREATE TABLE carteiro.unfinished (
+    expires_at bigint NOT NULL,
+    message_no bigint NOT NULL,
+    PRIMARY KEY (expires_at, message_no)
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 -- The same tags, to find messages by: this key read backwards is newest first.
 CREATE TABLE carteiro.message_tags (

@@ -2,8 +2,7 @@
 -- Adds messages with their jobs: see the function of that name.
 SELECT o_item, o_why, o_created_at, o_recipient_id, o_request_id
 FROM carteiro.accept(
-    :due_at::text::bigint[], :content::text::text[], :event_item::text::integer[], :event_type::text::text[],
-    :event_metadata::text::json[], :event_at::text::bigint[], :tag_item::text::integer[], :tag::text::text[], :now,
+    :due_at::text::bigint[], :content::text::text[], :tag_item::text::integer[], :tag::text::text[], :now,
     {accepted_given}
 );
 

@@ -33,10 +33,24 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_entries
--- Deletes the entries of messages; returns their numbers, due times and whether they have a job. :numbers = [number, …]
-DELETE FROM carteiro.entries
-WHERE message_no = ANY (:numbers::bigint[])
-RETURNING message_no, due_at, finished_at IS NULL;
+-- Ends unfinished messages; returns the numbers of all, their due times and whether they had a job. A change that is made
+-- meanwhile is waited for, and a later one finds the end. :numbers = [number, …]; :now
+WITH ended AS (
+    INSERT INTO carteiro.entries (
+        message_no, version, state, due_at, expires_at, finished_at, tenant, is_email, created_at
+    )
+    SELECT m.no, 2, 'CANCELLED', m.due_at, m.due_at + m.ttl_ms, :now::bigint, m.tenant, m.kind = 'email:send', m.created_at
+    FROM unnest(:numbers::bigint[]) AS i (no)
+    CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = i.no OFFSET 0) AS m
+    ON CONFLICT (message_no) DO UPDATE
+    SET version = entries.version + 1, state = excluded.state, finished_at = excluded.finished_at
+    WHERE entries.finished_at IS NULL
+    RETURNING message_no, due_at
+)
+SELECT i.no, coalesce(d.due_at, e.due_at), d.message_no IS NOT NULL
+FROM unnest(:numbers::bigint[]) AS i (no)
+LEFT JOIN ended AS d ON d.message_no = i.no
+LEFT JOIN LATERAL (SELECT n.due_at FROM carteiro.entries AS n WHERE n.message_no = i.no OFFSET 0) AS e ON true;
 
 -- name: erase_find
 -- The next messages of a tenant that are not in flight, e-mails first. :tenant; :now; :longest; :limit
@@ -104,7 +118,12 @@ LIMIT :limit::bigint;
 -- name: erase_jobs
 -- Deletes jobs of a tenant from every table, and leaves a note of their number. The caller holds the lock of the ring.
 -- :tenant; :far = an alarm that never rings; :rows = [[number, id, kind, priority, due_at, 1 if it has a job], …]
-WITH delayed AS (DELETE FROM carteiro.delayed WHERE message_no = ANY (:rows_0::bigint[])),
+WITH ended AS (
+    DELETE FROM carteiro.unfinished AS u
+    USING unnest(:rows_0::bigint[]) AS i (no), carteiro.entries AS e
+    WHERE e.message_no = i.no AND u.expires_at = e.expires_at AND u.message_no = e.message_no
+),
+delayed AS (DELETE FROM carteiro.delayed WHERE message_no = ANY (:rows_0::bigint[])),
 leased AS (DELETE FROM carteiro.leased WHERE message_no = ANY (:rows_0::bigint[])),
 ready AS (
     DELETE FROM carteiro.ready
@@ -212,7 +231,7 @@ WHERE id = :tenant::text;
             SELECT e.finished_at IS NULL AND e.cancel_requested_at IS NULL
             FROM carteiro.entries AS e
             WHERE e.message_no = m.no
-        )
+        ) IS NOT FALSE
     ORDER BY m.created_at, m.no
     LIMIT :limit::bigint
 )
@@ -225,7 +244,7 @@ UNION ALL
             SELECT e.finished_at IS NULL AND e.cancel_requested_at IS NULL
             FROM carteiro.entries AS e
             WHERE e.message_no = m.no
-        )
+        ) IS NOT FALSE
     ORDER BY m.created_at, m.no
     LIMIT :limit::bigint
 )
@@ -236,27 +255,26 @@ LIMIT :limit::bigint;
 -- :numbers = [number, …]; :ids = [message id, …]
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
-words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[]))
+words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),
+timelines AS (
+    UPDATE carteiro.entries AS e
+    SET timeline = (
+        SELECT coalesce(string_agg(format('["%s",%s,{}],', v.type, v.created_at), '' ORDER BY v.place), '')
+        FROM carteiro.told(e.timeline) AS v
+    )
+    WHERE e.message_no = ANY (:numbers::bigint[])
+)
 UPDATE carteiro.events
 SET metadata = '{}'
 WHERE message_no = ANY (:numbers::bigint[]);
 
 -- name: forget_messages
 -- Deletes messages and their rows, except dead letters and idempotency keys. :numbers = [number, …]; :ids
--- = [message id, …]; :leaves_parts = true: events stay if their whole part is soon dropped
+-- = [message id, …]
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
 words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),
-timelines AS (
-    DELETE FROM carteiro.events
-    WHERE message_no = ANY (ARRAY(
-        SELECT n.no FROM unnest(:numbers::bigint[]) AS n (no)
-        WHERE NOT :leaves_parts::boolean OR NOT EXISTS (
-            SELECT FROM carteiro.event_parts AS p
-            WHERE p.from_no <= n.no AND n.no < p.to_no AND carteiro.is_dropped_whole(p)
-        )
-    ))
-),
+timelines AS (DELETE FROM carteiro.events WHERE message_no = ANY (:numbers::bigint[])),
 gone AS (DELETE FROM carteiro.entries WHERE message_no = ANY (:numbers::bigint[]))
 DELETE FROM carteiro.messages
 WHERE no = ANY (:numbers::bigint[]);

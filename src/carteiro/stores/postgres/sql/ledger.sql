@@ -1,8 +1,7 @@
--- name: begin
--- Stores declared attempts: see the function of that name.
-SELECT carteiro.begin_attempts(
-    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::integer[], $5::text::integer[],
-    $6::text::bigint[], $7::text::text[], $8::text::integer[], $9::text::text[], $10::text::json[], $11::text::bigint[]
+-- name: declare_first
+-- Stores first attempts: see the function of that name.
+SELECT carteiro.declare_first(
+    $1::text::text[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7
 );
 
 -- name: drop_orphans
@@ -15,68 +14,70 @@ SELECT kind, tenant, -count(*), 4611686018427387904 FROM dropped GROUP BY kind, 
 
 -- name: expire_find
 -- Messages past their time to live, oldest first. :now; :expires_at, :edge: a message number; :limit
-SELECT m.id, e.expires_at, e.message_no::text
+SELECT m.id, u.expires_at, u.message_no::text
 FROM (
     SELECT message_no, expires_at
-    FROM carteiro.entries
-    WHERE finished_at IS NULL AND expires_at <= :now AND (expires_at, message_no) > (:expires_at, :edge::text::bigint)
+    FROM carteiro.unfinished
+    WHERE expires_at <= :now AND (expires_at, message_no) > (:expires_at, :edge::text::bigint)
     ORDER BY expires_at, message_no
     LIMIT :limit
-) AS e
-JOIN LATERAL (SELECT id FROM carteiro.messages WHERE no = e.message_no OFFSET 0) AS m ON true
-ORDER BY e.expires_at, e.message_no;
+) AS u
+JOIN LATERAL (SELECT id FROM carteiro.messages WHERE no = u.message_no OFFSET 0) AS m ON true
+ORDER BY u.expires_at, u.message_no;
 
 -- name: load_entries
 -- The entries of messages, with their jobs. :ids
 SELECT
-    m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
+    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
     EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit'),
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
-    e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
-    e.failure, e.duration_ms, e.finished_at
-FROM carteiro.messages AS m
-JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = m.no OFFSET 0) AS e ON true
+    (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
+    m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
+    m.failure, m.duration_ms, m.finished_at
+FROM unnest(:ids::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m
 LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
-LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true
-WHERE m.id = ANY (ARRAY(SELECT unnest(:ids::text[])));
+LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true;
 
 -- name: save
 -- Stores judged entries: see the function of that name.
 SELECT stored, has_work
 FROM carteiro.save(
-    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[],
-    $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[], $10::text::integer[],
-    $11::text::integer[], $12::text::integer[], $13::text::integer[], $14::text::text[], $15::text::bigint[],
-    $16::text::bigint[], $17::text::text[], $18::text::text[], $19::text::text[], $20::text::json[],
-    $21::text::bigint[], $22::text::bigint[],
-    $23::text::integer[], $24::text::bigint[],
-    $25::text::integer[], $26::text::text[], $27::text::json[], $28::text::bigint[],
-    $29::text::integer[], $30::text::text[], $31::text::text[], $32::text::text[], $33::text::json[],
-    $34::text::integer[], $35::text::integer[], $36, $37, $38
+    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::bigint[],
+    $7::text::text[], $8::text::bigint[], $9::text::bigint[], $10::text::integer[], $11::text::integer[],
+    $12::text::integer[], $13::text::integer[], $14::text::integer[], $15::text::text[], $16::text::bigint[],
+    $17::text::bigint[], $18::text::text[], $19::text::text[], $20::text::text[], $21::text::json[],
+    $22::text::bigint[], $23::text::bigint[], $24::text::text[],
+    $25::text::integer[], $26::text::bigint[],
+    $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
+    $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
+    $37::text::integer[], $38::text::integer[], $39, $40, $41
 );
 
 -- name: settle_sent
 -- Stores sent messages: see the function of that name.
-SELECT stored, has_work
+SELECT left_out, has_work
 FROM carteiro.settle_sent(
-    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::integer[], $5::text::integer[],
-    $6::text::bigint[], $7::text::text[], $8::text::text[], $9::text::integer[], $10::text::text[], $11::text::json[],
-    $12::text::bigint[], $13, $14
+    $1::text::text[], $2::text::integer[], $3::text::bigint[], $4::text::text[], $5::text::text[], $6::text::text[],
+    $7::text::integer[], $8, $9
 );
 
 -- name: track_known
 -- The recipient and providers of a message, and the ids of feedback on its timeline. :id
 SELECT
     m.to_address,
-    to_json(ARRAY(
-        SELECT DISTINCT carteiro.readable(v.metadata::text) ->> 'provider' FROM carteiro.events AS v
-        WHERE v.message_no = m.no AND v.type = 'SENT_ATTEMPT'
-    ))::text,
-    to_json(ARRAY(
-        SELECT carteiro.readable(v.metadata::text) ->> 'eventId' FROM carteiro.events AS v
-        WHERE
-            v.message_no = m.no
-            AND v.type IN ('DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
-    ))::text
+    array_to_json(
+        array_agg(DISTINCT carteiro.readable(v.metadata::text) ->> 'provider') FILTER (WHERE v.type = 'SENT_ATTEMPT')
+    )::text,
+    array_to_json(
+        array_agg(carteiro.readable(v.metadata::text) ->> 'eventId') FILTER (WHERE v.type <> 'SENT_ATTEMPT')
+    )::text
 FROM carteiro.messages AS m
-WHERE m.id = :id;
+LEFT JOIN LATERAL (
+    SELECT t.type, t.metadata FROM carteiro.timelines AS t
+    WHERE
+        t.message_no = m.no
+        AND t.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+) AS v ON true
+WHERE m.id = :id
+GROUP BY m.to_address;

@@ -70,17 +70,16 @@ SELECT
         WHERE l.parked_until > :now AND l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
     ),
     c.limit_count, c.limit_per_ms, c.draws
-FROM carteiro.messages AS m
-JOIN carteiro.entries AS e ON e.message_no = m.no AND e.finished_at IS NULL
+FROM carteiro.ledger AS m
 LEFT JOIN carteiro.tenants AS t ON t.id = m.tenant
 LEFT JOIN LATERAL (SELECT * FROM carteiro.parked AS q WHERE q.message_no = m.no LIMIT 1) AS p ON true
 LEFT JOIN carteiro.ready AS r
     ON
-        r.tenant = m.tenant AND r.kind = m.kind AND r.rank = carteiro.rank(m.priority, e.due_at)
+        r.tenant = m.tenant AND r.kind = m.kind AND r.rank = carteiro.rank(m.priority, m.due_at)
         AND r.id = m.id
 LEFT JOIN carteiro.seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = m.kind
-WHERE m.id = :id;
+WHERE m.id = :id AND m.finished_at IS NULL;
 
 -- name: provider_id_tenants
 -- The tenants with messages of this provider's id: skips from tenant to tenant in the index.
@@ -140,7 +139,7 @@ WHERE :tenant::text IS NULL OR tenant = :tenant;
 -- name: unfinished_messages
 -- The number of unfinished messages, counted up to :most.
 SELECT count(*)
-FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT :most) AS e;
+FROM (SELECT FROM carteiro.unfinished LIMIT :most) AS u;
 
 -- name: walk_all
 -- All messages, newest first, after a given one. :since; :at, :no; :limit
@@ -328,10 +327,11 @@ LIMIT :limit;
 -- name: walk_unfinished_messages
 -- As `walk_unfinished`, for a separate queue: reads every unfinished message.
 -- Only for ledgers where `unfinished_messages` found few. :since; :at, :no; :limit
-SELECT created_at, message_no
-FROM carteiro.entries
-WHERE finished_at IS NULL AND created_at >= :since AND (created_at, message_no) < (:at, :no)
-ORDER BY created_at DESC, message_no DESC
+SELECT m.created_at, m.no
+FROM carteiro.unfinished AS u
+CROSS JOIN LATERAL (SELECT n.created_at, n.no FROM carteiro.messages AS n WHERE n.no = u.message_no OFFSET 0) AS m
+WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
+ORDER BY m.created_at DESC, m.no DESC
 LIMIT :limit;
 
 -- name: walk_unlucky

@@ -19,6 +19,7 @@ UNION ALL SELECT 'messages', count(*) FROM carteiro.messages
 UNION ALL SELECT 'entries', count(*) FROM carteiro.entries
 UNION ALL SELECT 'contents', count(*) FROM carteiro.contents
 UNION ALL SELECT 'events', count(*) FROM carteiro.events
+UNION ALL SELECT 'unfinished', count(*) FROM carteiro.unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM carteiro.message_tags
 UNION ALL SELECT 'dead_letters', count(*) FROM carteiro.dead_letters
 UNION ALL SELECT 'idempotency_keys', count(*) FROM carteiro.idempotency_keys
@@ -35,16 +36,12 @@ UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*
 -- Deletes rows that an undone move had copied.
 TRUNCATE
 carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
-carteiro.entries, carteiro.contents, carteiro.events, carteiro.message_tags, carteiro.dead_letters,
+carteiro.entries, carteiro.contents, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,
 carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.notes,
 carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;
-
--- name: move_events
--- Creates parts for the events of messages up to a number. $1 the number
-SELECT carteiro.part_events($1, 500000);
 
 -- name: move_fence
 -- Refuses everything but a move from now on: writes and claims get an error.
@@ -79,10 +76,9 @@ $$;
 -- name: move_jobs
 -- Adds the jobs of unfinished messages. $1 message numbers; $2 end of each wait, null: it is ready; $3 claims
 WITH jobs AS MATERIALIZED (
-    SELECT m.no, m.id, m.kind, m.tenant, carteiro.rank(m.priority, e.due_at) AS rank, j.parked_until, j.claims
+    SELECT m.no, m.id, m.kind, m.tenant, carteiro.rank(m.priority, m.due_at) AS rank, j.parked_until, j.claims
     FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS j (message_no, parked_until, claims)
-    JOIN carteiro.messages AS m ON m.no = j.message_no
-    JOIN carteiro.entries AS e ON e.message_no = j.message_no
+    JOIN carteiro.ledger AS m ON m.no = j.message_no
 ),
 delayed AS (
     INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
@@ -99,10 +95,6 @@ SELECT setting FROM carteiro.overrides WHERE name = 'moved_from' FOR UPDATE;
 -- Continues the numbers after the copied rows; returns the last message number.
 SELECT
     setval('carteiro.message_no', coalesce((SELECT max(no) FROM carteiro.messages), 0) + 1, false) - 1 AS last_no,
-    setval(
-        pg_get_serial_sequence('carteiro.events', 'id'),
-        coalesce((SELECT max(id) FROM carteiro.events), 0) + 1, false
-    ),
     setval(
         pg_get_serial_sequence('carteiro.inbox', 'id'),
         coalesce((SELECT max(id) FROM carteiro.inbox), 0) + 1, false

@@ -15,10 +15,10 @@ WHERE e.state = 'SENT_ATTEMPT' AND e.holder = l.claim;
 -- name: open
 -- Data of messages in the ledger: number, version, the entry, then other data that a worker needs. :ids
 SELECT
-    m.no, e.version,
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
-    e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
-    e.failure, e.duration_ms, e.finished_at,
+    m.no, m.version,
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
+    m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
+    m.failure, m.duration_ms, m.finished_at,
     m.request_id, m.delivery, m.recipient_id,
     coalesce(
         CASE WHEN m.template_type IS NOT NULL THEN (
@@ -34,8 +34,7 @@ SELECT
         ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
     ) IS NOT NULL
 FROM unnest(:ids::text[]) AS i (id)
-CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.id = i.id OFFSET 0) AS m
-CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0) AS e;
+CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m;
 
 -- name: shares
 -- The shares of tenants. :ids
@@ -52,53 +51,47 @@ SELECT
 -- name: unfinished_page
 -- The next unfinished messages as jobs, by expiry. :now; :longest; :expires_at, :edge: a message number; :limit
 SELECT
-    m.id, m.kind, m.tenant, m.priority, e.due_at,
+    m.id, m.kind, m.tenant, m.priority, m.due_at,
     CASE
-        WHEN e.state = 'SENT_ATTEMPT' AND e.held_until > :now::bigint AND e.held_until <= :now::bigint + :longest::bigint
-            THEN e.held_until
-        ELSE e.due_at
+        WHEN m.state = 'SENT_ATTEMPT' AND m.held_until > :now::bigint AND m.held_until <= :now::bigint + :longest::bigint
+            THEN m.held_until
+        ELSE m.due_at
     END,
-    e.expires_at, e.message_no::text
+    u.expires_at, u.message_no::text
 FROM (
-    SELECT message_no, state, due_at, held_until, expires_at
-    FROM carteiro.entries
-    WHERE finished_at IS NULL AND (expires_at, message_no) > (:expires_at, :edge::text::bigint)
+    SELECT message_no, expires_at
+    FROM carteiro.unfinished
+    WHERE (expires_at, message_no) > (:expires_at, :edge::text::bigint)
     ORDER BY expires_at, message_no
     LIMIT :limit
-) AS e
-CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = e.message_no OFFSET 0) AS m
-ORDER BY e.expires_at, e.message_no;
+) AS u
+CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.no = u.message_no OFFSET 0) AS m
+ORDER BY u.expires_at, u.message_no;
 
 -- name: unfinished_recent
 -- Unfinished messages after a number, as jobs. :now; :longest; :after; :limit
 SELECT
-    m.id, m.kind, m.tenant, m.priority, e.due_at,
+    m.id, m.kind, m.tenant, m.priority, m.due_at,
     CASE
-        WHEN e.state = 'SENT_ATTEMPT' AND e.held_until > :now::bigint AND e.held_until <= :now::bigint + :longest::bigint
-            THEN e.held_until
-        ELSE e.due_at
+        WHEN m.state = 'SENT_ATTEMPT' AND m.held_until > :now::bigint AND m.held_until <= :now::bigint + :longest::bigint
+            THEN m.held_until
+        ELSE m.due_at
     END,
-    e.message_no
-FROM (
-    SELECT message_no, state, due_at, held_until
-    FROM carteiro.entries
-    WHERE message_no > :after::bigint AND finished_at IS NULL
-    ORDER BY message_no
-    LIMIT :limit
-) AS e
-CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = e.message_no OFFSET 0) AS m
-ORDER BY e.message_no;
+    m.no
+FROM carteiro.ledger AS m
+WHERE m.no > :after::bigint AND m.finished_at IS NULL
+ORDER BY m.no
+LIMIT :limit;
 
 -- name: unfinished_these
 -- Those of the messages that are unfinished, as jobs. :now; :longest; :ids
 SELECT
-    m.id, m.kind, m.tenant, m.priority, e.due_at,
+    m.id, m.kind, m.tenant, m.priority, m.due_at,
     CASE
-        WHEN e.state = 'SENT_ATTEMPT' AND e.held_until > :now::bigint AND e.held_until <= :now::bigint + :longest::bigint
-            THEN e.held_until
-        ELSE e.due_at
+        WHEN m.state = 'SENT_ATTEMPT' AND m.held_until > :now::bigint AND m.held_until <= :now::bigint + :longest::bigint
+            THEN m.held_until
+        ELSE m.due_at
     END
 FROM unnest(:ids::text[]) AS i (id)
-CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.id = i.id OFFSET 0) AS m
-CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0) AS e
-WHERE e.finished_at IS NULL;
+CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m
+WHERE m.finished_at IS NULL;

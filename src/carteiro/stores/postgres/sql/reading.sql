@@ -61,8 +61,8 @@ ORDER BY kind;
 -- name: events
 -- The timeline of a message, oldest first. :id
 SELECT type, metadata, created_at
-FROM carteiro.events
-WHERE message_no = (SELECT m.no FROM carteiro.messages AS m WHERE m.id = :id)
+FROM carteiro.timelines
+WHERE message_id = :id
 ORDER BY id;
 
 -- name: message
@@ -96,28 +96,25 @@ LIMIT :limit;
 -- name: states
 -- The number of messages by state.
 SELECT state, count(*)
-FROM carteiro.entries
+FROM carteiro.ledger
 GROUP BY state;
 
 -- name: states_of_tenant
 -- The number of messages of a tenant by state. :tenant
-SELECT e.state, count(*)
+SELECT coalesce(e.state, 'ENQUEUED'), count(*)
 FROM (
     SELECT no FROM carteiro.messages WHERE tenant = :tenant AND kind = 'email:send'
     UNION ALL
     SELECT no FROM carteiro.messages WHERE tenant = :tenant AND kind <> 'email:send'
 ) AS m
-JOIN carteiro.entries AS e ON e.message_no = m.no
+LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
 GROUP BY e.state;
 
 -- name: unsettled
 -- The ids of unfinished messages among these. :ids = [id, …]
-SELECT m.id
+SELECT i.id
 FROM unnest(:ids::text[]) AS i (id)
-CROSS JOIN LATERAL (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id = i.id LIMIT 1) AS m
-CROSS JOIN LATERAL (
-    SELECT FROM carteiro.entries AS n WHERE n.message_no = m.no AND n.finished_at IS NULL LIMIT 1
-) AS e;
+CROSS JOIN LATERAL (SELECT FROM carteiro.ledger AS n WHERE n.id = i.id AND n.finished_at IS NULL LIMIT 1) AS m;
 
 -- name: due
 -- The next jobs of a tenant, and its claimed ones, at most :limit of each: whether claimed, rank, id.

@@ -17,10 +17,11 @@ share AS (
 )
 SELECT
     c.no, c.what, c.number, c.reason, c.role, q.max_retries,
-    m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL, true,
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
-    e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
-    e.failure, e.duration_ms, e.finished_at
+    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL, true,
+    (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
+    m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
+    m.failure, m.duration_ms, m.finished_at
 FROM (
     SELECT o.*
     FROM tenants AS t
@@ -34,8 +35,7 @@ FROM (
     ORDER BY o.no
     LIMIT $1
 ) AS c
-LEFT JOIN LATERAL (SELECT * FROM carteiro.messages AS m WHERE m.no = c.message_no OFFSET 0) AS m ON true
-LEFT JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = c.message_no OFFSET 0) AS e ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.ledger AS m WHERE m.no = c.message_no OFFSET 0) AS m ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.queue_rows AS q WHERE q.message_no = c.message_no OFFSET 0) AS q ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = c.message_no OFFSET 0) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = c.message_no OFFSET 0) AS d ON true
@@ -61,24 +61,24 @@ WHERE c.message_no = t.message_no;
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $39 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $42 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
-        $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[],
-        $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[], $10::text::integer[],
-        $11::text::integer[], $12::text::integer[], $13::text::integer[], $14::text::text[], $15::text::bigint[],
-        $16::text::bigint[], $17::text::text[], $18::text::text[], $19::text::text[], $20::text::json[],
-        $21::text::bigint[], $22::text::bigint[],
-        $23::text::integer[], $24::text::bigint[],
-        $25::text::integer[], $26::text::text[], $27::text::json[], $28::text::bigint[],
-        $29::text::integer[], $30::text::text[], $31::text::text[], $32::text::text[], $33::text::json[],
-        $34::text::integer[], $35::text::integer[], $36, $37, $38
+        $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::bigint[],
+        $7::text::text[], $8::text::bigint[], $9::text::bigint[], $10::text::integer[], $11::text::integer[],
+        $12::text::integer[], $13::text::integer[], $14::text::integer[], $15::text::text[], $16::text::bigint[],
+        $17::text::bigint[], $18::text::text[], $19::text::text[], $20::text::text[], $21::text::json[],
+        $22::text::bigint[], $23::text::bigint[], $24::text::text[],
+        $25::text::integer[], $26::text::bigint[],
+        $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
+        $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
+        $37::text::integer[], $38::text::integer[], $39, $40, $41
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($39::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($42::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;

@@ -5,7 +5,7 @@ VACUUM (FULL, ANALYZE)
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
     carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
     carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,
-    carteiro.templates, carteiro.tenants, carteiro.tiers;
+    carteiro.templates, carteiro.tenants, carteiro.tiers, carteiro.unfinished;
 
 -- name: compact_size
 -- The bytes of all tables, with their indexes.
@@ -38,13 +38,13 @@ SELECT
     AND EXISTS (SELECT FROM carteiro.contents AS c WHERE c.message_no = m.no),
     e.finished_at <= :histories_before::bigint AND NOT e.is_kept
 FROM (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id > :after ORDER BY n.id LIMIT :limit) AS m
-CROSS JOIN LATERAL (
+LEFT JOIN LATERAL (
     SELECT
         n.finished_at, EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id) AS is_kept
     FROM carteiro.entries AS n
     WHERE n.message_no = m.no
     LIMIT 1
-) AS e
+) AS e ON true
 ORDER BY m.id;
 
 -- name: prune_free
@@ -91,10 +91,6 @@ WHERE ctid = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED
 ));
 
--- name: tend_events
--- Creates future parts of events, drops an old one: see the function of that name. :until, null keeps; :now
-SELECT carteiro.tend_events(:until, :now);
-
 -- name: clear_jobs
 -- Deletes every job: a separate queue has them, or they are made again. The caller holds the lock of the ring.
 WITH no_ready AS (DELETE FROM carteiro.ready),
@@ -122,15 +118,14 @@ SELECT carteiro.rebuild_ring(:now);
 -- lock of the ring. :now; :longest
 WITH jobs AS (
     SELECT
-        m.no, m.id, m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank,
+        m.no, m.id, m.tenant, m.kind, carteiro.rank(m.priority, m.due_at) AS rank,
         CASE
-            WHEN e.state = 'SENT_ATTEMPT' AND e.held_until > :now::bigint AND e.held_until <= :now::bigint + :longest::bigint
-                THEN e.held_until
-            ELSE e.due_at
+            WHEN m.state = 'SENT_ATTEMPT' AND m.held_until > :now::bigint AND m.held_until <= :now::bigint + :longest::bigint
+                THEN m.held_until
+            ELSE m.due_at
         END AS parked_until
-    FROM carteiro.entries AS e
-    CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = e.message_no OFFSET 0) AS m
-    WHERE e.finished_at IS NULL
+    FROM carteiro.unfinished AS u
+    CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.no = u.message_no OFFSET 0) AS m
 ),
 made_ready AS (
     INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)

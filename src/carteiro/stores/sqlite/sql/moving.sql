@@ -43,9 +43,10 @@ UNION ALL SELECT 'sender_domains', count(*) FROM sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM access_keys
 UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
 UNION ALL SELECT 'messages', count(*) FROM messages
-UNION ALL SELECT 'entries', count(*) FROM messages
+UNION ALL SELECT 'entries', count(*) FROM entries
 UNION ALL SELECT 'contents', count(*) FROM contents
-UNION ALL SELECT 'events', count(*) FROM timelines
+UNION ALL SELECT 'events', count(*) FROM events
+UNION ALL SELECT 'unfinished', count(*) FROM unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM message_tags
 UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters AS d JOIN messages AS m ON m.id = d.message_id
 UNION ALL SELECT 'idempotency_keys', count(*) FROM idempotency_keys
@@ -68,21 +69,21 @@ WHERE d.message_id > (:after ->> 0)
 ORDER BY d.message_id;
 
 -- name: move_entries
--- The entries of the next messages. :after = [message no]
+-- The next entries. :after = [message no]
 SELECT
-    no AS message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
+    message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
     cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
-    kind = 'email:send' AS is_email, created_at
-FROM ledger
-WHERE no > (:after ->> 0)
-ORDER BY no;
+    is_email, created_at, timeline
+FROM entries
+WHERE message_no > (:after ->> 0)
+ORDER BY message_no;
 
 -- name: move_events
--- The next events. :after = [id]
-SELECT id, message_no, type, metadata, created_at
-FROM timelines
-WHERE message_no >= (:after ->> 0) >> 20 AND id > (:after ->> 0)
-ORDER BY message_no;
+-- The next events that a timeline has no room for. :after = [message no, position]
+SELECT message_no, position, type, metadata, created_at
+FROM events
+WHERE (message_no, position) > (:after ->> 0, :after ->> 1)
+ORDER BY message_no, position;
 
 -- name: move_idempotency_keys
 -- The next idempotency keys. :after = [tenant, key]
@@ -125,7 +126,7 @@ ORDER BY tenant, tag, created_at, message_no;
 
 -- name: move_messages
 -- The next messages as accepted. :after = [message no]
-SELECT no, {accepted}, created_at
+SELECT no, {accepted}, due_at, created_at
 FROM messages
 WHERE no > (:after ->> 0)
 ORDER BY no;
@@ -192,3 +193,10 @@ ORDER BY id;
 -- name: move_tiers
 -- The next tiers. :after = [name]
 SELECT name, weight FROM tiers WHERE name > (:after ->> 0) ORDER BY name;
+
+-- name: move_unfinished
+-- The next unfinished messages. :after = [expires_at, message no]
+SELECT expires_at, message_no
+FROM unfinished
+WHERE (expires_at, message_no) > (:after ->> 0, :after ->> 1)
+ORDER BY expires_at, message_no;

@@ -57,10 +57,6 @@ WHERE (tenant, key, reason) IN (
     LIMIT :limit
 );
 
--- name: tend_events
--- Nothing: events lie in one table. :until; :now
-SELECT 0;
-
 -- name: examine_newest
 -- The time of the newest message.
 SELECT created_at FROM messages ORDER BY no DESC LIMIT 1;
