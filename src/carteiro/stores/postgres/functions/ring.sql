@@ -21,18 +21,18 @@ AS $$
 $$;
 
 -- Reads the notes into the ring. The caller holds the ring's lock. One statement: notes are read and marked as
--- read in the same snapshot. No alarm is set earlier than the next claim of its kind looks. Returns, by kind, the
--- earliest end of the leases that were shortened.
-CREATE OR REPLACE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
+-- read in the same snapshot. No alarm is set earlier than the next claim of its kind looks.
+CREATE OR REPLACE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_ring record;
+    v_kinds text[];      -- of the leases that were shortened
+    v_lease_end bigint;
 BEGIN
     SELECT r.ctid AS place, r.seen, r.folded INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
-    RETURN QUERY
     WITH unseen AS MATERIALIZED (
         SELECT * FROM carteiro.unseen_notes()
     ),
@@ -86,7 +86,10 @@ BEGIN
         SET n = r.n + 1, seen = pg_current_snapshot(), folded = r.folded + (SELECT count(*) FROM unseen)
         WHERE r.ctid = v_ring.place
     )
-    SELECT u.kind, min(u.lease_end) FROM unseen AS u WHERE u.lease_end IS NOT NULL GROUP BY u.kind;
+    SELECT array_agg(u.kind), min(u.lease_end) INTO v_kinds, v_lease_end FROM unseen AS u WHERE u.lease_end IS NOT NULL;
+    IF v_kinds IS NOT NULL THEN
+        UPDATE carteiro.ring_clock AS c SET n = c.n + 1, lost_from = least(c.lost_from, v_lease_end) WHERE c.kind = ANY (v_kinds);
+    END IF;
     IF v_ring.folded > 5000 THEN
         DELETE FROM carteiro.notes AS n
         WHERE n.xid < pg_snapshot_xmax(v_ring.seen) AND pg_visible_in_snapshot(n.xid, v_ring.seen);
@@ -162,32 +165,30 @@ BEGIN
 END
 $$;
 
--- Makes the first due jobs of a seat ready: delayed ones, except those that another transaction is removing, and leased
--- ones whose worker was lost. The caller holds the ring's lock.
+-- Makes the first due jobs of seats ready, p_limit of each: delayed ones, except those that another transaction is removing, and
+-- leased ones whose worker was lost (p_lost_from NULL: those stay). Returns their number. The caller holds the ring's lock.
 CREATE OR REPLACE FUNCTION carteiro.ready_due(
-    p_kind text, p_tenant text, p_due_from bigint, p_lost_from bigint, p_longest bigint, p_now bigint, p_limit integer,
-    OUT readied integer, OUT least_rank bigint
-)
+    p_kinds text[], p_tenants text[], p_due_from bigint[], p_lost_from bigint[], p_longest bigint, p_now bigint, p_limit integer
+) RETURNS integer
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
     v_due bigint[];
     v_lost bigint[];
-    v_rank bigint;
-    v_more integer;
+    v_readied integer;
 BEGIN
     SELECT array_agg(f.message_no) FILTER (WHERE NOT f.is_leased), array_agg(f.message_no) FILTER (WHERE f.is_leased)
     INTO v_due, v_lost
-    FROM (
+    FROM unnest(p_kinds, p_tenants, p_due_from, p_lost_from) AS s (kind, tenant, due_from, lost_from)
+    CROSS JOIN LATERAL (
         SELECT * FROM (
             SELECT * FROM (
                 SELECT d.message_no, d.parked_until, d.id, false AS is_leased FROM carteiro.delayed AS d
                 WHERE
-                    d.tenant = p_tenant AND d.kind = p_kind
-                    AND d.parked_until >= p_due_from AND d.parked_until <= p_now
+                    d.tenant = s.tenant AND d.kind = s.kind
+                    AND d.parked_until >= s.due_from AND d.parked_until <= p_now
                 ORDER BY d.parked_until, d.id LIMIT p_limit
                 FOR UPDATE SKIP LOCKED
             ) AS delayed
@@ -195,37 +196,43 @@ BEGIN
             (
                 SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
                 WHERE
-                    (l.tenant, l.kind, l.parked_until) >= (p_tenant, p_kind, p_lost_from)
-                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, p_now)
+                    (l.tenant, l.kind, l.parked_until) >= (s.tenant, s.kind, s.lost_from)
+                    AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, p_now)
                 ORDER BY l.parked_until, l.id LIMIT p_limit
             )
             UNION ALL
             (
                 SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
                 WHERE
-                    (l.tenant, l.kind, l.parked_until) > (p_tenant, p_kind, p_now + p_longest)
-                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, c_far)
+                    s.lost_from IS NOT NULL AND (l.tenant, l.kind, l.parked_until) > (s.tenant, s.kind, p_now + p_longest)
+                    AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, 4611686018427387904)
                 ORDER BY l.parked_until, l.id LIMIT p_limit
             )
         ) AS all_of_them
         ORDER BY parked_until, id
         LIMIT p_limit
     ) AS f;
-    WITH taken AS (
+    WITH delayed AS (
         DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_due)
-        RETURNING d.rank, d.id, d.message_no, d.claims
+        RETURNING d.kind, d.tenant, d.rank, d.id, d.message_no, d.claims
     ),
+    lost AS (
+        DELETE FROM carteiro.leased AS l
+        WHERE l.message_no = ANY (v_lost) AND (l.parked_until <= p_now OR l.parked_until > p_now + p_longest)
+        RETURNING l.kind, l.tenant, l.rank, l.id, l.message_no, l.claims
+    ),
+    taken AS MATERIALIZED (SELECT * FROM delayed UNION ALL SELECT * FROM lost),
     added AS (
-        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
-        SELECT p_tenant, p_kind, rank, id, message_no, claims FROM taken
+        INSERT INTO carteiro.ready (kind, tenant, rank, id, message_no, claims) SELECT * FROM taken
         ON CONFLICT DO NOTHING
+    ),
+    lowered AS (
+        UPDATE carteiro.seats AS s SET n = s.n + 1, lowest = t.rank
+        FROM (SELECT kind, tenant, min(rank) AS rank FROM taken GROUP BY kind, tenant) AS t
+        WHERE s.kind = t.kind AND s.tenant = t.tenant AND s.lowest > t.rank
     )
-    SELECT count(*), min(rank) INTO readied, least_rank FROM taken;
-    IF v_lost IS NOT NULL THEN
-        SELECT l.readied, l.least_rank INTO v_more, v_rank FROM carteiro.ready_lost(v_lost, p_longest, p_now) AS l;
-        readied := readied + v_more;
-        least_rank := least(least_rank, v_rank);
-    END IF;
+    SELECT count(*) INTO v_readied FROM taken;
+    RETURN v_readied;
 END
 $$;
 
