@@ -227,7 +227,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-    SELECT count(l.message_no), min(l.parked_until) INTO jobs, first_end
+    SELECT coalesce(sum(cardinality(l.numbers)), 0), min(l.parked_until) INTO jobs, first_end
     FROM (SELECT DISTINCT c.kind FROM carteiro.ring_clock AS c) AS k
     JOIN carteiro.leased AS l
         ON
@@ -579,10 +579,10 @@ BEGIN
         ),
         gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (ARRAY(SELECT x.job FROM visited AS x WHERE x.is_job))),
         leased AS (
-            INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
-            SELECT x.message_no, x.id, x.kind, x.tenant, x.rank, v_until, p_claim, x.claims + 1 FROM visited AS x WHERE x.is_job
-            ON CONFLICT (message_no) DO NOTHING -- another claim has it
-            RETURNING message_no
+            INSERT INTO carteiro.leased AS l (claim_id, tenant, kind, parked_until, claims, numbers)
+            SELECT p_claim, x.tenant, x.kind, v_until, x.claims + 1, array_agg(x.message_no) FROM visited AS x WHERE x.is_job
+            GROUP BY x.tenant, x.kind, x.claims
+            ON CONFLICT (claim_id, tenant, kind, parked_until, claims) DO UPDATE SET numbers = l.numbers || excluded.numbers
         ),
         after AS MATERIALIZED (
             SELECT x.place, x.kind, x.tenant, x.preset, x.stride, x.due_from, x.lost_from,
@@ -617,7 +617,7 @@ BEGIN
             CROSS JOIN LATERAL carteiro.next_job(a.is_idle, a.kind, a.tenant, a.due_from, a.lost_from, p_longest, o_now) AS w
             WHERE s.ctid = a.place
         )
-        SELECT v.*, a.*, o.*, f.*, (SELECT count(*) FROM leased) AS leases INTO v_round
+        SELECT v.*, a.*, o.*, f.* INTO v_round
         FROM (
             SELECT count(*) AS visits, count(*) FILTER (WHERE x.is_job) AS jobs,
                 array_agg(x.message_no ORDER BY x.pos) FILTER (WHERE x.is_job) AS numbers,
@@ -667,6 +667,9 @@ BEGIN
             );
         END IF;
     END LOOP;
+    IF o_numbers <> '{}' THEN
+        INSERT INTO carteiro.claims (id) VALUES (p_claim) ON CONFLICT DO NOTHING;
+    END IF;
     IF v_ring.has_changed THEN
         PERFORM carteiro.save_clocks(
             p_kinds, v_ring.v, v_ring.turn, v_left, v_ring.left_of, v_ring.least_of,
@@ -726,29 +729,26 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_no bigint[]; v_id text[]; v_kind text[]; v_tenant text[]; v_rank bigint[]; v_claims integer[];
+    v_no bigint[]; v_claim text[]; v_kind text[]; v_tenant text[]; v_claims integer[]; v_id text[]; v_rank bigint[];
     v_given record;
 BEGIN
     PERFORM carteiro.lock_ring(); -- tokens are claim's
-    WITH given AS (
-        DELETE FROM carteiro.leased AS l
-        USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
-        WHERE
-            m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
-            AND NOT EXISTS (
-                SELECT FROM carteiro.entries AS e
-                WHERE e.message_no = m.no AND e.state = 'SENT_ATTEMPT' AND e.holder = a.claim
-            )
-        RETURNING l.message_no, l.id, l.kind, l.tenant, l.rank, l.claims
-    )
-    SELECT array_agg(message_no), array_agg(id), array_agg(kind), array_agg(tenant), array_agg(rank),
-        array_agg(greatest(0, claims - 1))
-    INTO v_no, v_id, v_kind, v_tenant, v_rank, v_claims
-    FROM given;
+    SELECT array_agg(m.no), array_agg(a.claim), array_agg(m.tenant), array_agg(m.kind) INTO v_no, v_claim, v_tenant, v_kind
+    FROM unnest(p_ids, p_claims) AS a (id, claim) JOIN carteiro.messages AS m ON m.id = a.id
+    WHERE NOT EXISTS (
+        SELECT FROM carteiro.entries AS e
+        WHERE e.message_no = m.no AND e.state = 'SENT_ATTEMPT' AND e.holder = a.claim
+    );
+    SELECT array_agg(n), array_agg(t.o_claim), array_agg(t.o_tenant), array_agg(t.o_kind), array_agg(greatest(0, t.o_claims - 1))
+    INTO v_no, v_claim, v_tenant, v_kind, v_claims
+    FROM carteiro.take_leases(v_no, v_claim, v_tenant, v_kind) AS t, unnest(t.o_numbers) AS n;
+    PERFORM carteiro.end_claims(p_claims);
     has_work := v_no IS NOT NULL;
     IF NOT has_work THEN
         RETURN;
     END IF;
+    SELECT array_agg(m.id ORDER BY g.i), array_agg(carteiro.rank(m.priority, m.due_at) ORDER BY g.i) INTO v_id, v_rank
+    FROM unnest(v_no) WITH ORDINALITY AS g (no, i) JOIN carteiro.ledger AS m ON m.no = g.no;
     IF p_wait_ms > 0 THEN
         INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
         SELECT g.no, g.id, g.kind, g.tenant, g.rank, p_now + p_wait_ms, g.claims
@@ -767,9 +767,7 @@ BEGIN
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenant) AND t.cap IS NOT NULL;
     FOR v_given IN
-        SELECT g.kind, a.claim, count(*) AS jobs
-        FROM unnest(v_id, v_kind) AS g (id, kind) JOIN unnest(p_ids, p_claims) AS a (id, claim) ON a.id = g.id
-        GROUP BY g.kind, a.claim
+        SELECT g.kind, g.claim, count(*) AS jobs FROM unnest(v_kind, v_claim) AS g (kind, claim) GROUP BY g.kind, g.claim
     LOOP
         UPDATE carteiro.ring_clock AS c
         SET n = c.n + 1, draws = carteiro.undrawn(c.draws, v_given.claim, v_given.jobs)
@@ -791,8 +789,8 @@ DECLARE
     v_ids text[]; v_claims text[];
 BEGIN
     PERFORM carteiro.lock_ring();
-    SELECT array_agg(l.id), array_agg(l.claim_id) INTO v_ids, v_claims
-    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l ON l.kind = c.kind
+    SELECT array_agg(m.id), array_agg(l.claim_id) INTO v_ids, v_claims
+    FROM carteiro.leased AS l CROSS JOIN LATERAL unnest(l.numbers) AS n JOIN carteiro.messages AS m ON m.no = n
     WHERE l.claim_id = ANY (p_claims);
     has_work := v_ids IS NOT NULL AND carteiro.release(v_ids, v_claims, 0, p_now);
 END
@@ -804,24 +802,23 @@ LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+    v_no bigint[]; v_claim text[]; v_tenant text[]; v_kind text[]; v_moved bigint[];
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM 1 FROM carteiro.entries AS e
     WHERE e.message_no = ANY (ARRAY(SELECT m.no FROM carteiro.messages AS m WHERE m.id = ANY (p_ids)))
     ORDER BY e.message_no
     FOR NO KEY UPDATE;
+    SELECT array_agg(m.no), array_agg(a.claim), array_agg(m.tenant), array_agg(m.kind) INTO v_no, v_claim, v_tenant, v_kind
+    FROM unnest(p_ids, p_claims) AS a (id, claim) JOIN carteiro.messages AS m ON m.id = a.id
+    WHERE EXISTS (SELECT FROM carteiro.lease_in(a.claim, m.no, m.tenant, m.kind));
+    v_moved := carteiro.move_leases(v_no, v_claim, v_tenant, v_kind, p_until, true);
+    UPDATE carteiro.entries AS e SET held_until = greatest(e.held_until, p_until), version = e.version + 1
+    FROM unnest(v_no, v_claim) AS a (no, claim)
+    WHERE e.message_no = a.no AND a.no = ANY (v_moved) AND e.held_until IS NOT NULL AND e.holder = a.claim;
     RETURN QUERY
-    WITH pushed AS (
-        UPDATE carteiro.leased AS l SET parked_until = greatest(l.parked_until, p_until)
-        FROM unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
-        WHERE m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
-        RETURNING l.message_no, l.id, l.claim_id
-    ),
-    held AS (
-        UPDATE carteiro.entries AS e SET held_until = greatest(e.held_until, p_until), version = e.version + 1
-        FROM pushed AS p
-        WHERE e.message_no = p.message_no AND e.held_until IS NOT NULL AND e.holder = p.claim_id
-    )
-    SELECT p.id, p.claim_id FROM pushed AS p;
+    SELECT m.id, a.claim FROM unnest(v_no, v_claim) AS a (no, claim) JOIN carteiro.messages AS m ON m.no = a.no
+    WHERE a.no = ANY (v_moved);
 END
 $$;

@@ -138,11 +138,3 @@ AS $$
     UNION ALL
     SELECT 1000000 + v.position, v.type, v.metadata, v.created_at FROM carteiro.events AS v WHERE v.message_no = p_no
 $$;
-
--- For readers: both kinds of jobs that wait for a time.
-CREATE OR REPLACE VIEW carteiro.parked AS
-SELECT message_no, id, kind, tenant, rank, parked_until, false AS is_claimed, NULL::text AS claim_id, claims
-FROM carteiro.delayed
-UNION ALL
-SELECT message_no, id, kind, tenant, rank, parked_until, true, claim_id, claims
-FROM carteiro.leased;

@@ -46,7 +46,7 @@ FULL JOIN (
     GROUP BY u.tenant
 ) AS n ON n.tenant = s.tenant
 LEFT JOIN (
-    SELECT l.tenant, count(*) AS jobs
+    SELECT l.tenant, sum(cardinality(l.numbers))::bigint AS jobs
     FROM carteiro.leased AS l
     WHERE
         l.kind = :kind::text AND l.parked_until > :now::bigint AND l.parked_until <= :now::bigint + :longest::bigint
