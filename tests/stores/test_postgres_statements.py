@@ -41,7 +41,6 @@ EXCEPTIONS = {
     "dead_letters_sizes": _CAPPED,
     "erase_tenant": _ONCE_A_TENANT,
     "move_counts": _ONCE_A_MOVE,
-    "move_numbers": _ONCE_A_MOVE,
     "move_since": _ONCE_A_MOVE,
     "rebuild_ring": _REBUILDS,
     "restore_jobs": _REBUILDS,
@@ -53,8 +52,8 @@ EXCEPTIONS = {
 }
 UNPLANNED = {
     "accept": _CALLS,
-    "begin": _CALLS,
     "compact": _NO_PLAN,
+    "declare_first": _CALLS,
     "move_clear": _NO_PLAN,
     "move_empty": _NO_PLAN,
     "move_fence": _NO_PLAN,

@@ -51,9 +51,8 @@ pytestmark = pytest.mark.servers
 PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
 _BEGIN = """
-SELECT carteiro.begin_attempts(
-    ARRAY[message_no], ARRAY[1], ARRAY[$1], ARRAY[1], ARRAY[0], ARRAY[$2::bigint], ARRAY['sandbox'],
-    '{}', '{}', '{}', '{}'
+SELECT carteiro.declare_first(
+    ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], $2::bigint - 2000
 )
 FROM carteiro.leased
 """
@@ -272,7 +271,7 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
         clock.advance(timedelta(seconds=3))
         again = await claimed_alone(backend.store)
 
-    assert begun == [1]
+    assert begun == []
     assert again.lease.job == message
 
 

@@ -121,6 +121,19 @@ async def _ended(backend: Backend, clock: StoreClock) -> None:
     await backend.upkeep.expire(limit=10)
     [unwanted] = await accepted(store, a_message())
     await store.cancel([unwanted], tenant=ACME)
+    await _long(backend, clock)
+
+
+async def _long(backend: Backend, clock: StoreClock) -> None:
+    """A timeline that has no room for all its events."""
+    await accepted(backend.store, a_message())
+    for attempt in range(7):
+        job = await claimed_alone(backend.store)
+        told = Event(EventType.RECEIVED, {"text": f"{attempt} ✉" * 400})
+        await declare(backend.store, job, events=(told,))
+        verdict = sent("provider-5") if attempt == 6 else retry(timedelta(seconds=1))
+        await settled(backend.store, job, verdict)
+        clock.advance(timedelta(seconds=1))
 
 
 async def _under_way(backend: Backend, clock: StoreClock) -> None:

@@ -241,7 +241,7 @@ class PostgresEntries:
 
 
 def _grouped(said: Sequence[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """What neighbours have in common, once; and for each item the number (1, 2, …) of its group."""
+    """Group equal neighbours: each group once, and for each item the number (1, 2, …) of its group."""
     groups: list[tuple[Any, ...]] = []
     places: list[int] = []
     last, number = None, 0

@@ -119,22 +119,35 @@ SELECT
     e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.timeline
 FROM carteiro.messages AS m LEFT JOIN carteiro.entries AS e ON e.message_no = m.no;
 
--- The events of a message, in order: its acceptance if it is an e-mail, the timeline of its entry, then those that it has no
--- room for. Names and values stay as they were written: operators of JSON refuse characters that Postgres cannot store.
-CREATE OR REPLACE FUNCTION carteiro.events_of(
-    p_no bigint, p_kind text, p_request_id text, p_created_at bigint, p_timeline text
-) RETURNS TABLE (place bigint, type text, metadata json, created_at bigint)
-LANGUAGE sql STABLE
+-- The events of a timeline. Names and values stay as they were written: operators of JSON refuse characters that Postgres
+-- cannot store.
+CREATE OR REPLACE FUNCTION carteiro.told(timeline text)
+RETURNS TABLE (place bigint, type text, metadata json, created_at bigint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT
-        0::bigint, 'ENQUEUED',
-        CASE WHEN p_request_id = '' THEN '{}'::json ELSE json_build_object('requestId', p_request_id) END, p_created_at
-    WHERE p_kind = 'email:send'
-    UNION ALL
     SELECT t.place, trim(f.parts[1]::text, '"'), f.parts[3], f.parts[2]::text::bigint
-    FROM json_array_elements(('[' || rtrim(p_timeline, ',') || ']')::json) WITH ORDINALITY AS t (event, place)
-    CROSS JOIN LATERAL (SELECT array_agg(p.part ORDER BY p.n) AS parts
-        FROM json_array_elements(t.event) WITH ORDINALITY AS p (part, n)) AS f
-    UNION ALL
-    SELECT 1000000 + v.position, v.type, v.metadata, v.created_at FROM carteiro.events AS v WHERE v.message_no = p_no
+    FROM json_array_elements(('[' || rtrim(timeline, ',') || ']')::json) WITH ORDINALITY AS t (event, place)
+    CROSS JOIN LATERAL (
+        SELECT array_agg(p.part ORDER BY p.n) AS parts FROM json_array_elements(t.event) WITH ORDINALITY AS p (part, n)
+    ) AS f
 $$;
+
+-- All events, in order: the acceptance of an e-mail, the timeline of the entry, then those that it has no room for.
+CREATE OR REPLACE VIEW carteiro.timelines AS
+SELECT (m.no << 21) + v.place AS id, m.no AS message_no, m.id AS message_id, v.type, v.metadata, v.created_at
+FROM carteiro.messages AS m
+CROSS JOIN LATERAL (
+    SELECT
+        0::bigint AS place, 'ENQUEUED' AS type,
+        CASE WHEN m.request_id = '' THEN '{}' ELSE json_build_object('requestId', m.request_id) END AS metadata,
+        m.created_at
+    WHERE m.kind = 'email:send'
+    UNION ALL
+    SELECT t.place, t.type, t.metadata, t.created_at
+    FROM carteiro.entries AS e CROSS JOIN LATERAL carteiro.told(e.timeline) AS t
+    WHERE e.message_no = m.no
+    UNION ALL
+    SELECT 1000000 + r.position, r.type, r.metadata, r.created_at
+    FROM carteiro.events AS r
+    WHERE r.message_no = m.no
+) AS v;

@@ -62,9 +62,8 @@ SELECT
     END AS retries,
     coalesce(c.max_retries, q.max_retries) AS max_retries,
     (
-        SELECT carteiro.moment(max(v.created_at))
-        FROM carteiro.events_of(q.message_no, '', '', 0, coalesce(e.timeline, '')) AS v
-        WHERE v.type = 'SENT_ATTEMPT'
+        SELECT carteiro.moment(max(v.created_at)) FROM carteiro.timelines AS v
+        WHERE v.message_no = q.message_no AND v.type = 'SENT_ATTEMPT'
     ) AS last_attempt_at,
     CASE
         WHEN c.is_shown THEN c.next_retry_at
@@ -73,10 +72,9 @@ SELECT
     CASE
         WHEN c.is_shown THEN c.error_message
         WHEN q.state = 'SENT' AND (q.attempts > 1 OR q.round > 1) THEN (
-            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage'
-            FROM carteiro.events_of(q.message_no, '', '', 0, coalesce(e.timeline, '')) AS v
-            WHERE v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
-            ORDER BY v.place DESC LIMIT 1
+            SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage' FROM carteiro.timelines AS v
+            WHERE v.message_no = q.message_no AND v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
+            ORDER BY v.id DESC LIMIT 1
         )
         ELSE carteiro.readable(q.failure::text) ->> 'reason'
     END AS error_message,
@@ -103,9 +101,6 @@ CROSS JOIN LATERAL (
     LEFT JOIN carteiro.entries AS e ON e.message_no = r.message_no AND e.tenant = a.tenant
     WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant
 ) AS q
-LEFT JOIN LATERAL (
-    SELECT n.timeline FROM carteiro.entries AS n WHERE n.message_no = q.message_no OFFSET 0
-) AS e ON true
 LEFT JOIN LATERAL (
     SELECT t.content FROM carteiro.contents AS t WHERE t.message_no = q.message_no OFFSET 0
 ) AS b ON true
@@ -173,7 +168,6 @@ BEGIN
     END IF;
     SELECT a.o_why INTO v_why FROM carteiro.accept(
         ARRAY[greatest(v_now, p_due_at)], ARRAY[v_content],
-        ARRAY[1], ARRAY['ENQUEUED'], ARRAY[json_build_object('requestId', v_request)], ARRAY[v_now],
         '{}', '{}', v_now, p_id => ARRAY[p_id::text], p_tenant => ARRAY[v_tenant], p_kind => ARRAY['email:send'],
         p_declares => ARRAY[true], p_delivery => ARRAY['at_least_once'], p_priority => ARRAY[5],
         p_ttl_ms => ARRAY[c_ttl_ms], p_request_id => ARRAY[v_request], p_to_address => ARRAY[v_to],

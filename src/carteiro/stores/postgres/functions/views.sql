@@ -94,22 +94,18 @@ FROM carteiro.visible_emails AS m;
 
 -- Three parts: a tenant's e-mails and its tasks each have an index.
 CREATE OR REPLACE VIEW carteiro.email_events WITH (security_barrier) AS
-SELECT
-    (m.no << 21) + v.place AS id, m.id AS emailLogId, v.type, v.metadata, carteiro.moment(v.created_at) AS createdAt
+SELECT v.id, m.id AS emailLogId, v.type, v.metadata, carteiro.moment(v.created_at) AS createdAt
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
-    SELECT o.no, o.id, o.kind, o.request_id, o.created_at FROM carteiro.messages AS o WHERE a.sees_all
+    SELECT o.no, o.id FROM carteiro.messages AS o WHERE a.sees_all
     UNION ALL
-    SELECT o.no, o.id, o.kind, o.request_id, o.created_at FROM carteiro.messages AS o
+    SELECT o.no, o.id FROM carteiro.messages AS o
     WHERE NOT a.sees_all AND o.kind = 'email:send' AND o.tenant = a.tenant
     UNION ALL
-    SELECT o.no, o.id, o.kind, o.request_id, o.created_at FROM carteiro.messages AS o
+    SELECT o.no, o.id FROM carteiro.messages AS o
     WHERE NOT a.sees_all AND o.kind <> 'email:send' AND o.tenant = a.tenant
 ) AS m
-LEFT JOIN LATERAL (
-    SELECT n.timeline FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0
-) AS e ON true
-CROSS JOIN LATERAL carteiro.events_of(m.no, m.kind, m.request_id, m.created_at, coalesce(e.timeline, '')) AS v;
+CROSS JOIN LATERAL (SELECT * FROM carteiro.timelines AS t WHERE t.message_no = m.no OFFSET 0) AS v;
 
 CREATE OR REPLACE VIEW carteiro.recipients WITH (security_barrier) AS
 SELECT

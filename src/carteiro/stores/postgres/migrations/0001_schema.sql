@@ -102,8 +102,8 @@ CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, tenant, 
 CREATE INDEX messages_of_recipient ON carteiro.messages (recipient_id, created_at, no)
     WHERE recipient_id IS NOT NULL;
 
--- What has happened to a message. No entry: nothing, it is ENQUEUED, without attempts. Readers want both: the view
--- `ledger`. `version` counts the changes, 0 is no entry: a writer names the one that it has seen.
+-- Everything that has happened to a message. Without an entry it is ENQUEUED, without attempts. Readers want both: the
+-- view `ledger`. `version` counts the changes, 0 stands for none: a writer names the one that it has seen.
 -- tenant, is_email and created_at repeat the message's, so that ends are found by them.
 CREATE TABLE carteiro.entries (
     message_no bigint PRIMARY KEY,

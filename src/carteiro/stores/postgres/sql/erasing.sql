@@ -262,7 +262,7 @@ timelines AS (
     UPDATE carteiro.entries AS e
     SET timeline = (
         SELECT coalesce(string_agg(format('["%s",%s,{}],', v.type, v.created_at), '' ORDER BY v.place), '')
-        FROM carteiro.events_of(0, '', '', 0, e.timeline) AS v
+        FROM carteiro.told(e.timeline) AS v
     )
     WHERE e.message_no = ANY (:numbers::bigint[])
 )

@@ -64,15 +64,18 @@ FROM carteiro.settle_sent(
 -- The recipient and providers of a message, and the ids of feedback on its timeline. :id
 SELECT
     m.to_address,
-    (array_to_json(array_agg(DISTINCT carteiro.readable(v.metadata::text) ->> 'provider')
-        FILTER (WHERE v.type = 'SENT_ATTEMPT')))::text,
-    (array_to_json(array_agg(carteiro.readable(v.metadata::text) ->> 'eventId')
-        FILTER (WHERE v.type <> 'SENT_ATTEMPT')))::text
-FROM carteiro.ledger AS m
+    array_to_json(
+        array_agg(DISTINCT carteiro.readable(v.metadata::text) ->> 'provider') FILTER (WHERE v.type = 'SENT_ATTEMPT')
+    )::text,
+    array_to_json(
+        array_agg(carteiro.readable(v.metadata::text) ->> 'eventId') FILTER (WHERE v.type <> 'SENT_ATTEMPT')
+    )::text
+FROM carteiro.messages AS m
 LEFT JOIN LATERAL (
-    SELECT e.type, e.metadata
-    FROM carteiro.events_of(m.no, m.kind, m.request_id, m.created_at, coalesce(m.timeline, '')) AS e
-    WHERE e.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+    SELECT t.type, t.metadata FROM carteiro.timelines AS t
+    WHERE
+        t.message_no = m.no
+        AND t.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
 ) AS v ON true
 WHERE m.id = :id
 GROUP BY m.to_address;

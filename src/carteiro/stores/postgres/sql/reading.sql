@@ -60,11 +60,10 @@ ORDER BY kind;
 
 -- name: events
 -- The timeline of a message, oldest first. :id
-SELECT v.type, v.metadata, v.created_at
-FROM carteiro.ledger AS m
-CROSS JOIN LATERAL carteiro.events_of(m.no, m.kind, m.request_id, m.created_at, coalesce(m.timeline, '')) AS v
-WHERE m.id = :id
-ORDER BY v.place;
+SELECT type, metadata, created_at
+FROM carteiro.timelines
+WHERE message_id = :id
+ORDER BY id;
 
 -- name: message
 -- One message with its content. :id; :tenant, null matches all
