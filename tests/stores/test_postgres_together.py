@@ -54,7 +54,7 @@ _BEGIN = """
 SELECT carteiro.declare_first(
     ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], $2::bigint - 2000
 )
-FROM carteiro.leased
+FROM carteiro.messages
 """
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring

@@ -123,6 +123,7 @@ _BY_WORD: list[tuple[str, _Sample]] = [
         lambda _: None,
     ),
     (r"external id of the recipient|recipient_external_id", lambda _: None),
+    (r"in one text", lambda n: f"{{{n}}}"),
     (r"tenant", lambda _: "big"),
     (r"kind", lambda _: "email:send"),
     (r"email", lambda _: "000200@example.com"),

@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 
--- Drops jobs for good, and leaves a note of their number. Returns the tenants.
+-- Drops jobs for good, and tallies them. Returns the tenants.
 CREATE OR REPLACE FUNCTION carteiro.drop_leases(p_no bigint[], p_claim text[], p_tenant text[], p_kind text[]) RETURNS text[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -134,8 +134,8 @@ DECLARE
     v_tenants text[];
 BEGIN
     WITH noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
-        SELECT t.o_kind, t.o_tenant, -sum(cardinality(t.o_numbers)), 4611686018427387904
+        INSERT INTO carteiro.tallies (kind, tenant, jobs)
+        SELECT t.o_kind, t.o_tenant, -sum(cardinality(t.o_numbers))
         FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind) AS t
         GROUP BY t.o_kind, t.o_tenant
         RETURNING tenant

@@ -31,8 +31,9 @@ DECLARE
     v_ring record;
     v_kinds text[];      -- of the leases that were shortened
     v_lease_end bigint;
+    v_tally bigint;
 BEGIN
-    SELECT r.ctid AS place, r.seen, r.folded INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
+    SELECT r.ctid AS place, r.seen, r.folded, r.tallied INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
     WITH unseen AS MATERIALIZED (
         SELECT * FROM carteiro.unseen_notes()
     ),
@@ -96,6 +97,23 @@ BEGIN
         UPDATE carteiro.ring AS r SET folded = 0
         WHERE r.ctid = (SELECT o.ctid FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1);
     END IF;
+    SELECT t.last_value INTO v_tally FROM carteiro.tallies_no_seq AS t; -- the table's newest rows may be dead
+    IF v_tally > v_ring.tallied + 5000 THEN
+        PERFORM carteiro.add_up(v_tally);
+    END IF;
+END
+$$;
+
+-- Adds the tallies to the seats. The caller holds the ring's lock.
+CREATE OR REPLACE FUNCTION carteiro.add_up(p_tally bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    WITH read AS (DELETE FROM carteiro.tallies RETURNING kind, tenant, jobs)
+    UPDATE carteiro.seats AS s SET n = s.n + 1, jobs = s.jobs + r.jobs
+    FROM (SELECT kind, tenant, sum(jobs) AS jobs FROM read GROUP BY kind, tenant) AS r
+    WHERE s.kind = r.kind AND s.tenant = r.tenant;
+    UPDATE carteiro.ring SET tallied = p_tally;
 END
 $$;
 
@@ -114,6 +132,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     DELETE FROM carteiro.notes;
+    DELETE FROM carteiro.tallies;
     UPDATE carteiro.ring SET n = n + 1, seen = pg_current_snapshot(), folded = 0;
     UPDATE carteiro.ring_clock SET n = n + 1, least_vt = 0, lost_from = 0, seen_at = 0;
     UPDATE carteiro.seats SET n = n + 1, jobs = 0, wake_at = p_now, lowest = 0, due_from = 0;
@@ -283,7 +302,7 @@ BEGIN
 END
 $$;
 
--- The seats as the next claim will find them, with the notes applied.
+-- The seats as the next claim will find them, with the notes and tallies applied.
 CREATE OR REPLACE VIEW carteiro.seats_and_notes AS
 SELECT
     kind, tenant, sum(jobs)::bigint AS jobs, coalesce(min(lowest), 0) AS lowest, min(due_from) AS due_from
@@ -293,5 +312,7 @@ FROM (
     SELECT kind, tenant, jobs, rank, wake_at
     FROM carteiro.unseen_notes()
     WHERE kind <> ''
+    UNION ALL
+    SELECT kind, tenant, jobs, NULL, NULL FROM carteiro.tallies
 ) AS told
 GROUP BY kind, tenant;

@@ -380,11 +380,20 @@ CREATE TABLE carteiro.notes (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX notes_by_transaction ON carteiro.notes (xid);
 
+-- Jobs of seats that ended, for their number: claim need not know it, so it adds up thousands at once.
+CREATE TABLE carteiro.tallies (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
 -- One row, which is the lock of the ring: `carteiro.lock_ring()`.
 CREATE TABLE carteiro.ring (
     n bigint PRIMARY KEY DEFAULT 1,       -- as in seats
     seen pg_snapshot NOT NULL,
-    folded bigint NOT NULL DEFAULT 0      -- notes read since read notes were last deleted
+    folded bigint NOT NULL DEFAULT 0,     -- notes read since read notes were last deleted
+    tallied bigint NOT NULL DEFAULT 0     -- up to which tally they were last added up
 ) WITH (fillfactor = 50);
 INSERT INTO carteiro.ring (seen) VALUES (pg_current_snapshot());
 

@@ -10,7 +10,7 @@ FROM carteiro.recipient_records
 WHERE id = ANY (ARRAY(SELECT unnest(:ids::text[])));
 
 -- name: claimed
--- The claimed messages: see the function of that name. $1 numbers; $2 tenants, each once
+-- The claimed messages: see the function of that name. $1 numbers, in one text; $2 tenants, each once
 SELECT * FROM carteiro.claimed($1::text::bigint[], $2);
 
 -- name: undo_claims

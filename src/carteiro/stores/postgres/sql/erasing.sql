@@ -218,7 +218,8 @@ ready AS (DELETE FROM carteiro.ready WHERE tenant = :tenant::text),
 delayed AS (DELETE FROM carteiro.delayed WHERE tenant = :tenant::text),
 leased AS (DELETE FROM carteiro.leased WHERE tenant = :tenant::text),
 seats AS (DELETE FROM carteiro.seats WHERE tenant = :tenant::text),
-notes AS (DELETE FROM carteiro.notes WHERE tenant = :tenant::text)
+notes AS (DELETE FROM carteiro.notes WHERE tenant = :tenant::text),
+tallies AS (DELETE FROM carteiro.tallies WHERE tenant = :tenant::text)
 DELETE FROM carteiro.tenants
 WHERE id = :tenant::text;
 

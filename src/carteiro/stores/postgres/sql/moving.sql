@@ -39,7 +39,7 @@ carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys,
 carteiro.entries, carteiro.contents, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,
-carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes,
+carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes, carteiro.tallies,
 carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;
 

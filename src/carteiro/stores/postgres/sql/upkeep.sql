@@ -5,7 +5,7 @@ VACUUM (FULL, ANALYZE)
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
     carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
     carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,
-    carteiro.templates, carteiro.tenants, carteiro.tiers, carteiro.unfinished;
+    carteiro.tallies, carteiro.templates, carteiro.tenants, carteiro.tiers, carteiro.unfinished;
 
 -- name: compact_size
 -- The bytes of all tables, with their indexes.
