@@ -137,8 +137,6 @@ CREATE OR REPLACE FUNCTION carteiro.open_ring(
     OUT has_far boolean[], OUT has_changed boolean
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -223,8 +221,6 @@ CREATE OR REPLACE FUNCTION carteiro.in_flight(
     p_tenant text, p_longest bigint, p_now bigint, OUT jobs bigint, OUT first_end bigint
 )
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     SELECT coalesce(sum(cardinality(l.numbers)), 0), min(l.parked_until) INTO jobs, first_end
@@ -252,7 +248,6 @@ $$;
 -- Sets the alarms of seats whose tenant may take no more: the end of its first lease, or its next token.
 CREATE OR REPLACE FUNCTION carteiro.hold_back(p_kinds text[], p_tenants text[], p_longest bigint, p_now bigint) RETURNS void
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
@@ -329,8 +324,6 @@ CREATE OR REPLACE FUNCTION carteiro.save_clocks(
     p_claim text, p_draws bigint, p_has_jobs boolean, p_now bigint
 ) RETURNS void
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     UPDATE carteiro.ring_clock AS c
@@ -357,8 +350,6 @@ $$;
 -- When a claim of these kinds may find something; NULL: nothing is known to come.
 CREATE OR REPLACE FUNCTION carteiro.idle_ms(p_kinds text[], p_now bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     RETURN (
@@ -396,8 +387,6 @@ CREATE OR REPLACE FUNCTION carteiro.next_seats(
     is_fresh boolean, pace double precision, spent double precision
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 BEGIN

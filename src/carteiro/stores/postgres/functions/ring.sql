@@ -20,12 +20,10 @@ AS $$
     WHERE n.xid = open.xid
 $$;
 
--- Reads the notes into the ring. The caller holds the ring's lock. One statement: notes are read and marked as
+-- Reads the notes into the ring. Of claim, whose settings hold here. The caller holds the ring's lock. One statement: notes are read and marked as
 -- read in the same snapshot. No alarm is set earlier than the next claim of its kind looks.
 CREATE OR REPLACE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS void
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_ring record;
