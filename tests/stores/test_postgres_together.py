@@ -18,6 +18,7 @@ from carteiro.model import (
     ApiLimits,
     Begun,
     BounceKind,
+    End,
     Late,
     MessageId,
     NoteAnswer,
@@ -31,7 +32,17 @@ from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import newest_version
-from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_claim_id,
+    a_message,
+    a_task,
+    messages,
+    sent,
+    tenants_named,
+)
 from support.clock import StoreClock
 from support.feedback import a_bounce
 from support.shared_servers import shared_postgres
@@ -273,6 +284,26 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
 
     assert begun == []
     assert again.lease.job == message
+
+
+async def test_claim_disappears_with_its_last_lease(url: str) -> None:
+    """However many settles end it; one that nobody ended is cleared away with the expired ones."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, *(a_task() for _ in range(6)))
+        jobs = await claimed(backend.store, kinds=[TASK])
+        looker = await asyncpg.connect(url)
+        counts = []
+        for some in (jobs[:2], jobs[2:5], jobs[5:]):
+            await backend.store.settle([End(job.lease, sent(), attempted=True) for job in some])
+            counts.append(await looker.fetchval("SELECT count(*) FROM carteiro.claims"))
+        await looker.execute("INSERT INTO carteiro.claims (id) VALUES ('of a lost worker')")
+        reaped = await backend.store.reap(limit=10)
+        left = await looker.fetchval("SELECT count(*) FROM carteiro.claims")
+        await looker.close()
+
+    assert counts == [1, 1, 0]
+    assert (reaped, left) == (0, 0)
 
 
 async def test_feedback_locks_the_tenant_before_the_message(

@@ -55,7 +55,7 @@ class Claims:
         if not served:
             return model.Claimed([], idle_for)
         rows = await self._db.fetch("claimed", numbers, list(dict.fromkeys(served)))
-        if any(row[_IS_FINISHED] for row in rows) or len(rows) <= numbers.count(","):
+        if [row for row in rows if row[_IS_FINISHED]] or len(rows) <= numbers.count(","):
             rows = [row for row in rows if not row[_IS_FINISHED]]
             await self._drop_stale(numbers, {row[_NUMBER] for row in rows}, claim_id)
         recipients = await self._recipients({row[_RECIPIENT] for row in rows} - {None})

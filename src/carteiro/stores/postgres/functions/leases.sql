@@ -1,5 +1,5 @@
 -- The leases of a claim are rows of numbers, one for each tenant, kind, end and number of claims: a claim of hundreds of jobs
--- writes a row per tenant, and a settle of many changes as few. Whoever moves or drops leases locks their claims first, and
+-- writes a row per tenant, and a settle of many changes as few. A function that moves or drops leases locks their claims first, and
 -- reads the rows by the next statement: so no row is missed that another transaction has just written.
 -- The caller of a transaction that locks more takes the ring first, then entries, then claims.
 
@@ -89,7 +89,7 @@ BEGIN
 END
 $$;
 
--- Moves the ends of leases; p_is_longer: never to an earlier time. Returns the jobs that their claims have. Claim is told of
+-- Moves the ends of leases; p_is_longer: never to an earlier time. Returns the jobs that their claims have. A note names
 -- earlier ends.
 CREATE OR REPLACE FUNCTION carteiro.move_leases(
     p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], p_until bigint, p_is_longer boolean
