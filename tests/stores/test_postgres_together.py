@@ -19,11 +19,13 @@ from carteiro.model import (
     Begun,
     BounceKind,
     End,
+    EventType,
     Late,
     MessageId,
     NoteAnswer,
     Refused,
     Settled,
+    State,
 )
 from carteiro.model.checkup import Level
 from carteiro.ports import Backend
@@ -66,6 +68,14 @@ SELECT carteiro.declare_first(
     ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], $2::bigint - 2000
 )
 FROM carteiro.messages
+"""
+_REQUEST_CANCEL = """
+INSERT INTO carteiro.entries (
+    message_no, version, state, due_at, expires_at, cancel_requested_at, tenant, is_email, created_at, timeline
+)
+SELECT
+    no, 2, state, due_at, expires_at, due_at, tenant, false, created_at, format('["CANCEL_REQUESTED",%s,{}],', due_at)
+FROM carteiro.ledger
 """
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring
@@ -304,6 +314,35 @@ async def test_claim_disappears_with_its_last_lease(url: str) -> None:
 
     assert counts == [1, 1, 0]
     assert (reaped, left) == (0, 0)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_first_change_that_is_not_committed_yet_is_waited_for(
+    url: str, *, is_kept: bool
+) -> None:
+    """There is no entry to lock: the settle waits for the other's, and goes by the rules if it stays."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_task())
+        job = await claimed_alone(backend.store, kinds=(TASK,))
+        other = await asyncpg.connect(url)
+        cancelling = other.transaction()
+        await cancelling.start()
+        await other.execute(_REQUEST_CANCEL)
+        settling = asyncio.create_task(settled(backend.store, job, sent(), attempted=True))
+        await _until_waiting(other)
+        await (cancelling.commit() if is_kept else cancelling.rollback())
+        await other.close()
+        answer = await settling
+        stored = await backend.reading.message(message)
+        events = await backend.reading.events(message)
+
+    assert answer == Settled(State.SENT)
+    assert stored is not None
+    assert (stored.state, stored.attempts) == (State.SENT, 1)
+    assert (stored.cancel_requested_at is not None) == is_kept
+    told = [EventType.CANCEL_REQUESTED] if is_kept else []
+    assert [each.type for each in events] == [*told, EventType.SENT]
 
 
 async def test_feedback_locks_the_tenant_before_the_message(

@@ -48,6 +48,7 @@ EXCEPTIONS = {
     "move_messages": _ONCE_A_MOVE,
     "move_recipient_records": _ONCE_A_MOVE,
     "move_suppressions": _ONCE_A_MOVE,
+    "move_unfinished": _ONCE_A_MOVE,
     "restore_jobs": _REBUILDS,
     "states": _COUNTS,
     "states_of_tenant": _COUNTS,

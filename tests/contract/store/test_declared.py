@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from carteiro.model import (
     Begun,
+    End,
     Event,
     EventType,
     Refused,
@@ -11,9 +12,10 @@ from carteiro.model import (
     Settled,
     Start,
     State,
+    Verdict,
 )
 from carteiro.ports import Backend, Store
-from support.builders import ACME, TASK, a_message, a_task, messages, retry, sent
+from support.builders import ACME, TASK, a_message, a_task, dead, messages, retry, sent
 from support.clock import MILLISECOND, StoreClock, past
 from support.steps import (
     HOLD,
@@ -230,3 +232,36 @@ async def test_kind_that_does_not_declare_is_never_in_doubt(
     assert row is not None
     assert (row.attempts, row.in_doubt) == (1, 0)
     assert await event_types(backend, message) == [EventType.SENT]
+
+
+async def test_different_attempts_of_a_list_are_judged_each_for_itself(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The first attempt of a message, one after a failure, one in doubt and one that is cancelled; then their ends."""
+    ids = await accepted(backend.store, *messages(3))
+    again, open_one, _ = await claimed(backend.store)
+    await settled(backend.store, again, retry())
+    await declare(backend.store, open_one)
+    clock.advance(past(HOLD))
+    await accepted(backend.store, *messages(2))
+    jobs = sorted(await claimed(backend.store), key=lambda job: job.lease.job)
+    await backend.store.cancel([jobs[4].lease.job], tenant=ACME)
+
+    starts = [Start(each.lease, "sandbox", HOLD, each.open_attempt, (RECEIVED,)) for each in jobs]
+    begun = await backend.store.declare(starts)
+    verdicts: list[Verdict] = [sent("a"), retry(timedelta(days=2)), dead(), sent("d")]
+    ends = [End(each.lease, verdict) for each, verdict in zip(jobs[:4], verdicts, strict=True)]
+    answers = await backend.store.settle(ends)
+
+    assert [each.lease.job for each in jobs[:3]] == ids
+    assert begun == [Begun(2), Begun(2), Begun(1), Begun(1), Refused(RefusedWhy.FINISHED)]
+    assert answers == [
+        Settled(State.SENT),
+        Settled(State.EXPIRED),
+        Settled(State.FAILED),
+        Settled(State.SENT),
+    ]
+    rows = [await backend.reading.message(each.lease.job) for each in jobs[:4]]
+    assert [each and each.attempts for each in rows] == [2, 2, 1, 1]
+    assert [each and each.in_doubt for each in rows] == [0, 1, 0, 0]
+    assert [each and each.provider_id for each in rows] == ["a", None, None, "d"]

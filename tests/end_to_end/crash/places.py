@@ -68,9 +68,10 @@ POSTGRES = Words(
     ledger="ledger",
     entries="entries",
     entry_no="message_no",
-    a_step_less="DELETE FROM events WHERE type = 'SENT_ATTEMPT'",
+    a_step_less="UPDATE entries SET timeline = replace(timeline, 'SENT_ATTEMPT', 'OPENED')",
     a_second_end=(
-        "INSERT INTO events (message_no, type, metadata, created_at) SELECT no, 'SENT', '{}', 1"
+        "INSERT INTO events (message_no, position, type, metadata, created_at)"
+        " SELECT no, 1, 'SENT', '{}', 1"
     ),
     a_job="INSERT INTO ready (tenant, kind, id, message_no, rank) SELECT tenant, kind, id, no, 0",
     jobs={
@@ -78,10 +79,7 @@ POSTGRES = Words(
         "parked": "SELECT id, kind, is_claimed, claims, parked_until FROM parked",
     },
     leased="SELECT count(*) FROM parked WHERE is_claimed",
-    events=(
-        "SELECT m.id, e.type, e.created_at FROM events AS e JOIN messages AS m ON m.no = e.message_no"
-        " ORDER BY e.id"
-    ),
+    events="SELECT message_id, type, created_at FROM timelines ORDER BY id",
     counted=(
         "SELECT kind, tenant, sum(jobs) FROM ("
         "SELECT kind, tenant, jobs FROM seats"
@@ -89,9 +87,11 @@ POSTGRES = Words(
         ") AS counts GROUP BY kind, tenant HAVING sum(jobs) <> 0"
     ),
     damage=(
-        "SELECT m.id, e.message_no, c.message_no FROM messages AS m"
+        "SELECT m.id, e.message_no, c.message_no, u.message_no FROM ledger AS m"
         " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"
-        " WHERE m.no IS NULL OR e.message_no IS NULL OR c.message_no IS NULL"
+        " FULL JOIN unfinished AS u ON u.message_no = m.no AND u.expires_at = m.expires_at"
+        " WHERE m.no IS NULL OR c.message_no IS NULL"
+        " OR (m.finished_at IS NULL) <> (u.message_no IS NOT NULL)"
     ),
     # Events have the server's time as a process estimates it, deliveries the server's own:
     # two clocks. A process reads the server's within half of `_PROMPT_MS`, and uses it as

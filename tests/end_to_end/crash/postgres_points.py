@@ -16,13 +16,13 @@ from end_to_end.crash.points import Points, under_way
 _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
     "accept": lambda refused: not refused,
     "claim": lambda rows: rows[0][2] is not None,
-    "begin": lambda rows: bool(rows[0][0]),
+    "declare_first": lambda rows: not rows[0][0],  # none was left out
     "extend": bool,
     "inbox_keep": lambda _: True,
     "reap": lambda rows: rows[0][0] > 0,
     "release": lambda rows: bool(rows[0][0]),
     "save": lambda rows: bool(rows[0][0]),
-    "settle_sent": lambda rows: bool(rows[0][0]),
+    "settle_sent": lambda rows: not rows[0][0],
 }
 
 

@@ -191,7 +191,7 @@ class PostgresEntries:
                     answers[place] = result.answer
                 elif item in stored:
                     answers[place] = result.answer
-                    if declares:
+                    if declares and not self._has_queue:
                         self._keep(asked[place].lease, changes.held[item])
             found = {}
         raise StoreUnavailable("The messages change faster than they can be stored: try again")

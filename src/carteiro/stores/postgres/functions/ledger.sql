@@ -292,6 +292,23 @@ BEGIN
 END
 $$;
 
+-- The items (1, 2, …) whose messages are not among the stored ones.
+CREATE OR REPLACE FUNCTION carteiro.left_out(p_id text[], p_stored bigint[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    IF cardinality(p_stored) = cardinality(p_id) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(
+        SELECT i
+        FROM generate_subscripts(p_id, 1) AS i
+        WHERE NOT coalesce((SELECT m.no FROM carteiro.messages AS m WHERE m.id = p_id[i]) = ANY (p_stored), false)
+    );
+END
+$$;
+
 -- Stores the first attempts of messages, without a rule each: those that are due, whose job has the claim and to which
 -- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
 -- items (1, 2, …) that were left out.
@@ -303,15 +320,14 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_stored integer[];
-    v_no bigint[]; v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
+    v_stored bigint[];
+    v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
 BEGIN
     PERFORM carteiro.lock_claims(p_claim); -- a concurrent extension is not shortened unnoticed
     WITH held AS MATERIALIZED (
         SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.item, a.place,
-            p_until[a.place] AS until
-        FROM unnest(p_id, p_group) WITH ORDINALITY AS a (id, place, item)
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
+        FROM unnest(p_id, p_group) AS a (id, place)
         JOIN carteiro.messages AS m ON m.id = a.id
         WHERE
             EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
@@ -332,23 +348,19 @@ BEGIN
         FROM held AS h
         ON CONFLICT (message_no) DO NOTHING
         RETURNING message_no
-    ),
-    begun AS MATERIALIZED (
-        SELECT h.* FROM held AS h WHERE h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a))
     )
-    SELECT coalesce(array_agg(b.item::integer), '{}'), array_agg(b.no), array_agg(p_claim[b.place]), array_agg(b.tenant),
-        array_agg(b.kind), array_agg(b.until)
-    INTO v_stored, v_no, v_claim, v_tenant, v_kind, v_until
-    FROM begun AS b;
+    SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind), array_agg(h.until)
+    INTO v_stored, v_claim, v_tenant, v_kind, v_until
+    FROM held AS h
+    WHERE
+        (SELECT count(*) FROM added) = (SELECT count(*) FROM held)
+        OR h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a));
     PERFORM carteiro.move_leases(
         array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
     )
-    FROM unnest(v_no, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
+    FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
     GROUP BY h.until;
-    IF cardinality(v_stored) = cardinality(p_id) THEN
-        RETURN '{}';
-    END IF;
-    RETURN ARRAY(SELECT i FROM generate_subscripts(p_id, 1) AS i WHERE NOT i = ANY (v_stored));
+    RETURN carteiro.left_out(p_id, v_stored);
 END
 $$;
 
@@ -365,19 +377,17 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
-    v_stored integer[];
-    v_no bigint[]; v_claim text[]; v_tenant text[]; v_kind text[];
+    v_stored bigint[];
+    v_claim text[]; v_tenant text[]; v_kind text[];
     v_tenants text[];
 BEGIN
     WITH held AS MATERIALIZED (
         SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.item, a.duration_ms,
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms,
             coalesce(a.provider_id, '') AS provider_id, p_claim[a.place] AS claim, p_provider[a.place] AS provider,
             e.ctid AS entry, coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
             coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
-        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) WITH ORDINALITY
-            AS a (id, place, duration_ms, provider_id, item)
+        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
         JOIN carteiro.messages AS m ON m.id = a.id
         LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
         WHERE
@@ -403,7 +413,7 @@ BEGIN
             finished_at = p_now, timeline = e.timeline || t.event
         FROM told AS t
         WHERE e.ctid = t.entry AND e.version = t.version -- not by number: without statistics all entries might be read
-        RETURNING e.message_no
+        RETURNING e.message_no, e.expires_at
     ),
     added AS (
         INSERT INTO carteiro.entries (
@@ -416,28 +426,27 @@ BEGIN
         FROM told AS t
         WHERE t.version = 0
         ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no
+        RETURNING message_no, expires_at
     ),
     sent AS MATERIALIZED (
-        SELECT h.no, h.item, h.claim, h.tenant, h.kind, h.expires_at FROM held AS h
-        WHERE h.no = ANY (ARRAY(SELECT c.message_no FROM changed AS c UNION ALL SELECT a.message_no FROM added AS a))
+        SELECT * FROM changed UNION ALL SELECT * FROM added
     ),
     ended AS (
         DELETE FROM carteiro.unfinished AS u USING sent AS s
-        WHERE u.expires_at = s.expires_at AND u.message_no = s.no
+        WHERE u.expires_at = s.expires_at AND u.message_no = s.message_no
     )
-    SELECT coalesce(array_agg(s.item::integer), '{}'), array_agg(s.no), array_agg(s.claim), array_agg(s.tenant), array_agg(s.kind)
-    INTO v_stored, v_no, v_claim, v_tenant, v_kind
-    FROM sent AS s;
+    SELECT coalesce(array_agg(h.no), '{}'), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind)
+    INTO v_stored, v_claim, v_tenant, v_kind
+    FROM held AS h
+    WHERE
+        (SELECT count(*) FROM sent) = (SELECT count(*) FROM held)
+        OR h.no = ANY (ARRAY(SELECT s.message_no FROM sent AS s));
     -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-    v_tenants := carteiro.drop_leases(v_no, v_claim, v_tenant, v_kind);
+    v_tenants := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
     has_work := FOUND;
-    left_out := '{}';
-    IF cardinality(v_stored) < cardinality(p_id) THEN
-        left_out := ARRAY(SELECT i FROM generate_subscripts(p_id, 1) AS i WHERE NOT i = ANY (v_stored));
-    END IF;
+    left_out := carteiro.left_out(p_id, v_stored);
 END
 $$;
 
