@@ -62,7 +62,7 @@ FROM pg_stat_user_tables WHERE schemaname = 'carteiro'
 """
 _CLAIM = """
 EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, $6, 1000, NULL)
+SELECT * FROM carteiro.claim($1, $2, 0, 'looked', 1, 10, true, $3, $4, $5, $6, 1000, NULL)
 """
 
 

@@ -18,6 +18,7 @@ from carteiro.model import (
     ApiLimits,
     Begun,
     BounceKind,
+    End,
     EventType,
     Late,
     MessageId,
@@ -66,7 +67,7 @@ _BEGIN = """
 SELECT carteiro.declare_first(
     ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], $2::bigint - 2000
 )
-FROM carteiro.leased
+FROM carteiro.messages
 """
 _REQUEST_CANCEL = """
 INSERT INTO carteiro.entries (
@@ -293,6 +294,26 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
 
     assert begun == []
     assert again.lease.job == message
+
+
+async def test_claim_disappears_with_its_last_lease(url: str) -> None:
+    """However many settles end it; one that nobody ended is cleared away with the expired ones."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, *(a_task() for _ in range(6)))
+        jobs = await claimed(backend.store, kinds=[TASK])
+        looker = await asyncpg.connect(url)
+        counts = []
+        for some in (jobs[:2], jobs[2:5], jobs[5:]):
+            await backend.store.settle([End(job.lease, sent(), attempted=True) for job in some])
+            counts.append(await looker.fetchval("SELECT count(*) FROM carteiro.claims"))
+        await looker.execute("INSERT INTO carteiro.claims (id) VALUES ('of a lost worker')")
+        reaped = await backend.store.reap(limit=10)
+        left = await looker.fetchval("SELECT count(*) FROM carteiro.claims")
+        await looker.close()
+
+    assert counts == [1, 1, 0]
+    assert (reaped, left) == (0, 0)
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

@@ -7,7 +7,7 @@ from typing import Any
 from carteiro.stores.statements import numbered, statements_of
 from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 
-# Not `leased`: it has a row for each message in flight.
+# Not `leased`: it has a row for each tenant of a claim in flight.
 GROWING = frozenset(
     {
         "contents",
@@ -81,8 +81,9 @@ INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
 SELECT tenant, kind, carteiro.rank(5, at), id, n, (n % 1000 = 0)::integer FROM rows;
 INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
 SELECT n, id, kind, tenant, carteiro.rank(5, at), at + 60000, (n % 1000 = 0)::integer FROM rows;
-INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
-SELECT n, id, kind, tenant, carteiro.rank(5, at), at + 60000, 'claim-1', 1 FROM rows WHERE n % 1000 = 0;
+INSERT INTO carteiro.leased (claim_id, tenant, kind, parked_until, claims, numbers)
+SELECT 'claim-1', tenant, kind, at + 60000, 1, ARRAY[n] FROM rows WHERE n % 1000 = 0;
+INSERT INTO carteiro.claims (id) VALUES ('claim-1');
 INSERT INTO carteiro.message_tags (tenant, tag, created_at, message_no) SELECT tenant, 'tag-1', at, n FROM rows;
 INSERT INTO carteiro.idempotency_keys (tenant, key, digest, message_id, request_id, created_at)
 SELECT tenant, 'key-' || id, '', id, 'r', at FROM rows;
@@ -122,6 +123,7 @@ _BY_WORD: list[tuple[str, _Sample]] = [
         lambda _: None,
     ),
     (r"external id of the recipient|recipient_external_id", lambda _: None),
+    (r"in one text", lambda n: f"{{{n}}}"),
     (r"tenant", lambda _: "big"),
     (r"kind", lambda _: "email:send"),
     (r"email", lambda _: "000200@example.com"),

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.model import EMAIL, ZERO, Lease, MessageId, Settled, State
+from carteiro.model import EMAIL, ZERO, End, Late, Lease, LeasedJob, MessageId, Settled, State
 from carteiro.ports import Backend, Store
 from support.builders import (
     ACME,
@@ -247,3 +247,90 @@ async def test_slow_job_outlives_the_others_of_its_claim(
     assert (depth.unfinished, depth.in_flight) == (2, 1)
     assert other == released.lease.job
     assert await settled(store, slow, sent()) == Settled(State.SENT)
+
+
+# --- many jobs of one claim -------------------------------------------------------------------
+
+
+async def a_large_claim(store: Store) -> list[LeasedJob]:
+    """One claim of three jobs of each of two tenants."""
+    await accepted(store, *(a_task(tenant) for tenant in (ACME, BRASA) for _ in range(3)))
+    jobs = await claimed(store, kinds=[TASK])
+    assert len({job.lease.claim for job in jobs}) == 1
+    return jobs
+
+
+async def settle(store: Store, jobs: Sequence[LeasedJob]) -> list[Settled | Late]:
+    """All of them are sent."""
+    return await store.settle([End(job.lease, sent(), attempted=True) for job in jobs])
+
+
+async def test_worker_killed_between_two_settles_of_a_claim_loses_only_the_rest(
+    store: Store, clock: StoreClock
+) -> None:
+    """Settled jobs are gone, whatever else was claimed with them; the others come back once, and count as claimed."""
+    jobs = await a_large_claim(store)
+    await settle(store, [jobs[0], jobs[4]])
+
+    clock.advance(past(LEASE))
+    again = await claimed(store, kinds=[TASK])
+
+    left = [job.lease.job for job in jobs if job not in (jobs[0], jobs[4])]
+    assert sorted(job.lease.job for job in again) == sorted(left)
+    assert {job.claims for job in again} == {2}
+    assert await claimed_ids(store, kinds=[TASK]) == []
+
+
+async def test_claim_half_taken_over_keeps_the_other_half(store: Store, clock: StoreClock) -> None:
+    """Of one claim some jobs are extended: the others go to the next worker, and each settles its own."""
+    jobs = await a_large_claim(store)
+    kept, lost = jobs[::2], jobs[1::2]
+    clock.advance(LEASE / 2)
+    assert await store.extend([job.lease for job in kept], lease=LEASE) == [True] * 3
+
+    clock.advance(LEASE / 2)
+    taken = await claimed(store, kinds=[TASK])
+    extended = await store.extend([job.lease for job in jobs], lease=LEASE)
+    answers = await settle(store, jobs)
+    others = await settle(store, taken)
+
+    assert {job.lease.job for job in taken} == {job.lease.job for job in lost}
+    assert extended == [job in kept for job in jobs]
+    assert [isinstance(each, Settled) for each in answers] == [job in kept for job in jobs]
+    assert [type(each) for each in others] == [Late] * 3  # the first result was recorded
+    assert await claimed_ids(store, kinds=[TASK]) == []
+
+
+async def test_slow_job_keeps_its_lease_after_the_others_of_its_claim_ended(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It alone is in flight, for as long as it is extended."""
+    store = backend.store
+    slow, *quick = await a_large_claim(store)
+    await settle(store, quick)
+
+    for _ in range(4):
+        clock.advance(LEASE / 2)
+        assert await store.extend([slow.lease], lease=LEASE) == [True]
+        assert await claimed_ids(store, kinds=[TASK]) == []
+        assert await store.reap(limit=10) == 0
+    in_flight = {each.tenant: each.in_flight for each in await backend.tenants.standings(TASK)}
+    answers = await settle(store, [slow])
+
+    assert in_flight == {slow.tenant: 1, quick[-1].tenant: 0}
+    assert [type(each) for each in answers] == [Settled]
+
+
+async def test_claim_without_jobs_means_nothing(store: Store, clock: StoreClock) -> None:
+    """All its jobs ended, at once and in several settles: whatever is asked of it later, nothing comes back."""
+    jobs = await a_large_claim(store)
+    leases = [job.lease for job in jobs]
+    await asyncio.gather(*(settle(store, [job]) for job in jobs))
+
+    assert await store.extend(leases, lease=LEASE) == [False] * len(jobs)
+    await store.release(leases)
+    await store.undo_claims([leases[0].claim])
+    clock.advance(past(LEASE))
+
+    assert await store.reap(limit=10) == 0
+    assert await claimed_ids(store, kinds=[TASK]) == []

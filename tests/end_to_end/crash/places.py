@@ -76,16 +76,12 @@ POSTGRES = Words(
     a_job="INSERT INTO ready (tenant, kind, id, message_no, rank) SELECT tenant, kind, id, no, 0",
     jobs={
         "ready": "SELECT id, kind, claims FROM ready",
-        "parked": "SELECT id, kind, is_claimed, claims, parked_until FROM parked",
+        "delayed": "SELECT id, kind, claims, parked_until FROM delayed",
+        "leased": "SELECT numbers, kind, claims, parked_until, claim_id FROM leased",
     },
-    leased="SELECT count(*) FROM parked WHERE is_claimed",
+    leased="SELECT coalesce(sum(cardinality(numbers)), 0) FROM leased",
     events="SELECT message_id, type, created_at FROM timelines ORDER BY id",
-    counted=(
-        "SELECT kind, tenant, sum(jobs) FROM ("
-        "SELECT kind, tenant, jobs FROM seats"
-        " UNION ALL SELECT kind, tenant, jobs FROM unseen_notes() WHERE kind <> ''"
-        ") AS counts GROUP BY kind, tenant HAVING sum(jobs) <> 0"
-    ),
+    counted="SELECT kind, tenant, jobs FROM seats_and_notes WHERE jobs <> 0",
     damage=(
         "SELECT m.id, e.message_no, c.message_no, u.message_no FROM ledger AS m"
         " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"

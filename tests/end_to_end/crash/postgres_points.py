@@ -15,7 +15,7 @@ from end_to_end.crash.points import Points, under_way
 # The rows of a statement that has changed something relevant.
 _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
     "accept": lambda refused: not refused,
-    "claim": lambda rows: rows[0][2] is not None,
+    "claim": lambda rows: rows[0][2] != "{}",
     "declare_first": lambda rows: not rows[0][0],  # none was left out
     "extend": bool,
     "inbox_keep": lambda _: True,

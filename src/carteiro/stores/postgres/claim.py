@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+
+import orjson
 
 from carteiro import model
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
@@ -13,8 +14,7 @@ from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.postgres.database import Database
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
-# Columns of a message.
-_FINISHED_AT, _RECIPIENT, _HAS_SUPPRESSIONS = 20, 24, 27
+_NUMBER, _IS_FINISHED, _SUPPRESSES, _TENANT, _RECIPIENT = 1, 2, 3, 6, 17  # columns of a message
 _CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
@@ -30,14 +30,16 @@ class Claims:
         kinds: Sequence[model.KindName],
         *,
         limit: int,
+        ahead: int,
         claim_id: model.ClaimId,
         lease: timedelta,
     ) -> model.Claimed:
         """Lease due jobs, fair between tenants."""
-        rows = await self._db.fetch(
+        now, idle_ms, numbers, claims, served, preset_texts = await self._db.first(
             "claim",
             list(kinds),
             max(0, limit),
+            ahead,
             claim_id,
             lease // MILLISECOND,
             self._fairness.max_jobs_per_tenant_batch,
@@ -49,59 +51,35 @@ class Claims:
             _CLOCK_JITTER_MS,
             self._db.fixed_now,
         )
-        now, idle_ms = rows[0][:2]
         idle_for = None if idle_ms is None else idle_ms * MILLISECOND
-        jobs = [row for row in rows if row[2] is not None]
-        known = await self._known(jobs)
-        wanted = {number for number, row in known.items() if row[_FINISHED_AT] is None}
-        stale = [row[2] for row in jobs if row[2] not in wanted]
-        if stale:  # the message ended during the claim, or is gone: its job is dropped, never sent
-            await self._db.fetch("drop_orphans", stale, claim_id)
-            jobs = [row for row in jobs if row[2] in wanted]
-        recipients = await self._recipients({row[_RECIPIENT] for row in known.values()} - {None})
-        leased = [_leased(row, known[row[2]], claim_id, now, recipients) for row in jobs]
-        tenants = {row[1] for row in known.values() if row[_HAS_SUPPRESSIONS]}
-        return model.Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
+        if not served:
+            return model.Claimed([], idle_for)
+        rows = await self._db.fetch("claimed", numbers, list(dict.fromkeys(served)))
+        if [row for row in rows if row[_IS_FINISHED]] or len(rows) <= numbers.count(","):
+            rows = [row for row in rows if not row[_IS_FINISHED]]
+            await self._drop_stale(numbers, {row[_NUMBER] for row in rows}, claim_id)
+        recipients = await self._recipients({row[_RECIPIENT] for row in rows} - {None})
+        presets = orjson.loads(preset_texts) if preset_texts else {}
+        jobs = [
+            model.LeasedJob(
+                model.Lease(row[4], claim_id),
+                *(row[5], row[6], claims[row[0] - 1] if claims else 1, row[7], row[6], row[8]),
+                *(_DELIVERIES[row[9]], row[10], row[11], row[12], row[13], row[14]),
+                (row[15] - now) * MILLISECOND,
+                *(row[16], row[17], recipients.get(row[17]) if recipients else None),
+                row[18] or (presets.get(row[6]) if presets else None),
+                row[19],
+            )
+            for row in rows
+        ]
+        suppressing = {row[_TENANT] for row in rows if row[_SUPPRESSES]}
+        return model.Claimed(await with_suppressed(self._db, jobs, suppressing, now), idle_for)
 
-    async def _known(self, jobs: Sequence[Any]) -> Mapping[int, Any]:
-        """The messages of the jobs; a queue may have jobs that the ledger does not know."""
-        if not jobs:
-            return {}
-        numbers, tenants = [row[2] for row in jobs], list({row[5] for row in jobs})
-        return {row[0]: row for row in await self._db.fetch("claimed", numbers, tenants)}
+    async def _drop_stale(self, numbers: str, wanted: set[int], claim_id: model.ClaimId) -> None:
+        """The messages ended during the claim, or are gone: their jobs are dropped, never sent."""
+        stale = [each for each in map(int, numbers[1:-1].split(",")) if each not in wanted]
+        await self._db.fetch("drop_orphans", stale, claim_id)
 
     async def _recipients(self, ids: set[str]) -> Mapping[str, model.Recipient]:
         rows = await self._db.fetch("claim_recipients", ids=sorted(ids)) if ids else []
         return {recipient.id: recipient for recipient in map(recipient_of, rows)}
-
-
-def _leased(
-    job: Any,  # noqa: ANN401 - a row
-    message: Any,  # noqa: ANN401 - a row
-    claim_id: model.ClaimId,
-    now: int,
-    recipients: Mapping[str, model.Recipient],
-) -> model.LeasedJob:
-    _, _, _, identity, kind, tenant, claims, tenant_preset = job
-    recipient_id = message[_RECIPIENT]
-    return model.LeasedJob(
-        model.Lease(identity, claim_id),
-        kind,
-        tenant,
-        claims,
-        message["o_content"],
-        message["o_tenant"],
-        message["o_request_id"],
-        _DELIVERIES[message["o_delivery"]],
-        message["o_attempts"],
-        message["o_charged"],
-        message["o_in_doubt"],
-        message["o_revision"],
-        message["o_state"] == model.State.SENT_ATTEMPT,
-        (message["o_expires_at"] - now) * MILLISECOND,
-        message["o_cancel_requested_at"] is not None,
-        recipient_id,
-        recipients.get(recipient_id),
-        message["o_preset"] or tenant_preset,
-        message["o_provider"],
-    )

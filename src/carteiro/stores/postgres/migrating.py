@@ -20,7 +20,7 @@ from carteiro.stores.tenant_columns import fairness_of
 
 PACKAGE = "carteiro.stores.postgres"
 FUNCTIONS = resources.files(PACKAGE) / "functions"
-_TOPICS = ("common", "ring", "claim", "ledger", "views", "table_queue")
+_TOPICS = ("common", "leases", "ring", "claim", "ledger", "views", "table_queue")
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 150_000
 _SCHEMA = (

@@ -45,13 +45,15 @@ class PostgresStore(SqlStore):
         kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
-        ahead: int = 0,  # noqa: ARG002 - none are claimed ahead here, so far
+        ahead: int = 0,
     ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))
         if not wanted:
             return model.Claimed([], None)
-        return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
+        return await self._claims.take(
+            wanted, limit=limit, ahead=ahead, claim_id=claim_id, lease=lease
+        )
 
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""

@@ -95,673 +95,616 @@ AS $$
     FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
 $$;
 
--- Leases at most p_limit ready jobs of these kinds, tenants taking turns by virtual time (docs/explanation/fairness.md).
--- Always at least one row: o_now and o_idle_ms (when to come again; NULL: nothing is known to come) are the same in all,
--- o_no is NULL where nothing was leased. The walk is that of the other stores; it counts and ranks nothing but what it takes.
--- The messages' content is read afterwards: nobody waits for the ring during that.
-CREATE OR REPLACE FUNCTION carteiro.claim(
-    p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
-    p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint
-) RETURNS TABLE (
-    o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer, o_preset text
+-- The clocks of kinds, `i` is the place of the kind.
+CREATE OR REPLACE FUNCTION carteiro.clocks(p_kinds text[])
+RETURNS TABLE (
+    i bigint, place tid, kind text, v bigint, turn bigint, seen_at bigint, limit_count bigint, limit_per_ms bigint, draws text,
+    least_vt bigint, lost_from bigint
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT k.i, c.*
+    FROM unnest(p_kinds) WITH ORDINALITY AS k (kind, i)
+    CROSS JOIN LATERAL (
+        SELECT o.ctid, o.kind, o.v, o.turn, o.seen_at, o.limit_count, o.limit_per_ms, o.draws, o.least_vt, o.lost_from
+        FROM carteiro.ring_clock AS o
+        WHERE o.kind = k.kind
+        ORDER BY o.n DESC LIMIT 1
+    ) AS c
+$$;
+
+-- The clock was set back: alarms, ends of leases and draws in the future mean nothing.
+CREATE OR REPLACE FUNCTION carteiro.step_back(p_kinds text[], p_now bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE carteiro.seats AS s
+    SET n = s.n + 1, wake_at = CASE WHEN s.wake_at IS NOT NULL THEN p_now END, due_from = 0
+    WHERE s.kind = ANY (p_kinds);
+    UPDATE carteiro.ring_clock AS c
+    SET n = c.n + 1, seen_at = p_now, lost_from = 0, draws = carteiro.stepped_back(c.draws, p_now)
+    WHERE c.kind = ANY (p_kinds);
+END
+$$;
+
+-- Begins a claim: locks the ring, reads the notes, and lets the seats whose alarm has rung into
+-- the ring, no further back than V; a paused or disabled tenant sleeps on. Of each kind: `left_of`, the jobs that its send limit
+-- allows (NULL: it has none); `least_of`, the least virtual time; `lost_of`, no lease ends before it; `has_far`, a lease
+-- ends later than any can.
+CREATE OR REPLACE FUNCTION carteiro.open_ring(
+    p_kinds text[], p_longest bigint, p_jitter bigint, p_now bigint,
+    OUT now bigint, OUT v bigint, OUT turn bigint, OUT left_of bigint[], OUT least_of bigint[], OUT lost_of bigint[],
+    OUT has_far boolean[], OUT has_changed boolean
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
     v_seen pg_snapshot;
-    v_now bigint;
-    v_until bigint;
+    v_seen_at bigint;
+    v_lost bigint[];
+    v_woken bigint[];
+    v_count integer;
+BEGIN
+    SELECT r.seen INTO v_seen FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE; -- as `lock_ring`
+    now := coalesce(p_now, carteiro.now_ms());
+    IF pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN -- restored while we were connected
+        PERFORM carteiro.rebuild_ring(now);
+    END IF;
+    PERFORM carteiro.read_notes(p_jitter);
+    SELECT max(c.v), max(c.turn), max(c.seen_at), count(*) INTO v, turn, v_seen_at, v_count
+    FROM carteiro.clocks(p_kinds) AS c;
+    IF v_count < cardinality(p_kinds) THEN
+        INSERT INTO carteiro.ring_clock (kind)
+        SELECT k.kind FROM unnest(p_kinds) AS k (kind)
+        WHERE NOT EXISTS (SELECT FROM carteiro.ring_clock AS c WHERE c.kind = k.kind);
+        v := coalesce(v, 0);
+        turn := coalesce(turn, 0);
+    END IF;
+    has_changed := now < v_seen_at - p_jitter;
+    IF has_changed THEN
+        PERFORM carteiro.step_back(p_kinds, now);
+    END IF;
+    SELECT
+        array_agg(CASE
+            WHEN c.limit_count IS NOT NULL THEN carteiro.sends_left(c.draws, c.limit_count, c.limit_per_ms, now)
+        END ORDER BY c.i),
+        array_agg(c.least_vt ORDER BY c.i), array_agg(c.lost_from ORDER BY c.i),
+        array_agg(coalesce((
+            SELECT l.parked_until FROM carteiro.leased AS l -- what is gone is not walked over again
+            WHERE l.kind = c.kind AND l.parked_until >= c.lost_from
+            ORDER BY l.parked_until LIMIT 1
+        ), c_far) ORDER BY c.i),
+        array_agg(EXISTS (
+            SELECT FROM carteiro.leased AS l WHERE l.kind = c.kind AND l.parked_until > now + p_longest
+            ORDER BY l.parked_until LIMIT 1 -- so that this index is taken, whatever the planner thinks
+        ) ORDER BY c.i)
+    INTO left_of, least_of, v_lost, lost_of, has_far
+    FROM carteiro.clocks(p_kinds) AS c;
+    has_changed := has_changed OR v_lost <> lost_of;
+    WITH due AS MATERIALIZED (
+        SELECT s.ctid AS place, c.v, c.i
+        FROM carteiro.clocks(p_kinds) AS c
+        CROSS JOIN LATERAL (
+            SELECT o.ctid FROM carteiro.seats AS o
+            WHERE o.kind = c.kind AND o.wake_at >= c.seen_at - p_jitter AND o.wake_at <= now
+            OFFSET 0
+        ) AS s
+    ),
+    woken AS (
+        UPDATE carteiro.seats AS s
+        SET n = s.n + 1,
+            vt = CASE WHEN t.paused OR t.disabled THEN s.vt ELSE greatest(s.vt, due.v) END,
+            since_turn = turn,
+            wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
+        FROM due, carteiro.tenants AS t
+        WHERE s.ctid = due.place AND t.id = s.tenant
+        RETURNING due.i, CASE WHEN s.wake_at IS NULL THEN s.vt ELSE c_far END AS vt
+    )
+    SELECT array_agg(w.vt) INTO v_woken
+    FROM (
+        SELECT (SELECT min(w.vt) FROM woken AS w WHERE w.i = k.i) AS vt
+        FROM generate_subscripts(p_kinds, 1) AS k (i)
+        WHERE EXISTS (SELECT FROM woken)
+        ORDER BY k.i
+    ) AS w;
+    IF v_woken IS NOT NULL THEN
+        has_changed := true;
+        least_of := ARRAY(SELECT least(least_of[k.i], v_woken[k.i]) FROM generate_subscripts(p_kinds, 1) AS k (i) ORDER BY k.i);
+    END IF;
+END
+$$;
+
+-- A tenant's jobs in flight, of any kind, and the first end of a lease.
+CREATE OR REPLACE FUNCTION carteiro.in_flight(
+    p_tenant text, p_longest bigint, p_now bigint, OUT jobs bigint, OUT first_end bigint
+)
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    SELECT coalesce(sum(cardinality(l.numbers)), 0), min(l.parked_until) INTO jobs, first_end
+    FROM (SELECT DISTINCT c.kind FROM carteiro.ring_clock AS c) AS k
+    JOIN carteiro.leased AS l
+        ON
+            (l.tenant, l.kind, l.parked_until) > (p_tenant, k.kind, p_now)
+            AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, k.kind, p_now + p_longest);
+END
+$$;
+
+-- The jobs that a tenant's rate allows now; NULL: it has none.
+CREATE OR REPLACE FUNCTION carteiro.tokens(p_rate double precision, p_next_us bigint, p_now bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    v_interval bigint := greatest(1, round(1000000 / p_rate)::bigint);
+BEGIN
+    RETURN CASE WHEN p_rate IS NOT NULL THEN
+        carteiro.pace_tokens(p_next_us, p_now * 1000, v_interval, greatest(0, 1000000 - v_interval))
+    END;
+END
+$$;
+
+-- Sets the alarms of seats whose tenant may take no more: the end of its first lease, or its next token.
+CREATE OR REPLACE FUNCTION carteiro.hold_back(p_kinds text[], p_tenants text[], p_longest bigint, p_now bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    v_seat record;
+    v_flight record;
+BEGIN
+    FOR v_seat IN
+        SELECT h.kind, t.*, greatest(0, 1000000 - greatest(1, round(1000000 / t.rate_per_second)::bigint)) AS burst_us
+        FROM unnest(p_kinds, p_tenants) AS h (kind, tenant) JOIN carteiro.tenants AS t ON t.id = h.tenant
+        WHERE NOT (t.paused OR t.disabled) -- those sleep on
+    LOOP
+        SELECT * INTO v_flight FROM carteiro.in_flight(v_seat.id, p_longest, p_now);
+        UPDATE carteiro.seats AS s
+        SET n = s.n + 1, wake_at = greatest(p_now, CASE
+            WHEN v_flight.jobs >= v_seat.cap THEN coalesce(v_flight.first_end, c_far)
+            ELSE (v_seat.next_token_us - v_seat.burst_us + 999) / 1000
+        END)
+        WHERE s.tenant = v_seat.id AND s.kind = v_seat.kind;
+    END LOOP;
+END
+$$;
+
+-- When the first of a seat's jobs that are not ready may be: the time of a delayed one, the end of a lease.
+CREATE OR REPLACE FUNCTION carteiro.next_job(
+    p_is_idle boolean, p_kind text, p_tenant text, p_due_from bigint, p_lost_from bigint, p_longest bigint, p_now bigint
+) RETURNS TABLE (parked_until bigint, lease_end bigint)
+LANGUAGE sql STABLE
+AS $$
+    SELECT
+        CASE WHEN p_is_idle THEN (
+            SELECT d.parked_until FROM carteiro.delayed AS d
+            WHERE d.tenant = p_tenant AND d.kind = p_kind AND d.parked_until >= p_due_from
+            ORDER BY d.parked_until LIMIT 1
+        ) END,
+        CASE WHEN p_is_idle THEN (
+            SELECT least(min(l.parked_until), CASE WHEN max(l.parked_until) > p_now + p_longest THEN p_now END)
+            FROM carteiro.leased AS l
+            WHERE
+                (l.tenant, l.kind, l.parked_until) >= (p_tenant, p_kind, p_lost_from)
+                AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, 4611686018427387904)
+        ) END
+$$;
+
+-- Draws the jobs of seats from the rates of their tenants, and from the send limits of their kinds: returns what those have left.
+CREATE OR REPLACE FUNCTION carteiro.draw(
+    p_kinds text[], p_left bigint[], p_seat_kinds text[], p_tenants text[], p_jobs bigint[], p_now bigint
+) RETURNS bigint[]
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE carteiro.tenants AS t
+    SET next_token_us = d.jobs * d.interval_us
+        + carteiro.pace_due(t.next_token_us, p_now * 1000, d.interval_us, greatest(0, 1000000 - d.interval_us))
+    FROM (
+        SELECT o.id, greatest(1, round(1000000 / o.rate_per_second)::bigint) AS interval_us, sum(j.jobs) AS jobs
+        FROM unnest(p_tenants, p_jobs) AS j (tenant, jobs) JOIN carteiro.tenants AS o ON o.id = j.tenant
+        WHERE o.rate_per_second IS NOT NULL AND j.jobs > 0
+        GROUP BY o.id
+    ) AS d
+    WHERE t.id = d.id;
+    RETURN ARRAY(
+        SELECT k.room - coalesce((
+            SELECT sum(j.jobs) FROM unnest(p_seat_kinds, p_jobs) AS j (kind, jobs) WHERE j.kind = k.kind
+        ), 0)
+        FROM unnest(p_kinds, p_left) WITH ORDINALITY AS k (kind, room, i)
+        ORDER BY k.i
+    );
+END
+$$;
+
+-- Stores the clocks after a claim. p_left and p_left_now: what the send limits allowed before and after it.
+CREATE OR REPLACE FUNCTION carteiro.save_clocks(
+    p_kinds text[], p_v bigint, p_turn bigint, p_left bigint[], p_left_now bigint[], p_least bigint[], p_lost bigint[],
+    p_claim text, p_draws bigint, p_has_jobs boolean, p_now bigint
+) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE carteiro.ring_clock AS c
+    SET n = c.n + 1, lost_from = p_lost[k.i],
+        draws = CASE
+            WHEN p_left[k.i] > p_left_now[k.i] THEN carteiro.drawn(
+                c.draws, c.limit_count, c.limit_per_ms, p_now, p_left[k.i] - p_left_now[k.i], p_claim, p_draws
+            )
+            ELSE c.draws
+        END,
+        seen_at = CASE WHEN p_has_jobs THEN p_now ELSE c.seen_at END,
+        v = CASE WHEN p_has_jobs THEN greatest(c.v, p_v) ELSE c.v END,
+        turn = CASE WHEN p_has_jobs THEN p_turn ELSE c.turn END,
+        least_vt = coalesce((
+            SELECT s.vt FROM carteiro.seats AS s
+            WHERE s.kind = k.kind AND s.wake_at IS NULL AND s.vt >= p_least[k.i]
+            ORDER BY s.vt, s.last_turn, s.tenant LIMIT 1
+        ), p_least[k.i])
+    FROM carteiro.clocks(p_kinds) AS k
+    WHERE c.ctid = k.place;
+END
+$$;
+
+-- When a claim of these kinds may find something; NULL: nothing is known to come.
+CREATE OR REPLACE FUNCTION carteiro.idle_ms(p_kinds text[], p_now bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN (
+        SELECT min(least(
+            CASE WHEN EXISTS (
+                SELECT FROM carteiro.seats AS s
+                WHERE s.kind = k.kind AND s.wake_at IS NULL AND s.vt >= k.least_vt
+                ORDER BY s.vt LIMIT 1
+            ) THEN
+                CASE
+                    WHEN k.limit_count IS NULL OR carteiro.sends_left(k.draws, k.limit_count, k.limit_per_ms, p_now) > 0 THEN 0
+                    ELSE carteiro.next_send_at(k.draws, k.limit_count, k.limit_per_ms, p_now) - p_now
+                END
+            END,
+            (
+                SELECT s.wake_at - p_now FROM carteiro.seats AS s
+                WHERE s.kind = k.kind AND s.wake_at >= p_now AND s.wake_at < 4611686018427387904
+                ORDER BY s.wake_at LIMIT 1
+            )
+        ))
+        FROM carteiro.clocks(p_kinds) AS k
+    );
+END
+$$;
+
+-- The first seats in the rings of kinds, in the order of their turns, with what their tenants may take (`allowance`, NULL: no
+-- limit). `is_shared`: another seat may draw from the same limit; `is_due`: jobs can be made ready, `is_fresh`: and none were.
+-- `pace` and `spent` are the sums, up to this seat, of jobs by virtual time and of jobs served.
+CREATE OR REPLACE FUNCTION carteiro.next_seats(
+    p_kinds text[], p_left bigint[], p_least bigint[], p_lost bigint[], p_far boolean[], p_size bigint, p_is_full boolean,
+    p_heeds_due boolean, p_readied text[], p_longest bigint, p_now bigint
+) RETURNS TABLE (
+    i bigint, place tid, kind text, tenant text, vt bigint, stride bigint, lowest bigint, due_from bigint, lost_from bigint,
+    preset text, is_limited boolean, allowance bigint, is_shared boolean, is_delayed boolean, is_lost boolean,
+    is_fresh boolean, pace double precision, spent double precision
+)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT row_number() OVER w, s.place, s.kind, s.tenant, s.vt, s.stride, s.lowest, s.due_from, s.lost, s.retry_preset,
+        s.is_limited,
+        CASE
+            WHEN s.is_held THEN 0
+            WHEN s.is_limited THEN least(
+                s.cap - CASE WHEN s.cap IS NOT NULL THEN (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f) END,
+                carteiro.tokens(s.rate_per_second, s.next_token_us, p_now)
+            )
+        END,
+        s.is_limited AND cardinality(p_kinds) > 1 AND (s.room IS NOT NULL OR EXISTS (
+            SELECT FROM carteiro.seats AS o
+            WHERE o.tenant = s.tenant AND o.kind = ANY (p_kinds) AND o.kind <> s.kind AND o.wake_at IS NULL
+        )),
+        d.is_delayed, d.is_lost, NOT (s.kind || ' ' || s.tenant) = ANY (p_readied),
+        sum(1::double precision / s.stride) OVER w, sum(s.vt::double precision / s.stride) OVER w
+    FROM (
+        SELECT o.*, k.lost, k.has_far, k.room, o.is_held OR o.cap IS NOT NULL OR o.rate_per_second IS NOT NULL OR k.room IS NOT NULL AS is_limited
+        FROM unnest(p_kinds, p_left, p_least, p_lost, p_far) AS k (kind, room, least, lost, has_far)
+        CROSS JOIN LATERAL (
+            SELECT e.ctid AS place, e.kind, e.tenant, e.vt, e.last_turn, e.lowest, e.due_from, t.stride, t.cap,
+                t.rate_per_second, t.next_token_us, t.retry_preset, t.paused OR t.disabled AS is_held
+            FROM carteiro.seats AS e JOIN carteiro.tenants AS t ON t.id = e.tenant
+            WHERE
+                e.kind = k.kind AND e.wake_at IS NULL AND e.vt >= k.least
+                AND (k.room IS NULL OR (k.room > 0 AND NOT p_is_full))
+                AND NOT (p_is_full AND (t.paused OR t.disabled OR t.cap IS NOT NULL OR t.rate_per_second IS NOT NULL))
+            ORDER BY e.vt, e.last_turn, e.tenant
+            LIMIT p_size
+        ) AS o
+        ORDER BY o.vt, o.last_turn, o.tenant, o.kind
+        LIMIT p_size
+    ) AS s
+    CROSS JOIN LATERAL (
+        SELECT
+            p_heeds_due AND EXISTS (
+                SELECT FROM carteiro.delayed AS d
+                WHERE d.tenant = s.tenant AND d.kind = s.kind AND d.parked_until >= s.due_from AND d.parked_until <= p_now
+            ) AS is_delayed,
+            p_heeds_due AND ((s.lost <= p_now AND EXISTS (
+                SELECT FROM carteiro.leased AS l
+                WHERE
+                    (l.tenant, l.kind, l.parked_until) >= (s.tenant, s.kind, s.lost)
+                    AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, p_now)
+            )) OR (s.has_far AND EXISTS (
+                SELECT FROM carteiro.leased AS l
+                WHERE
+                    (l.tenant, l.kind, l.parked_until) > (s.tenant, s.kind, p_now + p_longest)
+                    AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, 4611686018427387904)
+            ))) AS is_lost
+    ) AS d
+    WINDOW w AS (ORDER BY s.vt, s.last_turn, s.tenant, s.kind ROWS UNBOUNDED PRECEDING);
+END
+$$;
+
+-- Leases at most p_limit ready jobs of these kinds, and p_ahead more of tenants and kinds without a limit; tenants take turns by
+-- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come. The messages
+-- are read afterwards: nobody waits for the ring during that.
+--
+-- The turns of a claim are known without walking them, as long as nothing new is made ready: the turn k of a seat starts at
+-- vt + k * batch * stride. At the same start a seat without a turn comes first; of two with turns the one whose last
+-- turn started earlier, which has the greater stride; at equal strides the one with fewer turns, which had none when
+-- the other had its last. So all jobs of the next seats are sorted at once, as far as the ring will come:
+-- the virtual time that it reaches is the least of what its first 1, 2, ... seats alone reach. The order is that of the walk in
+-- policy/turns.py up to a *stop*: the first place of which not all is known. Then the next round begins.
+CREATE OR REPLACE FUNCTION carteiro.claim(
+    p_kinds text[], p_limit integer, p_ahead integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
+    p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint,
+    OUT o_now bigint, OUT o_idle_ms bigint, OUT o_numbers bigint[], OUT o_claims integer[], OUT o_tenants text[],
+    OUT o_presets jsonb
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    v_ring record;
+    v_round record;
+    v_tuned json;
     v_batch integer := p_batch;
     v_in_turns boolean := p_in_turns;
-    v_tuned json;
-    v_size integer;
-    v_v bigint := 0;
-    v_turn bigint := 0;
-    v_seen_at bigint := 0;
-    v_over boolean := false;
-    v_is_look boolean;
-    v_changed boolean := false;
-    v_got integer := 0;
-    -- kinds
-    k_count integer := cardinality(p_kinds);
-    k_most bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]); -- of its send limit
-    k_per bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
-    k_draws text[] := array_fill('[]'::text, ARRAY[cardinality(p_kinds)]);
-    k_left bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]); -- no limit: NULL
-    k_sends bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
-    k_least bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
-    k_tid tid[] := array_fill(NULL::tid, ARRAY[cardinality(p_kinds)]);
-    k_v bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
-    k_seen bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
-    k_lost bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);     -- no lease ends before it
-    k_far boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);         -- some end later than any can
-    k_vt bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);      -- where the last page ended
-    k_last bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);
-    k_tenant text[] := array_fill(''::text, ARRAY[cardinality(p_kinds)]);
-    k_done boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);
-    k_front integer[] := array_fill(NULL::integer, ARRAY[cardinality(p_kinds)]); -- its next seat that had no turn yet
-    -- seats, in the order in which they were looked up; s_after: the next of its kind
-    s_count integer := 0; s_tid tid[];
-    s_k integer[]; s_t integer[]; s_after integer[];
-    s_vt bigint[]; s_last bigint[]; s_in_turn bigint[]; s_processed bigint[];
-    s_rank bigint[]; s_id text[]; -- its last job that was taken, or where its jobs begin
-    s_next integer[]; s_end integer[]; s_more boolean[]; -- its first jobs in b_; whether it has more
-    s_due_from bigint[];
-    s_due boolean[]; s_readied boolean[]; s_again boolean[];
-    s_served integer[]; s_alarm bigint[]; s_capped boolean[]; s_idle boolean[];
-    s_moved boolean[];
-    -- seats that had a turn and stay in the ring, from r_first to r_last in the order of their next turns
-    v_ring integer[] := '{}'; r_first integer := 1; r_last integer := 0;
-    v_line integer[] := '{}';  -- without turns: seats that may have a job
-    -- tenants
-    t_count integer := 0;
-    t_id text[]; t_stride bigint[]; t_cap integer[]; t_interval bigint[];
-    t_burst bigint[]; t_next bigint[]; t_held boolean[];
-    t_preset text[]; t_flight integer[]; t_over bigint[]; t_drew boolean[];
-    -- the first jobs of the seats, as far as they were looked up
-    b_no bigint[] := '{}'; b_id text[] := '{}'; b_rank bigint[] := '{}';
-    b_claims integer[] := '{}'; b_tid tid[] := '{}'; h_seat integer[]; v_looked integer; v_taken text[];
-    v_claims integer := 0; -- the most claims of any of them
-    -- turns: whose, and where in b_ its jobs are; then the jobs
-    u_count integer := 0; u_seat integer[]; u_first integer[]; u_last integer[];
-    j_seat integer[]; j_no bigint[]; j_id text[]; j_rank bigint[]; j_claims integer[]; j_tid tid[]; j_leased bigint[];
-    v_first bigint;
-    -- one turn
-    v_seat integer; v_best integer; v_k integer; v_t integer; v_i integer; v_n integer;
-    v_take integer; v_wanted bigint; v_readies integer;
-    v_row record; v_due record;
+    v_room integer := greatest(0, p_limit) + p_ahead; -- jobs that it may still take
+    v_slots integer := greatest(0, p_limit);          -- of these, also of tenants and kinds with a limit
+    v_size bigint;
+    v_until bigint;
+    v_readied text[] := '{}';
+    v_heeds_due boolean := true;
+    v_left bigint[];
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
-    SELECT r.seen INTO v_seen FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE; -- as `lock_ring`
-    v_now := coalesce(p_now, carteiro.now_ms());
-    IF pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN -- restored while we were connected
-        PERFORM carteiro.rebuild_ring(v_now);
-    END IF;
-
+    SELECT * INTO v_ring FROM carteiro.open_ring(p_kinds, p_longest, p_jitter, p_now);
     SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
     IF v_tuned IS NOT NULL THEN
         v_batch := (v_tuned ->> 'max_jobs_per_tenant_batch')::integer;
         v_in_turns := (v_tuned ->> 'enable_round_robin')::boolean;
     END IF;
-
-    -- Clocks and send limits.
-    FOR v_k IN 1..k_count LOOP
-        LOOP
-            SELECT c.ctid AS place, c.v, c.turn, c.seen_at, c.draws, c.least_vt, c.lost_from, c.limit_count, c.limit_per_ms
-            INTO v_row
-            FROM carteiro.ring_clock AS c
-            WHERE c.kind = p_kinds[v_k]
-            ORDER BY c.n DESC LIMIT 1;
-            EXIT WHEN FOUND;
-            INSERT INTO carteiro.ring_clock (kind) VALUES (p_kinds[v_k]);
-        END LOOP;
-        v_v := greatest(v_v, v_row.v);
-        v_turn := greatest(v_turn, v_row.turn);
-        v_seen_at := greatest(v_seen_at, v_row.seen_at);
-        k_tid[v_k] := v_row.place;
-        k_v[v_k] := v_row.v;
-        k_seen[v_k] := v_row.seen_at;
-        k_least[v_k] := v_row.least_vt;
-        k_lost[v_k] := v_row.lost_from;
-        k_draws[v_k] := v_row.draws;
-        k_most[v_k] := v_row.limit_count;
-        k_per[v_k] := v_row.limit_per_ms;
-        IF v_row.limit_count IS NOT NULL THEN
-            k_left[v_k] := carteiro.sends_left(v_row.draws, v_row.limit_count, v_row.limit_per_ms, v_now);
-        END IF;
-    END LOOP;
-
-    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(p_jitter) LOOP
-        v_k := array_position(p_kinds, v_row.kind);
-        IF v_k IS NOT NULL THEN
-            k_lost[v_k] := least(k_lost[v_k], v_row.lease_end);
-            v_changed := true;
-        ELSE
-            UPDATE carteiro.ring_clock AS c SET n = c.n + 1, lost_from = least(c.lost_from, v_row.lease_end)
-            WHERE c.kind = v_row.kind;
-        END IF;
-    END LOOP;
-    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
-        UPDATE carteiro.seats AS s
-        SET n = s.n + 1, wake_at = CASE WHEN s.wake_at IS NOT NULL THEN v_now END, due_from = 0
-        WHERE s.kind = ANY (p_kinds);
-        k_seen := array_fill(0::bigint, ARRAY[k_count]);
-        k_lost := array_fill(0::bigint, ARRAY[k_count]);
-        FOR v_k IN 1..k_count LOOP
-            k_draws[v_k] := carteiro.stepped_back(k_draws[v_k], v_now);
-        END LOOP;
-        v_changed := true;
-    END IF;
-
-    FOR v_k IN 1..k_count LOOP
-        -- From when on leases end: what is gone is not walked over again.
-        SELECT l.parked_until INTO v_first FROM carteiro.leased AS l
-        WHERE l.kind = p_kinds[v_k] AND l.parked_until >= k_lost[v_k]
-        ORDER BY l.parked_until LIMIT 1;
-        v_first := coalesce(v_first, c_far);
-        v_changed := v_changed OR v_first <> k_lost[v_k];
-        k_lost[v_k] := v_first;
-        k_far[v_k] := EXISTS (
-            SELECT FROM carteiro.leased AS l WHERE l.kind = p_kinds[v_k] AND l.parked_until > v_now + p_longest
-            ORDER BY l.parked_until LIMIT 1 -- so that this index is taken, whatever the planner thinks
-        );
-        -- Seats whose alarm has rung take their place, no further back than V; a paused or disabled tenant sleeps on.
-        FOR v_row IN
-            WITH due AS MATERIALIZED (
-                SELECT s.ctid AS place FROM carteiro.seats AS s
-                WHERE s.kind = p_kinds[v_k] AND s.wake_at >= k_seen[v_k] - p_jitter AND s.wake_at <= v_now
-            )
-            UPDATE carteiro.seats AS s
-            SET n = s.n + 1,
-                vt = CASE WHEN t.paused OR t.disabled THEN s.vt ELSE greatest(s.vt, k_v[v_k]) END,
-                since_turn = v_turn,
-                wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
-            FROM due, carteiro.tenants AS t
-            WHERE s.ctid = due.place AND t.id = s.tenant
-            RETURNING s.vt, s.wake_at
-        LOOP
-            v_changed := true;
-            IF v_row.wake_at IS NULL THEN
-                k_least[v_k] := least(k_least[v_k], v_row.vt);
-            END IF;
-        END LOOP;
-    END LOOP;
-
-    v_until := v_now + p_lease_ms;
-    v_size := greatest(8, (p_limit + v_batch - 1) / v_batch);
     IF NOT v_in_turns THEN
         v_batch := 1;
-        v_size := 2147483647;
     END IF;
-
-    WHILE p_limit > v_got AND NOT v_over LOOP
-        -- The next page of each kind whose seats all had a turn.
-        FOR v_k IN 1..k_count LOOP
-            IF k_front[v_k] IS NULL AND NOT k_done[v_k] THEN
-                v_n := 0;
-                FOR v_row IN
-                    SELECT s.ctid AS place, s.tenant, s.vt, s.last_turn, s.processed, s.lowest, s.due_from,
-                        t.stride, t.cap, t.rate_per_second, t.next_token_us, t.paused OR t.disabled AS is_held,
-                        t.retry_preset,
-                        EXISTS (
-                            SELECT FROM carteiro.delayed AS d
-                            WHERE
-                                d.tenant = s.tenant AND d.kind = s.kind
-                                AND d.parked_until >= s.due_from AND d.parked_until <= v_now
-                        ) OR (k_lost[v_k] <= v_now AND EXISTS (
-                            SELECT FROM carteiro.leased AS l
-                            WHERE
-                                (l.tenant, l.kind, l.parked_until) >= (s.tenant, s.kind, k_lost[v_k])
-                                AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, v_now)
-                        )) OR (k_far[v_k] AND EXISTS (
-                            SELECT FROM carteiro.leased AS l
-                            WHERE
-                                (l.tenant, l.kind, l.parked_until) > (s.tenant, s.kind, v_now + p_longest)
-                                AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, c_far)
-                        )) AS may_be_due
-                    FROM carteiro.seats AS s JOIN carteiro.tenants AS t ON t.id = s.tenant
-                    WHERE
-                        s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
-                        AND (s.vt, s.last_turn, s.tenant) > (k_vt[v_k], k_last[v_k], k_tenant[v_k])
-                    ORDER BY s.vt, s.last_turn, s.tenant
-                    LIMIT v_size
-                LOOP
-                    v_n := v_n + 1;
-                    v_t := array_position(t_id, v_row.tenant);
-                    IF v_t IS NULL THEN
-                        t_count := t_count + 1;
-                        v_t := t_count;
-                        t_id[v_t] := v_row.tenant;
-                        t_stride[v_t] := v_row.stride;
-                        t_cap[v_t] := v_row.cap;
-                        t_interval[v_t] := greatest(1, round(1000000 / v_row.rate_per_second)::bigint);
-                        t_burst[v_t] := greatest(0, 1000000 - t_interval[v_t]);
-                        IF v_row.rate_per_second IS NULL THEN
-                            t_interval[v_t] := NULL;
-                        END IF;
-                        t_next[v_t] := v_row.next_token_us;
-                        t_held[v_t] := v_row.is_held;
-                        t_preset[v_t] := v_row.retry_preset;
-                        t_flight[v_t] := NULL;
-                        t_over[v_t] := NULL;
-                        t_drew[v_t] := false;
-                    END IF;
-                    s_count := s_count + 1;
-                    s_k[s_count] := v_k;
-                    s_t[s_count] := v_t;
-                    s_after[s_count] := NULL;
-                    s_vt[s_count] := v_row.vt;
-                    s_last[s_count] := v_row.last_turn;
-                    s_in_turn[s_count] := NULL;
-                    s_processed[s_count] := v_row.processed;
-                    s_rank[s_count] := v_row.lowest;
-                    s_id[s_count] := '';
-                    s_next[s_count] := 1;
-                    s_end[s_count] := 0;
-                    s_more[s_count] := true;
-                    s_due_from[s_count] := v_row.due_from;
-                    s_tid[s_count] := v_row.place;
-                    s_due[s_count] := v_row.may_be_due;
-                    s_readied[s_count] := false;
-                    s_again[s_count] := false;
-                    s_served[s_count] := 0;
-                    s_alarm[s_count] := NULL;
-                    s_capped[s_count] := false;
-                    s_idle[s_count] := false;
-                    s_moved[s_count] := false;
-                    IF v_n = 1 THEN
-                        k_front[v_k] := s_count;
-                    ELSE
-                        s_after[s_count - 1] := s_count;
-                    END IF;
-                    k_vt[v_k] := v_row.vt;
-                    k_last[v_k] := v_row.last_turn;
-                    k_tenant[v_k] := v_row.tenant;
-                END LOOP;
-                k_done[v_k] := v_n < v_size;
-                CONTINUE WHEN v_n = 0;
-                -- Their first jobs, as many as they are likely to be given in whole turns, and one more.
-                v_looked := ((p_limit - v_got + v_n - 1) / v_n + v_batch - 1) / v_batch * v_batch + 1;
-                v_i := cardinality(b_no);
-                SELECT array_agg(h.seat), b_no || array_agg(h.message_no),
-                    b_id || array_agg(h.id), b_rank || array_agg(h.rank), b_claims || array_agg(h.claims),
-                    b_tid || array_agg(h.place), greatest(v_claims, max(h.claims))
-                INTO h_seat, b_no, b_id, b_rank, b_claims, b_tid, v_claims
+    o_now := v_ring.now;
+    o_numbers := '{}';
+    o_claims := '{}';
+    o_tenants := '{}';
+    v_left := v_ring.left_of;
+    v_until := o_now + p_lease_ms;
+    IF cardinality(p_kinds) = 1 AND v_ring.left_of[1] IS NOT NULL THEN
+        v_slots := least(v_slots, v_ring.left_of[1]);
+        v_room := v_slots;
+    END IF;
+    WHILE v_room > 0 LOOP
+        v_size := CASE WHEN v_in_turns THEN greatest(8, (v_room + v_batch - 1) / v_batch) + 1 END;
+        WITH page AS MATERIALIZED (
+            SELECT s.*, (s.is_delayed OR s.is_lost) AS is_due,
+                (
+                    ((s.is_delayed OR s.is_lost) AND s.is_fresh) OR s.i = v_size
+                    OR (s.is_shared AND s.i > min(s.i) FILTER (WHERE s.is_shared) OVER ())
+                ) IS TRUE AS is_stop,
+                1 + least(v_room, s.allowance, CASE
+                    WHEN NOT v_in_turns THEN v_room / count(*) OVER () + 2
+                    WHEN s.is_shared THEN least(v_batch, v_ring.left_of[array_position(p_kinds, s.kind)])
+                    ELSE v_batch * (1 + floor(greatest(0, min((v_room + s.spent) / s.pace) OVER () - s.vt) / (s.stride * v_batch)))
+                END)::bigint AS need
+            FROM carteiro.next_seats(
+                p_kinds, v_ring.left_of, v_ring.least_of, v_ring.lost_of, v_ring.has_far, v_size, v_slots <= 0,
+                v_heeds_due, v_readied, p_longest, o_now
+            ) AS s
+        ),
+        heads AS (
+            SELECT g.*, h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
+                coalesce(coalesce(h.no, 1) > g.allowance, false) AS is_over
+            FROM page AS g
+            LEFT JOIN LATERAL (
+                SELECT q.*, row_number() OVER () AS no, count(*) OVER () AS found
                 FROM (
-                    SELECT n.seat, r.message_no, r.id, r.rank, r.claims, r.place
-                    FROM generate_series(s_count - v_n + 1, s_count) AS n (seat)
-                    CROSS JOIN LATERAL (
-                        SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
-                        FROM carteiro.ready AS r
-                        WHERE
-                            r.tenant = t_id[s_t[n.seat]] AND r.kind = p_kinds[v_k]
-                            AND r.rank >= s_rank[n.seat]
-                        ORDER BY r.rank, r.id
-                        LIMIT v_looked
-                    ) AS r
-                    WHERE NOT s_due[n.seat] -- else more come before them
-                    ORDER BY n.seat, r.rank, r.id
-                ) AS h;
-                FOR v_row IN
-                    SELECT h.seat, min(h.place) + v_i AS first, max(h.place) + v_i AS last
-                    FROM unnest(h_seat) WITH ORDINALITY AS h (seat, place)
-                    GROUP BY h.seat
-                LOOP
-                    s_next[v_row.seat] := v_row.first;
-                    s_end[v_row.seat] := v_row.last;
-                END LOOP;
-                FOR v_seat IN s_count - v_n + 1..s_count LOOP
-                    s_more[v_seat] := s_due[v_seat] OR s_end[v_seat] - s_next[v_seat] + 1 = v_looked;
-                END LOOP;
-            END IF;
-        END LOOP;
-
-        -- The next turn.
-        v_best := NULL;
-        v_is_look := false;
-        IF v_in_turns THEN
-            FOR v_k IN 1..k_count LOOP
-                v_seat := k_front[v_k];
-                IF v_seat IS NOT NULL AND (v_best IS NULL OR
-                    (s_vt[v_seat], s_last[v_seat], t_id[s_t[v_seat]] COLLATE "C", p_kinds[s_k[v_seat]] COLLATE "C")
-                    < (s_vt[v_best], s_last[v_best], t_id[s_t[v_best]] COLLATE "C", p_kinds[s_k[v_best]] COLLATE "C"))
-                THEN
-                    v_best := v_seat;
-                END IF;
-            END LOOP;
-            IF r_first <= r_last THEN
-                v_seat := v_ring[r_first];
-                IF v_best IS NULL OR s_vt[v_seat] < s_vt[v_best] OR (s_vt[v_seat] = s_vt[v_best] AND
-                    (s_last[v_seat], t_id[s_t[v_seat]] COLLATE "C", p_kinds[s_k[v_seat]] COLLATE "C")
-                    < (s_last[v_best], t_id[s_t[v_best]] COLLATE "C", p_kinds[s_k[v_best]] COLLATE "C"))
-                THEN
-                    v_best := v_seat;
-                END IF;
-            END IF;
-            EXIT WHEN v_best IS NULL;
-            v_k := s_k[v_best];
-            IF k_front[v_k] = v_best THEN
-                k_front[v_k] := s_after[v_best];
-            ELSE
-                r_first := r_first + 1;
-            END IF;
-            IF k_left[v_k] <= 0 THEN
-                k_done[v_k] := true; -- its seats stay where they are: this kind is over for now
-                k_front[v_k] := NULL;
-                CONTINUE;
-            END IF;
-        ELSE
-            -- First in, first out: always the oldest job, one at a time.
-            FOR v_k IN 1..k_count LOOP
-                WHILE k_front[v_k] IS NOT NULL LOOP
-                    v_line := v_line || k_front[v_k];
-                    k_front[v_k] := s_after[k_front[v_k]];
-                END LOOP;
-            END LOOP;
-            FOREACH v_seat IN ARRAY v_line LOOP
-                v_k := s_k[v_seat];
-                CONTINUE WHEN k_left[v_k] <= 0;
-                IF s_next[v_seat] > s_end[v_seat] THEN -- its first job is not known
-                    v_best := v_seat;
-                    v_is_look := true;
-                    EXIT;
-                END IF;
-                IF v_best IS NULL OR (b_rank[s_next[v_seat]], b_id[s_next[v_seat]] COLLATE "C")
-                    < (b_rank[s_next[v_best]], b_id[s_next[v_best]] COLLATE "C")
-                THEN
-                    v_best := v_seat;
-                END IF;
-            END LOOP;
-            EXIT WHEN v_best IS NULL;
-            v_k := s_k[v_best];
-        END IF;
-
-        -- The number of jobs that it may take; if none, it leaves the ring until it may.
-        v_seat := v_best;
-        v_t := s_t[v_seat];
-        v_wanted := least(v_batch, p_limit - v_got);
-        IF v_is_look THEN
-            NULL;
-        ELSIF t_held[v_t] THEN
-            s_alarm[v_seat] := c_far;
-        ELSE
-            v_wanted := least(v_wanted, k_left[v_k]);
-            IF t_cap[v_t] IS NOT NULL THEN
-                IF t_flight[v_t] IS NULL THEN
-                    SELECT count(l.message_no) AS jobs, min(l.parked_until) AS first_over INTO v_row
-                    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l
-                        ON
-                            (l.tenant, l.kind, l.parked_until) > (t_id[v_t], c.kind, v_now)
-                            AND (l.tenant, l.kind, l.parked_until) <= (t_id[v_t], c.kind, v_now + p_longest);
-                    t_flight[v_t] := v_row.jobs;
-                    t_over[v_t] := v_row.first_over;
-                END IF;
-                v_wanted := least(v_wanted, t_cap[v_t] - t_flight[v_t]);
-                IF v_wanted <= 0 THEN
-                    s_capped[v_seat] := true;
-                    s_alarm[v_seat] := coalesce(t_over[v_t], c_far);
-                END IF;
-            END IF;
-            IF s_alarm[v_seat] IS NULL AND t_interval[v_t] IS NOT NULL THEN
-                v_wanted := least(v_wanted,
-                    carteiro.pace_tokens(t_next[v_t], v_now * 1000, t_interval[v_t], t_burst[v_t]));
-                IF v_wanted <= 0 THEN
-                    s_alarm[v_seat] := (t_next[v_t] - t_burst[v_t] + 999) / 1000;
-                END IF;
-            END IF;
-        END IF;
-        IF s_alarm[v_seat] IS NOT NULL THEN
-            s_moved[v_seat] := true;
-            v_line := array_remove(v_line, v_seat);
-            CONTINUE;
-        END IF;
-
-        -- Its jobs, and whether there are more; due ones are readied first, a bounded number of them a turn.
-        v_readies := 2;
-        LOOP
-            v_n := s_end[v_seat] - s_next[v_seat] + 1;
-            IF s_due[v_seat] AND (NOT s_readied[v_seat] OR (v_n < v_wanted AND NOT s_more[v_seat] AND v_readies > 0)) THEN
-                v_readies := v_readies - 1;
-                SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
-                    p_kinds[v_k], t_id[v_t], s_due_from[v_seat], k_lost[v_k], p_longest, v_now, p_readied) AS r;
-                s_readied[v_seat] := true;
-                s_due[v_seat] := v_due.readied = p_readied;
-                s_moved[v_seat] := true;
-                s_end[v_seat] := s_next[v_seat] - 1; -- what was looked up lacks them
-                s_more[v_seat] := true;
-                IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
-                    s_rank[v_seat] := v_due.least_rank;
-                    s_id[v_seat] := '';
-                    s_again[v_seat] := s_served[v_seat] > 0; -- those that were taken are still among them
-                END IF;
-            ELSIF s_more[v_seat] AND v_n <= v_wanted THEN
-                v_looked := greatest(v_wanted, (p_limit - v_got + s_count - 1) / s_count) + 1;
-                v_taken := CASE WHEN s_again[v_seat] THEN ARRAY(
-                    SELECT b_id[i] FROM unnest(u_first, u_last) AS u (first, last), generate_series(u.first, u.last) AS i
-                ) ELSE '{}' END;
-                s_next[v_seat] := cardinality(b_no) + 1;
-                SELECT b_no || array_agg(h.message_no), b_id || array_agg(h.id), b_rank || array_agg(h.rank),
-                    b_claims || array_agg(h.claims), b_tid || array_agg(h.place), greatest(v_claims, max(h.claims))
-                INTO b_no, b_id, b_rank, b_claims, b_tid, v_claims
-                FROM (
-                    SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
-                    FROM carteiro.ready AS r
-                    WHERE
-                        r.tenant = t_id[v_t] AND r.kind = p_kinds[v_k]
-                        AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat]) AND NOT r.id = ANY (v_taken)
-                    ORDER BY r.rank, r.id
-                    LIMIT v_looked
-                ) AS h;
-                s_end[v_seat] := cardinality(b_no);
-                s_more[v_seat] := s_end[v_seat] - s_next[v_seat] + 1 = v_looked;
-            ELSE
-                EXIT;
-            END IF;
-        END LOOP;
-        IF v_is_look AND v_n > 0 THEN
-            CONTINUE;
-        END IF;
-        v_take := least(v_n, v_wanted);
-        IF v_claims >= p_suspect THEN
-            FOR v_i IN 1..v_take LOOP
-                IF b_claims[s_next[v_seat] + v_i - 1] >= p_suspect THEN -- it keeps killing its workers: it is claimed alone
-                    v_over := true;
-                    v_take := CASE WHEN v_got = 0 AND v_i = 1 THEN 1 ELSE v_i - 1 END;
-                    EXIT;
-                END IF;
-            END LOOP;
-        END IF;
-
-        IF v_take > 0 THEN
-            IF v_in_turns THEN
-                v_v := greatest(v_v, s_vt[v_seat]);
-                v_turn := v_turn + 1;
-                s_in_turn[v_seat] := v_take;
-                s_last[v_seat] := v_turn;
-                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- SUSPECT_TURNS, as in policy/fairness.py
-                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN 5 * v_batch ELSE v_take END;
-            END IF;
-            s_processed[v_seat] := s_processed[v_seat] + v_take;
-            s_moved[v_seat] := true;
-            v_i := s_next[v_seat] + v_take - 1;
-            u_count := u_count + 1;
-            u_seat[u_count] := v_seat;
-            u_first[u_count] := s_next[v_seat];
-            u_last[u_count] := v_i;
-            v_got := v_got + v_take;
-            s_served[v_seat] := s_served[v_seat] + v_take;
-            s_rank[v_seat] := b_rank[v_i];
-            s_id[v_seat] := b_id[v_i];
-            s_next[v_seat] := v_i + 1;
-            IF t_flight[v_t] IS NOT NULL THEN
-                t_flight[v_t] := t_flight[v_t] + v_take;
-            END IF;
-            IF t_interval[v_t] IS NOT NULL THEN
-                t_next[v_t] := carteiro.pace_due(t_next[v_t], v_now * 1000, t_interval[v_t], t_burst[v_t])
-                    + v_take * t_interval[v_t];
-                t_drew[v_t] := true;
-            END IF;
-            k_left[v_k] := k_left[v_k] - v_take;
-            k_sends[v_k] := k_sends[v_k] + v_take;
-        END IF;
-        IF (v_n <= v_take AND NOT s_due[v_seat]) OR (v_take = 0 AND NOT v_over) THEN
-            s_idle[v_seat] := true;
-            s_alarm[v_seat] := c_far;
-            s_moved[v_seat] := true;
-        END IF;
-        IF s_alarm[v_seat] IS NOT NULL THEN
-            v_line := array_remove(v_line, v_seat);
-        ELSIF v_in_turns THEN
-            v_i := r_last;
-            WHILE v_i >= r_first AND (s_vt[v_ring[v_i]], s_last[v_ring[v_i]]) > (s_vt[v_seat], s_last[v_seat]) LOOP
-                v_ring[v_i + 1] := v_ring[v_i];
-                v_i := v_i - 1;
-            END LOOP;
-            v_ring[v_i + 1] := v_seat;
-            r_last := r_last + 1;
-        END IF;
-    END LOOP;
-
-    -- Lease them.
-    IF v_got > 0 THEN
-        SELECT array_agg(u.seat), array_agg(b_no[i]), array_agg(b_id[i]), array_agg(b_rank[i]), array_agg(b_claims[i]),
-            array_agg(b_tid[i])
-        INTO j_seat, j_no, j_id, j_rank, j_claims, j_tid
-        FROM unnest(u_seat, u_first, u_last) AS u (seat, first, last), generate_series(u.first, u.last) AS i;
-        DELETE FROM carteiro.ready AS r WHERE r.ctid = ANY (j_tid);
-        WITH leased AS (
-            INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
-            SELECT j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.rank, v_until, p_claim, j.claims + 1
-            FROM unnest(j_no, j_id, j_rank, j_claims, j_seat) AS j (no, id, rank, claims, seat)
-            -- Skip jobs that another claim has. Only claim adds leases, one claim at a time.
-            WHERE NOT EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = j.no OFFSET 0)
-            RETURNING message_no
+                    SELECT * FROM (
+                        SELECT d.message_no, d.id, d.rank, d.claims, d.ctid AS job FROM carteiro.ready AS d
+                        WHERE d.tenant = g.tenant AND d.kind = g.kind AND d.rank >= g.lowest
+                        ORDER BY d.rank, d.id LIMIT CASE WHEN g.is_stop THEN 1 ELSE g.need END
+                    ) AS ready
+                    UNION ALL SELECT NULL, NULL, c_far, NULL, NULL WHERE g.is_due -- more can be made ready
+                    LIMIT g.need
+                ) AS q
+            ) AS h ON true
+        ),
+        sorted AS MATERIALIZED (
+            SELECT t.*, row_number() OVER w AS pos, count(*) FILTER (WHERE t.is_job) OVER w - t.is_job::integer AS before,
+                count(*) FILTER (WHERE t.is_job AND (t.no - 1) % v_batch = 0) OVER w AS turn
+            FROM (
+                SELECT x.*, NOT (x.is_stop OR x.is_over OR x.no = x.need OR x.message_no IS NULL) AS is_job,
+                    NOT x.is_over AND (x.is_stop OR x.no = x.need OR (x.message_no IS NULL AND x.is_due)) AS is_end,
+                    x.vt + x.stride * CASE WHEN x.is_over THEN x.no - 1 ELSE (x.no - 1) / v_batch * v_batch END AS starts_at,
+                    CASE WHEN x.is_over THEN (x.no - 2 + v_batch) / v_batch ELSE (x.no - 1) / v_batch END AS turns
+                FROM heads AS x
+            ) AS t
+            WINDOW w AS (
+                ORDER BY CASE WHEN v_in_turns THEN t.starts_at WHEN t.is_due AND t.is_fresh THEN -2 ELSE coalesce(t.rank, -1) END,
+                    CASE WHEN v_in_turns AND t.turns > 0 THEN -t.stride END NULLS FIRST,
+                    CASE WHEN v_in_turns THEN t.turns END, CASE WHEN v_in_turns THEN t.i END,
+                    CASE WHEN NOT v_in_turns THEN t.id END, t.no
+                ROWS UNBOUNDED PRECEDING
+            )
+        ),
+        stop AS MATERIALIZED (
+            SELECT s.pos, s.i, s.is_fresh, s.is_end AND s.is_due AND (s.is_fresh OR s.message_no IS NULL) AS is_due,
+                s.is_job AND s.claims >= p_suspect AS is_suspect,
+                s.is_job AND s.claims >= p_suspect AND s.before = 0 AND o_numbers = '{}' AS is_alone
+            FROM sorted AS s
+            WHERE s.is_end OR (s.is_job AND s.claims >= p_suspect) OR (s.is_limited AND s.before >= v_slots)
+            ORDER BY s.pos LIMIT 1
+        ),
+        visited AS MATERIALIZED (
+            SELECT s.* FROM sorted AS s
+            WHERE s.before < v_room
+                AND s.pos < coalesce((SELECT o.pos + o.is_alone::integer FROM stop AS o), c_far)
+        ),
+        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (ARRAY(SELECT x.job FROM visited AS x WHERE x.is_job))),
+        leased AS (
+            INSERT INTO carteiro.leased AS l (claim_id, tenant, kind, parked_until, claims, numbers)
+            SELECT p_claim, x.tenant, x.kind, v_until, x.claims + 1, array_agg(x.message_no) FROM visited AS x WHERE x.is_job
+            GROUP BY x.tenant, x.kind, x.claims
+            ON CONFLICT (claim_id, tenant, kind, parked_until, claims) DO UPDATE SET numbers = l.numbers || excluded.numbers
+        ),
+        after AS MATERIALIZED (
+            SELECT x.place, x.kind, x.tenant, x.preset, x.stride, x.due_from, x.lost_from,
+                count(*) FILTER (WHERE x.is_job) AS jobs, max(x.rank) FILTER (WHERE x.is_job) AS rank,
+                max(x.turn) FILTER (WHERE x.is_job) AS turn, bool_or(x.is_over) AS is_over,
+                bool_or(x.is_job AND x.claims >= p_suspect) AS is_suspect,
+                NOT bool_or(x.is_over) AND (
+                    bool_or(x.message_no IS NULL) OR (max(x.found) < max(x.need) AND max(x.found) = count(*))
+                ) AS is_idle
+            FROM visited AS x
+            GROUP BY x.place, x.kind, x.tenant, x.preset, x.stride, x.due_from, x.lost_from
+        ),
+        moved AS (
+            UPDATE carteiro.seats AS s
+            SET n = s.n + 1, processed = s.processed + a.jobs, lowest = coalesce(a.rank, s.lowest),
+                vt = s.vt + a.cost, last_turn = CASE WHEN a.cost > 0 THEN v_ring.turn + a.turn ELSE s.last_turn END,
+                consecutive = CASE WHEN a.cost > 0 THEN (a.jobs - 1) % v_batch + 1 ELSE s.consecutive END,
+                last_processed_at = CASE WHEN a.jobs > 0 THEN o_now ELSE s.last_processed_at END,
+                due_from = CASE WHEN a.is_idle THEN least(coalesce(w.parked_until, o_now), o_now) ELSE s.due_from END,
+                wake_at = CASE
+                    WHEN a.is_idle THEN greatest(o_now, least(w.parked_until, w.lease_end, CASE WHEN a.jobs > 0 THEN v_until ELSE c_far END))
+                    WHEN a.is_over THEN c_far -- see `hold_back`
+                END
+            FROM (
+                SELECT b.*, CASE
+                    WHEN NOT v_in_turns THEN 0
+                    WHEN b.is_suspect THEN 5 * v_batch * b.stride -- SUSPECT_TURNS, as in policy/fairness.py
+                    ELSE b.jobs * b.stride
+                END AS cost
+                FROM after AS b
+            ) AS a
+            CROSS JOIN LATERAL carteiro.next_job(a.is_idle, a.kind, a.tenant, a.due_from, a.lost_from, p_longest, o_now) AS w
+            WHERE s.ctid = a.place
         )
-        SELECT array_agg(l.message_no) INTO j_leased FROM leased AS l;
-        IF true = ANY (t_drew) THEN
-            UPDATE carteiro.tenants AS t SET next_token_us = d.next_us
-            FROM unnest(t_id, t_next, t_drew) AS d (id, next_us, drew)
-            WHERE t.id = d.id AND d.drew;
-        END IF;
-    END IF;
-
-    -- The seats after their turns; an idle one is looked at again at the end of its first park, a capped one when a slot
-    -- is free. A job that somebody else has leased is no longer this one's.
-    IF true = ANY (s_moved) THEN
-        v_changed := true;
-        UPDATE carteiro.seats AS s
-        SET n = s.n + 1, vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = coalesce(m.in_turn, s.consecutive),
-            last_processed_at = CASE WHEN m.served > 0 THEN v_now ELSE s.last_processed_at END,
-            jobs = s.jobs - m.taken_by_others,
-            lowest = m.rank,
-            due_from = CASE WHEN m.is_idle THEN least(coalesce(m.first_parked, v_now), v_now) ELSE s.due_from END,
-            wake_at = CASE
-                WHEN m.is_idle THEN greatest(v_now, least(
-                    coalesce(m.first_parked, c_far), coalesce(m.first_leased, c_far), CASE WHEN m.is_far THEN v_now END
-                ))
-                WHEN m.is_capped AND m.tenant_served THEN least(m.alarm, v_until)
-                WHEN m.alarm IS NOT NULL THEN greatest(v_now, m.alarm)
-            END
+        SELECT v.*, a.*, o.*, f.* INTO v_round
         FROM (
-            SELECT s_tid[i] AS place, s_vt[i] AS vt, s_last[i] AS last_turn,
-                s_processed[i] AS processed, s_in_turn[i] AS in_turn, s_served[i] AS served, s_rank[i] AS rank,
-                s_alarm[i] AS alarm, s_idle[i] AS is_idle, s_capped[i] AS is_capped,
-                EXISTS (
-                    SELECT FROM generate_subscripts(s_served, 1) AS o WHERE s_t[o] = s_t[i] AND s_served[o] > 0
-                ) AS tenant_served,
-                CASE WHEN cardinality(j_leased) = v_got OR v_got = 0 THEN 0 ELSE (
-                    SELECT count(*) FROM unnest(j_no, j_seat) AS j (no, seat)
-                    WHERE j.seat = i AND NOT j.no = ANY (coalesce(j_leased, '{}'))
-                ) END AS taken_by_others,
-                CASE WHEN s_idle[i] THEN (
-                    SELECT d.parked_until FROM carteiro.delayed AS d
-                    WHERE d.tenant = t_id[s_t[i]] AND d.kind = p_kinds[s_k[i]] AND d.parked_until >= s_due_from[i]
-                    ORDER BY d.parked_until LIMIT 1
-                ) END AS first_parked,
-                CASE WHEN s_idle[i] THEN (
-                    SELECT l.parked_until FROM carteiro.leased AS l
-                    WHERE
-                        (l.tenant, l.kind, l.parked_until)
-                        >= (t_id[s_t[i]], p_kinds[s_k[i]], least(k_lost[s_k[i]], v_until))
-                        AND (l.tenant, l.kind, l.parked_until) <= (t_id[s_t[i]], p_kinds[s_k[i]], c_far)
-                    ORDER BY l.tenant, l.kind, l.parked_until LIMIT 1
-                ) END AS first_leased,
-                s_idle[i] AND k_far[s_k[i]] AND EXISTS (
-                    SELECT FROM carteiro.leased AS l
-                    WHERE
-                        (l.tenant, l.kind, l.parked_until) > (t_id[s_t[i]], p_kinds[s_k[i]], v_now + p_longest)
-                        AND (l.tenant, l.kind, l.parked_until) <= (t_id[s_t[i]], p_kinds[s_k[i]], c_far)
-                ) AS is_far
-            FROM generate_subscripts(s_moved, 1) AS i
-            WHERE s_moved[i]
-        ) AS m
-        WHERE s.ctid = m.place;
-    END IF;
-    IF v_changed THEN
-        FOR v_k IN 1..k_count LOOP
-            IF v_got > 0 THEN
-                k_lost[v_k] := least(k_lost[v_k], v_until);
+            SELECT count(*) AS visits, count(*) FILTER (WHERE x.is_job) AS jobs,
+                array_agg(x.message_no ORDER BY x.pos) FILTER (WHERE x.is_job) AS numbers,
+                array_agg(x.claims + 1 ORDER BY x.pos) FILTER (WHERE x.is_job) AS claims,
+                max(x.starts_at) FILTER (WHERE x.is_job) AS v, max(x.turn) FILTER (WHERE x.is_job) AS turns,
+                bool_or(x.is_job AND x.is_limited) AS has_drawn
+            FROM visited AS x
+        ) AS v
+        CROSS JOIN (
+            SELECT array_agg(x.kind) AS kinds, array_agg(x.tenant) AS tenants, array_agg(x.jobs) AS jobs_of,
+                jsonb_object_agg(x.tenant, x.preset) FILTER (WHERE x.jobs > 0 AND x.preset IS NOT NULL) AS presets,
+                array_agg(x.kind) FILTER (WHERE x.is_over) AS over_kinds, array_agg(x.tenant) FILTER (WHERE x.is_over) AS over
+            FROM after AS x
+        ) AS a
+        LEFT JOIN stop AS o ON true
+        LEFT JOIN LATERAL (
+            SELECT array_agg(x.kind) AS due_kinds, array_agg(x.tenant) AS due_tenants, array_agg(x.due_from) AS due_from,
+                array_agg(CASE WHEN x.i = o.i THEN x.lost_from END) AS lost_from,
+                array_agg(x.kind || ' ' || x.tenant) FILTER (WHERE x.i = o.i OR NOT x.is_lost) AS readied
+            FROM page AS x
+            WHERE o.is_due AND (x.i = o.i OR (o.is_fresh AND x.is_fresh AND x.is_delayed))
+        ) AS f ON true;
+        v_ring.has_changed := v_ring.has_changed OR v_round.visits > 0;
+        IF v_round.jobs > 0 THEN
+            o_numbers := o_numbers || v_round.numbers;
+            o_claims := o_claims || v_round.claims;
+            o_tenants := o_tenants || v_round.tenants;
+            o_presets := coalesce(o_presets || v_round.presets, o_presets, v_round.presets);
+            v_room := v_room - v_round.jobs;
+            v_slots := v_slots - v_round.jobs;
+            IF v_in_turns THEN
+                v_ring.v := greatest(v_ring.v, v_round.v);
+                v_ring.turn := v_ring.turn + v_round.turns;
             END IF;
-            IF k_left[v_k] IS NOT NULL AND k_sends[v_k] > 0 THEN
-                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim, p_draws);
-            END IF;
-            UPDATE carteiro.ring_clock AS c
-            SET n = c.n + 1, lost_from = k_lost[v_k], draws = k_draws[v_k],
-                seen_at = CASE WHEN v_got > 0 OR v_now < c.seen_at - p_jitter THEN v_now ELSE c.seen_at END,
-                v = CASE WHEN v_got > 0 THEN greatest(c.v, v_v) ELSE c.v END,
-                turn = CASE WHEN v_got > 0 THEN v_turn ELSE c.turn END,
-                least_vt = coalesce((
-                    SELECT s.vt FROM carteiro.seats AS s
-                    WHERE s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
-                    ORDER BY s.vt, s.last_turn, s.tenant LIMIT 1
-                ), k_least[v_k])
-            WHERE c.ctid = k_tid[v_k];
-        END LOOP;
-    END IF;
-
-    -- When to come again.
-    o_now := v_now;
-    o_idle_ms := NULL;
-    FOR v_k IN 1..k_count LOOP
-        IF EXISTS (
-            SELECT FROM carteiro.seats AS s
-            WHERE s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
-            ORDER BY s.vt LIMIT 1
-        ) THEN
-            o_idle_ms := least(o_idle_ms, CASE
-                WHEN k_left[v_k] <= 0 THEN carteiro.next_send_at(k_draws[v_k], k_most[v_k], k_per[v_k], v_now) - v_now
-                ELSE 0
-            END);
         END IF;
-        o_idle_ms := least(o_idle_ms, (
-            SELECT s.wake_at - v_now FROM carteiro.seats AS s
-            WHERE s.kind = p_kinds[v_k] AND s.wake_at >= v_now AND s.wake_at < c_far
-            ORDER BY s.wake_at LIMIT 1
-        ));
+        IF v_round.has_drawn THEN
+            v_ring.left_of := carteiro.draw(p_kinds, v_ring.left_of, v_round.kinds, v_round.tenants, v_round.jobs_of, o_now);
+        END IF;
+        IF v_round.over IS NOT NULL THEN
+            PERFORM carteiro.hold_back(v_round.over_kinds, v_round.over, p_longest, o_now);
+        END IF;
+        EXIT WHEN v_round.pos IS NULL OR v_round.is_suspect;
+        IF v_round.is_due THEN
+            v_readied := v_readied || v_round.readied;
+            v_heeds_due := 0 < carteiro.ready_due( -- else another transaction is removing them
+                v_round.due_kinds, v_round.due_tenants, v_round.due_from, v_round.lost_from, p_longest, o_now, p_readied
+            );
+        END IF;
     END LOOP;
-    IF v_got = 0 THEN
-        RETURN NEXT;
-        RETURN;
+    IF o_numbers <> '{}' THEN
+        INSERT INTO carteiro.claims (id) VALUES (p_claim) ON CONFLICT DO NOTHING;
     END IF;
-    RETURN QUERY
-    SELECT v_now, o_idle_ms, j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.claims + 1, t_preset[s_t[j.seat]]
-    FROM unnest(j_no, j_id, j_claims, j_seat) AS j (no, id, claims, seat)
-    WHERE cardinality(j_leased) = v_got OR j.no = ANY (j_leased);
-    IF NOT FOUND THEN
-        RETURN NEXT;
+    IF v_ring.has_changed THEN
+        PERFORM carteiro.save_clocks(
+            p_kinds, v_ring.v, v_ring.turn, v_left, v_ring.left_of, v_ring.least_of,
+            ARRAY(SELECT least(l, CASE WHEN o_numbers <> '{}' THEN v_until END) FROM unnest(v_ring.lost_of) WITH ORDINALITY AS k (l, i) ORDER BY k.i),
+            p_claim, p_draws, o_numbers <> '{}', o_now
+        );
     END IF;
+    IF 1 = ALL (o_claims) THEN
+        o_claims := NULL;
+    END IF;
+    o_idle_ms := carteiro.idle_ms(p_kinds, o_now);
 END
 $$;
 
--- The fields and content of claimed messages; unknown ones are left out.
-CREATE OR REPLACE FUNCTION carteiro.claimed(p_no bigint[]) RETURNS TABLE (
-    o_no bigint, o_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
-    o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
-    o_held_until bigint, o_cancel_requested_at bigint, o_evidence text, o_provider text, o_provider_id text,
-    o_failure json, o_duration_ms bigint, o_finished_at bigint, o_version integer, o_request_id text, o_delivery text,
-    o_recipient_id text, o_preset text, o_content text
+-- The claimed messages, in the order of their numbers; unknown ones are left out. p_tenants: those of the messages.
+CREATE OR REPLACE FUNCTION carteiro.claimed(p_no bigint[], p_tenants text[]) RETURNS TABLE (
+    o_item bigint, o_no bigint, o_is_finished boolean, o_suppresses boolean, o_id text, o_kind text, o_tenant text,
+    o_content text, o_request_id text, o_delivery text, o_attempts integer, o_charged integer, o_in_doubt integer,
+    o_revision integer, o_is_open boolean, o_expires_at bigint, o_is_cancelled boolean, o_recipient_id text, o_preset text,
+    o_provider text
 )
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+    v_suppressing text[] := ARRAY(
+        SELECT t.id
+        FROM unnest(p_tenants) AS t (id)
+        CROSS JOIN LATERAL (
+            SELECT FROM carteiro.suppressions AS s WHERE s.tenant = t.id
+            ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
+        ) AS s
+    );
 BEGIN
     RETURN QUERY
-    SELECT m.no, m.tenant, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
-        m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
-        m.provider_message_id, m.failure, m.duration_ms, m.finished_at, m.version, m.request_id, m.delivery,
-        m.recipient_id,
+    SELECT j.item, m.no, m.finished_at IS NOT NULL, m.tenant = ANY (v_suppressing), m.id, m.kind, m.tenant, c.content,
+        m.request_id, m.delivery, m.attempts, m.charged, m.in_doubt, m.revision, m.state = 'SENT_ATTEMPT', m.expires_at,
+        m.cancel_requested_at IS NOT NULL, m.recipient_id,
         CASE WHEN m.template_type IS NOT NULL THEN (
             SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
             WHERE t.tenant = m.tenant AND t.type = m.template_type
             ORDER BY t.version DESC LIMIT 1
         ) END,
-        c.content
-    FROM unnest(p_no) AS j (no)
+        m.provider
+    FROM unnest(p_no) WITH ORDINALITY AS j (no, item)
     JOIN carteiro.ledger AS m ON m.no = j.no
     LEFT JOIN carteiro.contents AS c ON c.message_no = j.no;
 END
@@ -775,29 +718,26 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_no bigint[]; v_id text[]; v_kind text[]; v_tenant text[]; v_rank bigint[]; v_claims integer[];
+    v_no bigint[]; v_claim text[]; v_kind text[]; v_tenant text[]; v_claims integer[]; v_id text[]; v_rank bigint[];
     v_given record;
 BEGIN
     PERFORM carteiro.lock_ring(); -- tokens are claim's
-    WITH given AS (
-        DELETE FROM carteiro.leased AS l
-        USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
-        WHERE
-            m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
-            AND NOT EXISTS (
-                SELECT FROM carteiro.entries AS e
-                WHERE e.message_no = m.no AND e.state = 'SENT_ATTEMPT' AND e.holder = a.claim
-            )
-        RETURNING l.message_no, l.id, l.kind, l.tenant, l.rank, l.claims
-    )
-    SELECT array_agg(message_no), array_agg(id), array_agg(kind), array_agg(tenant), array_agg(rank),
-        array_agg(greatest(0, claims - 1))
-    INTO v_no, v_id, v_kind, v_tenant, v_rank, v_claims
-    FROM given;
+    SELECT array_agg(m.no), array_agg(a.claim), array_agg(m.tenant), array_agg(m.kind) INTO v_no, v_claim, v_tenant, v_kind
+    FROM unnest(p_ids, p_claims) AS a (id, claim) JOIN carteiro.messages AS m ON m.id = a.id
+    WHERE NOT EXISTS (
+        SELECT FROM carteiro.entries AS e
+        WHERE e.message_no = m.no AND e.state = 'SENT_ATTEMPT' AND e.holder = a.claim
+    );
+    SELECT array_agg(n), array_agg(t.o_claim), array_agg(t.o_tenant), array_agg(t.o_kind), array_agg(greatest(0, t.o_claims - 1))
+    INTO v_no, v_claim, v_tenant, v_kind, v_claims
+    FROM carteiro.take_leases(v_no, v_claim, v_tenant, v_kind) AS t, unnest(t.o_numbers) AS n;
+    PERFORM carteiro.end_claims(p_claims);
     has_work := v_no IS NOT NULL;
     IF NOT has_work THEN
         RETURN;
     END IF;
+    SELECT array_agg(m.id ORDER BY g.i), array_agg(carteiro.rank(m.priority, m.due_at) ORDER BY g.i) INTO v_id, v_rank
+    FROM unnest(v_no) WITH ORDINALITY AS g (no, i) JOIN carteiro.ledger AS m ON m.no = g.no;
     IF p_wait_ms > 0 THEN
         INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
         SELECT g.no, g.id, g.kind, g.tenant, g.rank, p_now + p_wait_ms, g.claims
@@ -816,9 +756,7 @@ BEGIN
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenant) AND t.cap IS NOT NULL;
     FOR v_given IN
-        SELECT g.kind, a.claim, count(*) AS jobs
-        FROM unnest(v_id, v_kind) AS g (id, kind) JOIN unnest(p_ids, p_claims) AS a (id, claim) ON a.id = g.id
-        GROUP BY g.kind, a.claim
+        SELECT g.kind, g.claim, count(*) AS jobs FROM unnest(v_kind, v_claim) AS g (kind, claim) GROUP BY g.kind, g.claim
     LOOP
         UPDATE carteiro.ring_clock AS c
         SET n = c.n + 1, draws = carteiro.undrawn(c.draws, v_given.claim, v_given.jobs)
@@ -840,8 +778,8 @@ DECLARE
     v_ids text[]; v_claims text[];
 BEGIN
     PERFORM carteiro.lock_ring();
-    SELECT array_agg(l.id), array_agg(l.claim_id) INTO v_ids, v_claims
-    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l ON l.kind = c.kind
+    SELECT array_agg(m.id), array_agg(l.claim_id) INTO v_ids, v_claims
+    FROM carteiro.leased AS l CROSS JOIN LATERAL unnest(l.numbers) AS n JOIN carteiro.messages AS m ON m.no = n
     WHERE l.claim_id = ANY (p_claims);
     has_work := v_ids IS NOT NULL AND carteiro.release(v_ids, v_claims, 0, p_now);
 END
@@ -853,24 +791,23 @@ LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+    v_no bigint[]; v_claim text[]; v_tenant text[]; v_kind text[]; v_moved bigint[];
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM 1 FROM carteiro.entries AS e
     WHERE e.message_no = ANY (ARRAY(SELECT m.no FROM carteiro.messages AS m WHERE m.id = ANY (p_ids)))
     ORDER BY e.message_no
     FOR NO KEY UPDATE;
+    SELECT array_agg(m.no), array_agg(a.claim), array_agg(m.tenant), array_agg(m.kind) INTO v_no, v_claim, v_tenant, v_kind
+    FROM unnest(p_ids, p_claims) AS a (id, claim) JOIN carteiro.messages AS m ON m.id = a.id
+    WHERE EXISTS (SELECT FROM carteiro.lease_in(a.claim, m.no, m.tenant, m.kind));
+    v_moved := carteiro.move_leases(v_no, v_claim, v_tenant, v_kind, p_until, true);
+    UPDATE carteiro.entries AS e SET held_until = greatest(e.held_until, p_until), version = e.version + 1
+    FROM unnest(v_no, v_claim) AS a (no, claim)
+    WHERE e.message_no = a.no AND a.no = ANY (v_moved) AND e.held_until IS NOT NULL AND e.holder = a.claim;
     RETURN QUERY
-    WITH pushed AS (
-        UPDATE carteiro.leased AS l SET parked_until = greatest(l.parked_until, p_until)
-        FROM unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
-        WHERE m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
-        RETURNING l.message_no, l.id, l.claim_id
-    ),
-    held AS (
-        UPDATE carteiro.entries AS e SET held_until = greatest(e.held_until, p_until), version = e.version + 1
-        FROM pushed AS p
-        WHERE e.message_no = p.message_no AND e.held_until IS NOT NULL AND e.holder = p.claim_id
-    )
-    SELECT p.id, p.claim_id FROM pushed AS p;
+    SELECT m.id, a.claim FROM unnest(v_no, v_claim) AS a (no, claim) JOIN carteiro.messages AS m ON m.no = a.no
+    WHERE a.no = ANY (v_moved);
 END
 $$;

@@ -151,11 +151,3 @@ CROSS JOIN LATERAL (
     FROM carteiro.events AS r
     WHERE r.message_no = m.no
 ) AS v;
-
--- For readers: both kinds of jobs that wait for a time.
-CREATE OR REPLACE VIEW carteiro.parked AS
-SELECT message_no, id, kind, tenant, rank, parked_until, false AS is_claimed, NULL::text AS claim_id, claims
-FROM carteiro.delayed
-UNION ALL
-SELECT message_no, id, kind, tenant, rank, parked_until, true, claim_id, claims
-FROM carteiro.leased;

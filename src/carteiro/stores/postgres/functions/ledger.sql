@@ -136,21 +136,24 @@ BEGIN
     IF 3 = ANY (p_job) THEN
         -- Before the leases are read: else a concurrent extension could be shortened unnoticed.
         PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
-        PERFORM 1 FROM carteiro.leased AS l WHERE l.message_no = ANY (p_no) ORDER BY l.message_no FOR NO KEY UPDATE;
+        PERFORM carteiro.lock_claims(p_claim);
     END IF;
     WITH asked AS MATERIALIZED (
         SELECT a.*
         FROM unnest(
-            p_no, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
+            p_no, p_tenant, p_kind, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
             p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
             p_duration_ms, p_finished_at, p_timeline
         ) WITH ORDINALITY AS a (
-            no, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
+            no, tenant, kind, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
             held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at,
             timeline, item
         )
         WHERE
-            a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            CASE
+                WHEN a.claim IS NULL THEN NOT EXISTS (SELECT FROM carteiro.lease_of(a.no, a.tenant, a.kind))
+                ELSE EXISTS (SELECT FROM carteiro.lease_in(a.claim, a.no, a.tenant, a.kind))
+            END
             AND NOT ( -- a requested change comes before the next attempt
                 a.state = 'SENT_ATTEMPT'
                 AND a.attempts > coalesce((SELECT e.attempts FROM carteiro.entries AS e WHERE e.message_no = a.no), 0)
@@ -211,17 +214,12 @@ BEGIN
     SELECT p_expires_at[i], p_no[i] FROM unnest(stored) AS i
     WHERE p_finished_at[i] IS NULL AND p_expires_at[i] IS DISTINCT FROM p_was[i];
     IF 3 = ANY (p_job) THEN
-        WITH held AS (
-            UPDATE carteiro.leased AS l SET parked_until = p_until[i]
-            FROM unnest(stored) AS i, carteiro.leased AS before
-            WHERE p_job[i] = 3 AND l.message_no = p_no[i] AND before.message_no = p_no[i]
-            RETURNING l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
+        PERFORM carteiro.move_leases(
+            array_agg(p_no[i]), array_agg(p_claim[i]), array_agg(p_tenant[i]), array_agg(p_kind[i]), p_until[i], false
         )
-        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT h.kind, h.tenant, min(h.parked_until), min(h.parked_until)
-        FROM held AS h
-        WHERE h.is_sooner
-        GROUP BY h.kind, h.tenant;
+        FROM unnest(stored) AS i
+        WHERE p_job[i] = 3
+        GROUP BY p_until[i];
     END IF;
 
     -- Jobs that are finished, or wait again.
@@ -230,8 +228,9 @@ BEGIN
         WHERE p_job[i] IN (1, 2) AND (v_all OR i = ANY (stored))
     );
     IF cardinality(v_moved) > 0 THEN
-        WITH gone AS (DELETE FROM carteiro.leased AS l WHERE l.message_no = ANY (v_moved) RETURNING l.message_no)
-        SELECT coalesce(array_agg(g.message_no), '{}') INTO v_gone FROM gone AS g;
+        SELECT coalesce(array_agg(n), '{}') INTO v_gone
+        FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind, v_moved) AS t, unnest(t.o_numbers) AS n;
+        PERFORM carteiro.end_claims(p_claim);
         IF p_lock_ring THEN
             WITH from_delayed AS (
                 DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_moved) RETURNING d.message_no
@@ -322,20 +321,21 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_stored bigint[];
+    v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
 BEGIN
+    PERFORM carteiro.lock_claims(p_claim); -- a concurrent extension is not shortened unnoticed
     WITH held AS MATERIALIZED (
         SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, l.parked_until, p_until[a.place] AS until
+            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
         FROM unnest(p_id, p_group) AS a (id, place)
         JOIN carteiro.messages AS m ON m.id = a.id
-        JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
         WHERE
-            m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
+            EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+            AND m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
             AND NOT EXISTS (SELECT FROM carteiro.entries AS e WHERE e.message_no = m.no)
             -- A change requested by SQL comes before the next attempt.
             AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit')
         ORDER BY m.no
-        FOR NO KEY UPDATE OF l -- a concurrent extension is not shortened unnoticed
     ),
     added AS (
         INSERT INTO carteiro.entries (
@@ -347,19 +347,19 @@ BEGIN
             h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
         FROM held AS h
         ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no, held_until
-    ),
-    pushed AS (
-        UPDATE carteiro.leased AS l SET parked_until = a.held_until FROM added AS a WHERE l.message_no = a.message_no
-    ),
-    noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT h.kind, h.tenant, min(h.until), min(h.until)
-        FROM held AS h
-        WHERE h.until < h.parked_until
-        GROUP BY h.kind, h.tenant
+        RETURNING message_no
     )
-    SELECT coalesce(array_agg(a.message_no), '{}') INTO v_stored FROM added AS a;
+    SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind), array_agg(h.until)
+    INTO v_stored, v_claim, v_tenant, v_kind, v_until
+    FROM held AS h
+    WHERE
+        (SELECT count(*) FROM added) = (SELECT count(*) FROM held)
+        OR h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a));
+    PERFORM carteiro.move_leases(
+        array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
+    )
+    FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
+    GROUP BY h.until;
     RETURN carteiro.left_out(p_id, v_stored);
 END
 $$;
@@ -377,24 +377,26 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
     v_stored bigint[];
+    v_claim text[]; v_tenant text[]; v_kind text[];
     v_tenants text[];
 BEGIN
     WITH held AS MATERIALIZED (
         SELECT
             m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms,
             coalesce(a.provider_id, '') AS provider_id, p_claim[a.place] AS claim, p_provider[a.place] AS provider,
-            coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
+            e.ctid AS entry, coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
             coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
         FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
         JOIN carteiro.messages AS m ON m.id = a.id
-        JOIN carteiro.leased AS l ON l.message_no = m.no AND l.claim_id = p_claim[a.place]
         LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
         WHERE
-            NOT m.declares AND e.message_no IS NULL
-            OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
-            AND (e.state = 'SENT_ATTEMPT' OR NOT m.declares)
+            EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+            AND (
+                NOT m.declares AND e.message_no IS NULL
+                OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
+                AND (e.state = 'SENT_ATTEMPT' OR NOT m.declares)
+            )
         ORDER BY m.no
     ),
     told AS MATERIALIZED (
@@ -410,8 +412,8 @@ BEGIN
             provider = t.provider, provider_message_id = t.provider_id, failure = NULL, duration_ms = t.duration_ms,
             finished_at = p_now, timeline = e.timeline || t.event
         FROM told AS t
-        WHERE t.version > 0 AND e.message_no = t.no AND e.version = t.version
-        RETURNING e.message_no, e.expires_at, e.holder
+        WHERE e.ctid = t.entry AND e.version = t.version -- not by number: without statistics all entries might be read
+        RETURNING e.message_no, e.expires_at
     ),
     added AS (
         INSERT INTO carteiro.entries (
@@ -424,7 +426,7 @@ BEGIN
         FROM told AS t
         WHERE t.version = 0
         ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no, expires_at, holder
+        RETURNING message_no, expires_at
     ),
     sent AS MATERIALIZED (
         SELECT * FROM changed UNION ALL SELECT * FROM added
@@ -432,22 +434,15 @@ BEGIN
     ended AS (
         DELETE FROM carteiro.unfinished AS u USING sent AS s
         WHERE u.expires_at = s.expires_at AND u.message_no = s.message_no
-    ),
-    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-    gone AS (
-        DELETE FROM carteiro.leased AS l USING sent AS s
-        WHERE l.message_no = s.message_no AND l.claim_id = s.holder
-        RETURNING l.kind, l.tenant
-    ),
-    noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
-        SELECT g.kind, g.tenant, -count(*), c_far FROM gone AS g GROUP BY g.kind, g.tenant
-        RETURNING tenant
     )
-    SELECT
-        (SELECT coalesce(array_agg(s.message_no), '{}') FROM sent AS s),
-        (SELECT array_agg(DISTINCT n.tenant) FROM noted AS n)
-    INTO v_stored, v_tenants;
+    SELECT coalesce(array_agg(h.no), '{}'), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind)
+    INTO v_stored, v_claim, v_tenant, v_kind
+    FROM held AS h
+    WHERE
+        (SELECT count(*) FROM sent) = (SELECT count(*) FROM held)
+        OR h.no = ANY (ARRAY(SELECT s.message_no FROM sent AS s));
+    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
+    v_tenants := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
     has_work := FOUND;

@@ -289,7 +289,7 @@ CREATE OR REPLACE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT
-        m.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = q.message_no),
+        m.state = 'SENT_ATTEMPT' OR EXISTS (SELECT FROM carteiro.lease_of(m.no, m.tenant, m.kind)),
         m.state = 'SENT_ATTEMPT'
     FROM carteiro.queue_rows AS q JOIN carteiro.ledger AS m ON m.no = q.message_no
     WHERE q.id = p_id

@@ -277,7 +277,7 @@ CREATE TABLE carteiro.suppressions (
 CREATE INDEX suppressions_by_age ON carteiro.suppressions (tenant, created_at, (key || reason));
 CREATE INDEX suppressions_by_end ON carteiro.suppressions (expires_at) WHERE expires_at IS NOT NULL;
 
--- The queue: one thin row per unfinished message, in one of three tables: `ready` to be claimed, `delayed` until a time,
+-- The queue: each unfinished message is in one of three tables: `ready` to be claimed, `delayed` until a time,
 -- `leased` to a worker until the lease or the hold ends. `rank` is priority and due time in one number (see
 -- `carteiro.rank`), so that ready jobs are stored in the order of their claims. Any transaction may add to `ready` and `delayed`;
 -- only claim takes from them.
@@ -306,19 +306,24 @@ CREATE TABLE carteiro.delayed (
 CREATE INDEX delayed_of_seat ON carteiro.delayed (tenant, kind, parked_until, id);
 CREATE INDEX delayed_again ON carteiro.delayed (tenant, message_no) WHERE claims > 0;
 
+-- Leases by claim: a row has the messages of one tenant and kind with the same end. See functions/leases.sql.
 CREATE TABLE carteiro.leased (
-    message_no bigint PRIMARY KEY,
-    id text COLLATE "C" NOT NULL,
-    kind text COLLATE "C" NOT NULL,
+    claim_id text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
-    rank bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
     parked_until bigint NOT NULL,
-    claim_id text NOT NULL,
-    claims integer NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+    claims integer NOT NULL,
+    numbers bigint[] NOT NULL,
+    PRIMARY KEY (claim_id, tenant, kind, parked_until, claims)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- Their number is unknown to the planner, so queries must leave no choice: those of a seat compare all three columns as one.
 CREATE INDEX leased_by_end ON carteiro.leased (kind, parked_until);
 CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until);
+
+-- The lock of a claim's leases.
+CREATE TABLE carteiro.claims (
+    id text COLLATE "C" PRIMARY KEY
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 -- The ring of tenants with ready work, per kind: only claim writes it, under the lock of `carteiro.ring`.
 -- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, and no delayed one a
@@ -375,11 +380,20 @@ CREATE TABLE carteiro.notes (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX notes_by_transaction ON carteiro.notes (xid);
 
+-- Jobs of seats that ended, for their number: claim need not know it, so it adds up thousands at once.
+CREATE TABLE carteiro.tallies (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
 -- One row, which is the lock of the ring: `carteiro.lock_ring()`.
 CREATE TABLE carteiro.ring (
     n bigint PRIMARY KEY DEFAULT 1,       -- as in seats
     seen pg_snapshot NOT NULL,
-    folded bigint NOT NULL DEFAULT 0      -- notes read since read notes were last deleted
+    folded bigint NOT NULL DEFAULT 0,     -- notes read since read notes were last deleted
+    tallied bigint NOT NULL DEFAULT 0     -- up to which tally they were last added up
 ) WITH (fillfactor = 50);
 INSERT INTO carteiro.ring (seen) VALUES (pg_current_snapshot());
 

@@ -61,8 +61,7 @@ LEFT JOIN LATERAL (SELECT n.due_at FROM carteiro.entries AS n WHERE n.message_no
         m.tenant = :tenant::text AND m.kind = 'email:send'
         AND (
             SELECT l.parked_until > :now::bigint AND l.parked_until <= :now::bigint + :longest::bigint
-            FROM carteiro.leased AS l
-            WHERE l.message_no = m.no
+            FROM carteiro.lease_of(m.no, m.tenant, m.kind) AS l
         ) IS NOT TRUE
     ORDER BY m.created_at, m.no
     LIMIT :limit::bigint
@@ -75,8 +74,7 @@ UNION ALL
         m.tenant = :tenant::text AND m.kind <> 'email:send'
         AND (
             SELECT l.parked_until > :now::bigint AND l.parked_until <= :now::bigint + :longest::bigint
-            FROM carteiro.leased AS l
-            WHERE l.message_no = m.no
+            FROM carteiro.lease_of(m.no, m.tenant, m.kind) AS l
         ) IS NOT TRUE
     ORDER BY m.created_at, m.no
     LIMIT :limit::bigint
@@ -124,7 +122,11 @@ WITH ended AS (
     WHERE e.message_no = i.no AND u.expires_at = e.expires_at AND u.message_no = e.message_no
 ),
 delayed AS (DELETE FROM carteiro.delayed WHERE message_no = ANY (:rows_0::bigint[])),
-leased AS (DELETE FROM carteiro.leased WHERE message_no = ANY (:rows_0::bigint[])),
+leased AS (
+    SELECT carteiro.take_leases(array_agg(n), array_agg(l.claim_id), array_agg(l.tenant), array_agg(l.kind))
+    FROM carteiro.leased AS l, unnest(l.numbers) AS n
+    WHERE l.tenant = :tenant::text AND n = ANY (:rows_0::bigint[])
+),
 ready AS (
     DELETE FROM carteiro.ready
     WHERE ctid = ANY (ARRAY(
@@ -141,7 +143,7 @@ ready AS (
 )
 INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
 SELECT j.kind, :tenant::text, -sum(j.jobs), :far::bigint
-FROM unnest(:rows_2::text[], :rows_5::integer[]) AS j (kind, jobs)
+FROM unnest(:rows_2::text[], :rows_5::integer[]) AS j (kind, jobs), (SELECT count(*) FROM leased) AS taken
 GROUP BY j.kind;
 
 -- name: erase_left
@@ -216,7 +218,8 @@ ready AS (DELETE FROM carteiro.ready WHERE tenant = :tenant::text),
 delayed AS (DELETE FROM carteiro.delayed WHERE tenant = :tenant::text),
 leased AS (DELETE FROM carteiro.leased WHERE tenant = :tenant::text),
 seats AS (DELETE FROM carteiro.seats WHERE tenant = :tenant::text),
-notes AS (DELETE FROM carteiro.notes WHERE tenant = :tenant::text)
+notes AS (DELETE FROM carteiro.notes WHERE tenant = :tenant::text),
+tallies AS (DELETE FROM carteiro.tallies WHERE tenant = :tenant::text)
 DELETE FROM carteiro.tenants
 WHERE id = :tenant::text;
 

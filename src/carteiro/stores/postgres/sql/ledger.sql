@@ -6,11 +6,9 @@ SELECT carteiro.declare_first(
 
 -- name: drop_orphans
 -- Drops leased jobs whose message is gone or finished. $1 message numbers; $2 claim
-WITH dropped AS (
-    DELETE FROM carteiro.leased WHERE message_no = ANY ($1::bigint[]) AND claim_id = $2 RETURNING kind, tenant
-)
-INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
-SELECT kind, tenant, -count(*), 4611686018427387904 FROM dropped GROUP BY kind, tenant;
+SELECT carteiro.drop_leases(array_agg(n), array_agg(l.claim_id), array_agg(l.tenant), array_agg(l.kind))
+FROM carteiro.leased AS l, unnest(l.numbers) AS n
+WHERE l.claim_id = $2 AND n = ANY ($1::bigint[]);
 
 -- name: expire_find
 -- Messages past their time to live, oldest first. :now; :expires_at, :edge: a message number; :limit
@@ -28,7 +26,7 @@ ORDER BY u.expires_at, u.message_no;
 -- name: load_entries
 -- The entries of messages, with their jobs. :ids
 SELECT
-    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
+    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.claim_id IS NOT NULL,
     EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit'),
     (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
@@ -36,7 +34,7 @@ SELECT
     m.failure, m.duration_ms, m.finished_at
 FROM unnest(:ids::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m
-LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
+LEFT JOIN LATERAL carteiro.lease_of(m.no, m.tenant, m.kind) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true;
 
 -- name: save

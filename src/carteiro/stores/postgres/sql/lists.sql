@@ -56,7 +56,7 @@ SELECT tenant FROM found WHERE tenant IS NOT NULL;
 -- The place of a message's job, the standing of its tenant with the notes applied, and the send limit of its kind.
 -- :id; :now; :longest; :never
 SELECT
-    p.parked_until, coalesce(p.is_claimed, false), coalesce(p.claims, r.claims, 0),
+    coalesce(l.parked_until, d.parked_until), l.claim_id IS NOT NULL, coalesce(l.claims, d.claims, r.claims, 0),
     CASE
         WHEN t.paused OR t.disabled THEN :never::bigint
         WHEN s.tenant IS NULL OR s.wake_at IS NOT NULL THEN least(s.wake_at, (
@@ -65,14 +65,15 @@ SELECT
         ))
     END,
     (
-        SELECT count(*)
+        SELECT coalesce(sum(cardinality(l.numbers)), 0)::bigint
         FROM carteiro.ring_clock AS k JOIN carteiro.leased AS l ON l.kind = k.kind
         WHERE l.parked_until > :now AND l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
     ),
     c.limit_count, c.limit_per_ms, c.draws
 FROM carteiro.ledger AS m
 LEFT JOIN carteiro.tenants AS t ON t.id = m.tenant
-LEFT JOIN LATERAL (SELECT * FROM carteiro.parked AS q WHERE q.message_no = m.no LIMIT 1) AS p ON true
+LEFT JOIN LATERAL carteiro.lease_of(m.no, m.tenant, m.kind) AS l ON true
+LEFT JOIN carteiro.delayed AS d ON d.message_no = m.no
 LEFT JOIN carteiro.ready AS r
     ON
         r.tenant = m.tenant AND r.kind = m.kind AND r.rank = carteiro.rank(m.priority, m.due_at)
@@ -154,7 +155,7 @@ LIMIT :limit;
 -- :tenant, null matches all; :since; :at, :no; :limit
 SELECT m.created_at, m.no
 FROM (
-    SELECT message_no FROM carteiro.leased WHERE :tenant::text IS NULL OR tenant = :tenant
+    SELECT n AS message_no FROM carteiro.leased AS l, unnest(l.numbers) AS n WHERE :tenant::text IS NULL OR l.tenant = :tenant
     UNION
     SELECT message_no FROM carteiro.ready WHERE claims > 0 AND (:tenant IS NULL OR tenant = :tenant)
     UNION
@@ -317,7 +318,7 @@ FROM (
         OFFSET 0
     ) AS d
     UNION
-    SELECT l.message_no FROM carteiro.leased AS l WHERE :tenant IS NULL OR l.tenant = :tenant
+    SELECT n FROM carteiro.leased AS l, unnest(l.numbers) AS n WHERE :tenant IS NULL OR l.tenant = :tenant
 ) AS q
 CROSS JOIN LATERAL (SELECT n.created_at, n.no FROM carteiro.messages AS n WHERE n.no = q.message_no OFFSET 0) AS m
 WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)

@@ -39,7 +39,7 @@ carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys,
 carteiro.entries, carteiro.contents, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,
-carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.notes,
+carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes, carteiro.tallies,
 carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;
 
@@ -105,7 +105,7 @@ SELECT
 SELECT
     (SELECT count(*) FROM carteiro.messages WHERE no > $1::bigint) AS accepted,
     (SELECT count(*) FROM carteiro.entries WHERE message_no <= $1::bigint AND version > 1) AS changed,
-    (SELECT count(*) FROM carteiro.leased) AS leased;
+    (SELECT coalesce(sum(cardinality(numbers)), 0)::bigint FROM carteiro.leased) AS leased;
 
 -- name: move_unfence
 -- Opens the database: drops the function and its triggers.

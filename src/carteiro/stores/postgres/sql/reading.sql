@@ -43,7 +43,7 @@ parts (kind, jobs, in_flight, since) AS (
     WHERE s.jobs > 0
     UNION ALL
     SELECT k.kind, 0, (
-        SELECT count(*) FROM carteiro.leased AS l
+        SELECT coalesce(sum(cardinality(l.numbers)), 0)::bigint FROM carteiro.leased AS l
         WHERE l.kind = k.kind AND l.parked_until > :now AND l.parked_until <= :now + :longest::bigint
     ), (
         SELECT l.parked_until FROM carteiro.leased AS l
@@ -120,8 +120,8 @@ CROSS JOIN LATERAL (SELECT FROM carteiro.ledger AS n WHERE n.id = i.id AND n.fin
 -- The next jobs of a tenant, and its claimed ones, at most :limit of each: whether claimed, rank, id.
 -- :tenant; :kind; :limit; :now
 (
-    SELECT true, 0::bigint, l.id
-    FROM carteiro.leased AS l
+    SELECT true, 0::bigint, m.id
+    FROM carteiro.leased AS l CROSS JOIN LATERAL unnest(l.numbers) AS n JOIN carteiro.messages AS m ON m.no = n
     WHERE (l.tenant, l.kind) = (:tenant, :kind)
     ORDER BY l.tenant, l.kind, l.parked_until
     LIMIT :limit

@@ -17,7 +17,7 @@ share AS (
 )
 SELECT
     c.no, c.what, c.number, c.reason, c.role, q.max_retries,
-    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL, true,
+    m.no, m.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.claim_id IS NOT NULL, true,
     (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
     m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
@@ -37,7 +37,7 @@ FROM (
 ) AS c
 LEFT JOIN LATERAL (SELECT * FROM carteiro.ledger AS m WHERE m.no = c.message_no OFFSET 0) AS m ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.queue_rows AS q WHERE q.message_no = c.message_no OFFSET 0) AS q ON true
-LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = c.message_no OFFSET 0) AS l ON true
+LEFT JOIN LATERAL carteiro.lease_of(m.no, m.tenant, m.kind) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = c.message_no OFFSET 0) AS d ON true
 ORDER BY c.no;
 

@@ -41,12 +41,15 @@ SELECT
 FROM (SELECT * FROM carteiro.seats WHERE kind = :kind::text) AS s
 FULL JOIN (
     SELECT u.tenant, sum(u.jobs)::bigint AS jobs
-    FROM carteiro.unseen_notes() AS u JOIN carteiro.tenants AS t ON t.id = u.tenant
-    WHERE u.kind = :kind::text
+    FROM (
+        SELECT tenant, jobs FROM carteiro.unseen_notes() WHERE kind = :kind::text
+        UNION ALL SELECT tenant, jobs FROM carteiro.tallies WHERE kind = :kind::text
+    ) AS u
+    JOIN carteiro.tenants AS t ON t.id = u.tenant
     GROUP BY u.tenant
 ) AS n ON n.tenant = s.tenant
 LEFT JOIN (
-    SELECT l.tenant, count(*) AS jobs
+    SELECT l.tenant, sum(cardinality(l.numbers))::bigint AS jobs
     FROM carteiro.leased AS l
     WHERE
         l.kind = :kind::text AND l.parked_until > :now::bigint AND l.parked_until <= :now::bigint + :longest::bigint

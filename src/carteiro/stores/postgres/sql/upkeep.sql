@@ -1,11 +1,11 @@
 -- name: compact
 -- Rewrites every table without free space, one after the other; other users of a table wait.
 VACUUM (FULL, ANALYZE)
-    carteiro.access_keys, carteiro.api_counts, carteiro.contents, carteiro.dead_letters, carteiro.delayed,
+    carteiro.access_keys, carteiro.api_counts, carteiro.claims, carteiro.contents, carteiro.dead_letters, carteiro.delayed,
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
     carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
     carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,
-    carteiro.templates, carteiro.tenants, carteiro.tiers, carteiro.unfinished;
+    carteiro.tallies, carteiro.templates, carteiro.tenants, carteiro.tiers, carteiro.unfinished;
 
 -- name: compact_size
 -- The bytes of all tables, with their indexes.
@@ -94,7 +94,8 @@ WHERE ctid = ANY (ARRAY(
 -- name: clear_jobs
 -- Deletes every job: a separate queue has them, or they are made again. The caller holds the lock of the ring.
 WITH no_ready AS (DELETE FROM carteiro.ready),
-no_delayed AS (DELETE FROM carteiro.delayed)
+no_delayed AS (DELETE FROM carteiro.delayed),
+no_claims AS (DELETE FROM carteiro.claims)
 DELETE FROM carteiro.leased;
 
 -- name: keeping
