@@ -4,7 +4,7 @@
 everything since the claim, so the hold of an attempt is respected regardless of the queue.
 """
 
-from carteiro.model import FINISHED, ClaimId, Dead, End
+from carteiro.model import FINISHED, ClaimId, Dead, End, State
 from carteiro.policy.lifecycle import Entry, is_live, is_open
 
 
@@ -23,6 +23,16 @@ def owns_end(entry: Entry, end: End, *, told: bool | None, now: int) -> bool:
     if told is not None:
         return told
     return not is_open(entry) and (not entry.declares or isinstance(end.verdict, Dead))
+
+
+def is_clear(entry: Entry, claim: ClaimId, *, now: int) -> bool:
+    """True if an unexpired lease needs no queue to confirm it: nobody but its claim can have changed the message."""
+    return _holds(entry, claim, now) or (
+        entry.state is State.ENQUEUED
+        and entry.round == 1
+        and entry.holder is None
+        and entry.cancel_requested_at is None
+    )
 
 
 def not_yet(entry: Entry, *, due_at: int, now: int) -> int | None:

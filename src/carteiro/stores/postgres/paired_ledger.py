@@ -1,17 +1,17 @@
 """The ledger without a queue, for a pair with a separate queue."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from carteiro import model
-from carteiro.policy.lifecycle import Entry
 from carteiro.ports.queue import QueueEntry
+from carteiro.stores.columns import entry_of
 from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.store import PostgresStore
-from carteiro.stores.sql.paired_ledger import SqlLedger
+from carteiro.stores.sql.paired_ledger import ENTRY, SqlLedger
 
 _MOST_MARKS = 1000  # some minutes' worth
 
@@ -25,10 +25,14 @@ class PostgresLedger(SqlLedger):
         self._marks: deque[tuple[int, int]] = deque(maxlen=_MOST_MARKS)
         self._settled_up_to = 0
 
-    def _remember(self, lease: model.Lease, entry: Entry, row: Sequence[Any]) -> None:
-        number, version = row[:2]
-        held = Held(entry.id, number, version, entry.kind, entry.tenant, entry, is_remembered=True)
-        self._memory.keep(lease, held)
+    def _remember(self, jobs: Sequence[model.LeasedJob], rows: Mapping[str, Sequence[Any]]) -> None:
+        for job in jobs:
+            row = rows[job.lease.job]
+            entry = entry_of(row[ENTRY])
+            held = Held(
+                *(entry.id, row[0], row[1], entry.kind, entry.tenant, entry), is_remembered=True
+            )
+            self._memory.keep(job.lease, held)
 
     async def _extend_holds(self, **given: object) -> None:
         await self._db.run("extend_holds", **given)  # alone: a transaction is two more round trips
@@ -53,4 +57,4 @@ class PostgresLedger(SqlLedger):
             return [], self._settled_up_to
         rows = await self._recent(after, limit)
         reached = rows[-1][6] if len(rows) == limit else self._settled_up_to
-        return [QueueEntry(*row[:6]) for row in rows], reached
+        return [row[:6] for row in rows], reached

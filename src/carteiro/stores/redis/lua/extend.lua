@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Extends valid claims: their end moves to the given number of milliseconds from now.
--- KEYS: the prefix. ARGV: now or '', epoch, how, then job, claim, milliseconds of each. How: 'ask' changes nothing,
+-- KEYS: the prefix. ARGV: now or '', epoch, how, a list with job, claim, milliseconds of each. How: 'ask' changes nothing,
 -- 'extend' never shortens, 'hold' sets each end once, 'unhold' undoes that.
 -- Returns now, then for each the end before, 0 if another claim has the job; {-1} alone if the queue was not founded
 -- under this epoch.
@@ -31,13 +31,14 @@ local function moved(job, ends_at)
   return before
 end
 
-for i = 4, #ARGV, 3 do
-  ids[#ids + 1] = ARGV[i]
+local leases = cjson.decode(ARGV[4])
+for i, lease in ipairs(leases) do
+  ids[i] = lease[1]
 end
 local packed = #ids > 0 and redis.call('HMGET', P .. ':jobs', unpack(ids)) or {}
 for i, id in ipairs(ids) do
   local job = packed[i] and unpacked_job(id, packed[i])
-  local is_standing = job and job.where == LEASED and job.claim == ARGV[3 * i + 2]
-  ends[i + 1] = is_standing and moved(job, now + tonumber(ARGV[3 * i + 3])) or 0
+  local is_standing = job and job.where == LEASED and job.claim == leases[i][2]
+  ends[i + 1] = is_standing and moved(job, now + leases[i][3]) or 0
 end
 return ends

@@ -1,11 +1,10 @@
 #!lua
 -- Makes jobs claimable at their time. A known job does not change; one that waits for its due time gets the new one.
 -- Nothing is put while memory is full.
--- KEYS: the prefix. ARGV: now or '', then id, kind, tenant, rank, parked until of each. Returns the number of new ones.
+-- KEYS: the prefix. ARGV: now or '', a list with id, kind, tenant, rank, parked until of each. Returns the number of new ones.
 local now, new = moment(ARGV[1]), 0
-for i = 2, #ARGV, 5 do
-  local id, kind, tenant = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local rank, parked_until = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+for _, entry in ipairs(cjson.decode(ARGV[2])) do
+  local id, kind, tenant, rank, parked_until = unpack(entry)
   local job = load_job(id)
   local is_misplaced = false
   if job and job.where == DELAYED and job.rank ~= rank then

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Gives claimed jobs back as if they had never been claimed, tokens included.
--- KEYS: the prefix. ARGV: now or '', the wait in milliseconds, then job, claim of each.
+-- KEYS: the prefix. ARGV: now or '', the wait in milliseconds, a list with job, claim of each.
 local now = moment(ARGV[1])
 local parked_until = now + tonumber(ARGV[2])
 
@@ -18,9 +18,9 @@ local function undraw(kind, claim)
   save_draws(kind, left)
 end
 
-for i = 3, #ARGV, 2 do
-  local job = load_job(ARGV[i])
-  if job and job.where == LEASED and job.claim == ARGV[i + 1] then
+for _, lease in ipairs(cjson.decode(ARGV[3])) do
+  local job, claim = load_job(lease[1]), lease[2]
+  if job and job.where == LEASED and job.claim == claim then
     lift(job)
     job.claims = math.max(0, job.claims - 1)
     lay(job, parked_until, now)
@@ -29,7 +29,7 @@ for i = 3, #ARGV, 2 do
     if share.interval_us > 0 then
       redis.call('HINCRBY', P .. ':tokens', job.tenant, -share.interval_us)
     end
-    undraw(job.kind, ARGV[i + 1])
+    undraw(job.kind, claim)
     free(job.tenant, now)
   end
 end
