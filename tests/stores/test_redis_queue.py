@@ -114,7 +114,7 @@ async def test_put_of_a_known_job_changes_nothing(
 
         assert (first, again) == (1, 0)
         assert await _claimed(half) == []
-        assert client.zcard(f"{P}:leases") == 1
+        assert client.hlen(f"{P}:leases") == 1
 
 
 async def test_waiting_job_takes_an_earlier_time(

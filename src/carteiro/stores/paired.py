@@ -119,7 +119,7 @@ class Paired:
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease.
 
-        The queue is told at the same time, where the ledger need not wait for its answer.
+        The queue hears of it at the same time, where the ledger need not wait for its answer.
         """
         asked = self._queue.hold([(each.lease, each.hold // MILLISECOND) for each in starts])
         holding = if_it_is_there(asked)

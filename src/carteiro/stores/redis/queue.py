@@ -55,7 +55,7 @@ class RedisQueue:
         kinds: Collection[KindName],
         limit: int,
         lease: timedelta,
-        ahead: int = 0,  # noqa: ARG002 - none are claimed ahead here, so far
+        ahead: int = 0,
     ) -> Tickets | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         wanted = sorted(set(kinds))
@@ -69,6 +69,7 @@ class RedisQueue:
             claim_id,
             lease // MILLISECOND,
             limit,
+            ahead,
             int(self._fairness.enable_round_robin),
             self._fairness.max_jobs_per_tenant_batch,
             READIED_PER_TURN,
@@ -79,8 +80,11 @@ class RedisQueue:
         )
         if now < 0:
             return None
-        idle_ms, *flat = told
-        jobs = list(zip(*(flat[at::5] for at in range(5)), strict=True))
+        idle_ms, its_kinds, tenants, ids, seats, claims, dues = told
+        jobs = [
+            (id_, its_kinds[seat], tenants[seat], count, due_at)
+            for id_, seat, count, due_at in zip(ids, seats, claims, dues, strict=True)
+        ]
         self._sure.seen(now, at=asked_at)
         if jobs:
             self._sure.leased(claim_id, asked_at, lease // MILLISECOND)

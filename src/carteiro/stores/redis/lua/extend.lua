@@ -7,38 +7,59 @@
 if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
   return {-1}
 end
-local now, how, ids = moment(ARGV[1]), ARGV[3], {}
-local ends = {now}
+local now, how, leases = moment(ARGV[1]), ARGV[3], cjson.decode(ARGV[4])
+local answer, ids, ends, held, moves, order, planned = {now}, {}, {}, {}, {}, {}, {}
 
-local function move(job, ends_at)
-  redis.call('ZADD', key('leased', job.kind, job.tenant), ends_at, job.id)
-  redis.call('ZADD', P .. ':leases', ends_at, job.id)
-  touch(job.kind, job.tenant, ends_at)
-  if how ~= 'extend' then
-    job.is_held = how == 'hold'
-    redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
+local function may_move(name, ends_at)
+  if how == 'hold' and held[name] == nil then
+    held[name] = redis.call('HEXISTS', P .. ':held', name) == 1
   end
+  return (how == 'hold' and not held[name]) or how == 'unhold' or (how == 'extend' and ends_at > ends[name])
 end
 
-local function moved(job, ends_at)
-  if how == 'ask' then
-    return 1
+-- Jobs of one group that get the same end are moved together.
+local function plan(id, name, ends_at)
+  local move = name .. '\t' .. as_text(ends_at)
+  if not moves[move] then
+    moves[move] = {name = name, ends_at = ends_at, ids = {}}
+    order[#order + 1] = moves[move]
   end
-  local before = tonumber(redis.call('ZSCORE', P .. ':leases', job.id))
-  if (how == 'hold' and not job.is_held) or how == 'unhold' or (how == 'extend' and ends_at > before) then
-    move(job, ends_at)
-  end
-  return before
+  table.insert(moves[move].ids, id)
+  planned[id] = true
 end
 
-local leases = cjson.decode(ARGV[4])
+local function move(name, its, ends_at)
+  local group, target = group_of(name), name
+  local is_held = how == 'hold' or (how == 'extend' and redis.call('HEXISTS', P .. ':held', name) == 1)
+  if tonumber(redis.call('HGET', P .. ':left', name)) == #its then
+    set_end(name, ends_at)
+  else  -- the others keep their end
+    target = group.claim .. '\t' .. as_text(redis.call('INCR', P .. ':parts')) .. '\t' .. group.seat
+    add_group(target, its, ends_at)
+    shrink(name, #its)
+  end
+  if is_held then
+    redis.call('HSET', P .. ':held', target, 1)
+  elseif how == 'unhold' then
+    redis.call('HDEL', P .. ':held', target)
+  end
+  touch(group.kind, group.tenant, ends_at)
+end
+
 for i, lease in ipairs(leases) do
   ids[i] = lease[1]
 end
-local packed = #ids > 0 and redis.call('HMGET', P .. ':jobs', unpack(ids)) or {}
-for i, id in ipairs(ids) do
-  local job = packed[i] and unpacked_job(id, packed[i])
-  local is_standing = job and job.where == LEASED and job.claim == leases[i][2]
-  ends[i + 1] = is_standing and moved(job, now + leases[i][3]) or 0
+for i, name in ipairs(values(P .. ':leases', ids)) do
+  answer[i + 1] = 0
+  if name and group_of(name).claim == leases[i][2] then
+    ends[name] = ends[name] or end_of(name)
+    answer[i + 1] = ends[name]
+    if not planned[ids[i]] and may_move(name, now + leases[i][3]) then
+      plan(ids[i], name, now + leases[i][3])
+    end
+  end
 end
-return ends
+for _, each in ipairs(order) do
+  move(each.name, each.ids, each.ends_at)
+end
+return answer

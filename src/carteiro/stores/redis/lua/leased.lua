@@ -5,8 +5,7 @@ if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
   return {-1}
 end
 local now, leased = moment(ARGV[1]), {}
-for _, id in ipairs(cjson.decode(ARGV[3])) do
-  local ends_at = redis.call('ZSCORE', P .. ':leases', id)
-  leased[#leased + 1] = ends_at and is_live(tonumber(ends_at), now) and 1 or 0
+for i, name in ipairs(values(P .. ':leases', cjson.decode(ARGV[3]))) do
+  leased[i] = name and is_live(end_of(name), now) and 1 or 0
 end
 return leased

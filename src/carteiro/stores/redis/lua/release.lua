@@ -19,18 +19,19 @@ local function undraw(kind, claim)
 end
 
 for _, lease in ipairs(cjson.decode(ARGV[3])) do
-  local job, claim = load_job(lease[1]), lease[2]
-  if job and job.where == LEASED and job.claim == claim then
-    lift(job)
-    job.claims = math.max(0, job.claims - 1)
-    lay(job, parked_until, now)
-    touch(job.kind, job.tenant, parked_until)
-    local share = load_share(job.tenant)
+  local id, claim = unpack(lease)
+  local name = redis.call('HGET', P .. ':leases', id)
+  if name and group_of(name).claim == claim then
+    local group = group_of(name)
+    unlease(id, name)
+    lay(load_job(id), parked_until, now)
+    touch(group.kind, group.tenant, parked_until)
+    local share = load_share(group.tenant)
     if share.interval_us > 0 then
-      redis.call('HINCRBY', P .. ':tokens', job.tenant, -share.interval_us)
+      redis.call('HINCRBY', P .. ':tokens', group.tenant, -share.interval_us)
     end
-    undraw(job.kind, claim)
-    free(job.tenant, now)
+    undraw(group.kind, claim)
+    free(group.tenant, now)
   end
 end
 bell()

@@ -6,53 +6,65 @@
 -- expiry, id of dead letters to be shown.
 local now, has_freed = moment(ARGV[1]), false
 local over, again, dead = unpack(cjson.decode(ARGV[2]))
+local index = P:sub(2, -2)
+
+local function lift(job)
+  if redis.call('ZREM', P .. ':ready:' .. job.seat, job.id) == 0 then
+    redis.call('ZREM', P .. ':delayed:' .. job.seat, job.id)
+  end
+end
 
 local function remove(ids)
-  local packed = redis.call('HMGET', P .. ':jobs', unpack(ids))
-  local places, tenants, gone = {}, {}, {}
-  for i, id in ipairs(ids) do
-    if packed[i] then
-      local job = unpacked_job(id, packed[i])
-      local place = place_of(job)
-      places[place] = places[place] or {}
-      table.insert(places[place], id)
-      gone[#gone + 1] = id
-      if job.where == LEASED then
-        tenants[job.tenant] = true
-      end
+  local counts, tenants, others = {}, {}, {}
+  for i, name in ipairs(values(P .. ':leases', ids)) do
+    if name then
+      counts[name] = (counts[name] or 0) + 1
+    else
+      others[#others + 1] = ids[i]
     end
   end
-  for place, its in pairs(places) do
-    redis.call('ZREM', place, unpack(its))
+  for i, stored in ipairs(values(P .. ':jobs', others)) do
+    if stored then
+      lift(read_job(others[i], stored))
+    end
   end
-  if #gone > 0 then
-    redis.call('HDEL', P .. ':jobs', unpack(gone))
-    redis.call('ZREM', P .. ':leases', unpack(gone))
+  many('HDEL', P .. ':jobs', ids)
+  many('HDEL', P .. ':leases', ids)
+  many('HDEL', P .. ':claims', ids)
+  many('ZREM', index, ids)
+  for name, count in pairs(counts) do
+    shrink(name, count)
+    tenants[group_of(name).tenant] = true
   end
-  redis.call('ZREM', P:sub(2, -2), unpack(ids))
   for tenant in pairs(tenants) do
     has_freed = free(tenant, now) or has_freed
   end
 end
 
-if #over > 0 then
-  remove(over)
-end
-for _, delay in ipairs(again) do
-  local id, claim, due_at, parked_until = unpack(delay)
-  local job = load_job(id)
-  if job and (job.where ~= LEASED or job.claim == claim) then
-    lift(job)
-    if job.where == LEASED then
-      free(job.tenant, now)
-    end
-    job.rank, job.claims = job.rank - job.rank % STEP + due_at, 0
-    park(job, parked_until)
-    touch(job.kind, job.tenant, parked_until)
+local function park(id, claim, due_at, parked_until)
+  local job, name = load_job(id), redis.call('HGET', P .. ':leases', id)
+  if not job or (name and group_of(name).claim ~= claim) then
+    return
   end
+  local kind, tenant = split(job.seat)
+  if name then
+    unlease(id, name)
+    free(tenant, now)
+  else
+    lift(job)
+  end
+  redis.call('HSET', P .. ':jobs', id, stored_job(job.rank - job.rank % STEP + due_at, job.seat))
+  redis.call('HDEL', P .. ':claims', id)
+  redis.call('ZADD', P .. ':delayed:' .. job.seat, parked_until, id)
+  touch(kind, tenant, parked_until)
+end
+
+remove(over)
+for _, delay in ipairs(again) do
+  park(unpack(delay))
 end
 for _, letter in ipairs(dead) do
-  redis.call('ZADD', P:sub(2, -2), letter[1], letter[2])
+  redis.call('ZADD', index, letter[1], letter[2])
 end
 if has_freed or #again > 0 then
   bell()
