@@ -440,7 +440,7 @@ end
 local function next_look(seat, why)
   local leased = P .. ':leased:' .. seat.name
   if why == 'empty' then
-    local impossible = first_score(leased, '(' .. as_text(now + LONGEST), '+inf')
+    local impossible = has_expired and first_score(leased, '(' .. as_text(now + LONGEST), '+inf') or FAR
     local first = math.min(first_score(P .. ':delayed:' .. seat.name, '-inf', '+inf'), first_score(leased, '-inf', '+inf'))
     return impossible < FAR and math.min(first, now) or first
   elseif why == 'cap' then
@@ -471,45 +471,41 @@ local function wind_back()
 end
 
 local function store_leases()
-  local lists, counts, leases, ends = {}, {}, {}, {}
-  local function add(words, one, other)
-    words[#words + 1] = one
-    words[#words + 1] = other
-  end
+  local new = {}
   for _, seat in pairs(seats) do
     flush(seat)
     if #seat.taken > 0 then
-      local name = claim_id .. '\t\t' .. seat.name
-      add(lists, name, cmsgpack.pack(seat.taken))
-      add(counts, name, #seat.taken)
-      add(ends, ends_at, name)
-      for _, id in ipairs(seat.taken) do
-        add(leases, id, name)
-      end
-      redis.call('ZADD', P .. ':leased:' .. seat.name, ends_at, name)
+      new[#new + 1] = {claim_id .. '\t\t' .. seat.name, seat.taken, ends_at}
     end
   end
-  many('HSET', P .. ':groups', lists)
-  many('HSET', P .. ':left', counts)
-  many('HSET', P .. ':leases', leases)
-  many('ZADD', P .. ':ends', ends)
+  store_groups(new)
 end
 
 local function store_seats()
+  local alarms, out_of, into, changed = {}, {}, {}, {}
+  for _, kind in ipairs(kinds) do
+    alarms[kind], out_of[kind], into[kind], changed[kind] = {}, {}, {}, {}
+  end
   for _, gone in ipairs(left) do
-    redis.call('ZADD', key('alarms', gone[1].kind), next_look(gone[1], gone[2]), gone[1].tenant)
+    add(alarms[gone[1].kind], next_look(gone[1], gone[2]), gone[1].tenant)
   end
   for _, seat in pairs(seats) do
-    local ring, member = key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn)
+    local member = ring_member(seat.tenant, seat.last_turn)
     if seat.has_left or member ~= seat.member then
-      redis.call('ZREM', ring, seat.member)
+      table.insert(out_of[seat.kind], seat.member)
     end
     if not seat.has_left and member ~= seat.member then
-      redis.call('ZADD', ring, seat.vt, member)
+      add(into[seat.kind], seat.vt, member)
     end
     if seat.is_changed then
-      save_seat(seat)
+      add(changed[seat.kind], seat.tenant, packed_seat(seat))
     end
+  end
+  for _, kind in ipairs(kinds) do
+    many('ZADD', key('alarms', kind), alarms[kind])
+    many('ZREM', key('ring', kind), out_of[kind])
+    many('ZADD', key('ring', kind), into[kind])
+    many('HSET', key('seats', kind), changed[kind])
   end
   for tenant, share in pairs(shares) do
     if share.has_drawn then

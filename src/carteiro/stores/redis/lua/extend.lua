@@ -10,10 +10,22 @@ end
 local now, how, leases = moment(ARGV[1]), ARGV[3], cjson.decode(ARGV[4])
 local answer, ids, ends, held, moves, order, planned = {now}, {}, {}, {}, {}, {}, {}
 
-local function may_move(name, ends_at)
-  if how == 'hold' and held[name] == nil then
-    held[name] = redis.call('HEXISTS', P .. ':held', name) == 1
+-- Looks up the ends of the groups, and whether they are held.
+local function look_up(names)
+  local wanted, known = {}, {}
+  for _, name in ipairs(names) do
+    if name and not known[name] then
+      known[name] = true
+      wanted[#wanted + 1] = name
+    end
   end
+  local is_held = values(P .. ':held', wanted)
+  for i, name in ipairs(wanted) do
+    ends[name], held[name] = end_of(name), is_held[i] ~= false
+  end
+end
+
+local function may_move(name, ends_at)
   return (how == 'hold' and not held[name]) or how == 'unhold' or (how == 'extend' and ends_at > ends[name])
 end
 
@@ -28,38 +40,49 @@ local function plan(id, name, ends_at)
   planned[id] = true
 end
 
-local function move(name, its, ends_at)
-  local group, target = group_of(name), name
-  local is_held = how == 'hold' or (how == 'extend' and redis.call('HEXISTS', P .. ':held', name) == 1)
-  if tonumber(redis.call('HGET', P .. ':left', name)) == #its then
-    set_end(name, ends_at)
-  else  -- the others keep their end
-    target = group.claim .. '\t' .. as_text(redis.call('INCR', P .. ':parts')) .. '\t' .. group.seat
-    add_group(target, its, ends_at)
-    shrink(name, #its)
+-- A group whose jobs all move gets a new end; else the others keep theirs, and those that move are a new group.
+local function move_all()
+  local names, new, gone, new_ends, now_held, unheld = {}, {}, {}, {}, {}, {}
+  for i, each in ipairs(order) do
+    names[i] = each.name
   end
-  if is_held then
-    redis.call('HSET', P .. ':held', target, 1)
-  elseif how == 'unhold' then
-    redis.call('HDEL', P .. ':held', target)
+  for i, left in ipairs(values(P .. ':left', names)) do
+    local each, group = order[i], group_of(names[i])
+    local target = each.name
+    if tonumber(left) == #each.ids then
+      add(new_ends, each.ends_at, target)
+      redis.call('ZADD', P .. ':leased:' .. group.seat, each.ends_at, target)
+    else
+      target = group.claim .. '\t' .. as_text(redis.call('INCR', P .. ':parts')) .. '\t' .. group.seat
+      new[#new + 1] = {target, each.ids, each.ends_at}
+      gone[each.name] = (gone[each.name] or 0) + #each.ids
+    end
+    if how == 'hold' or (how == 'extend' and held[each.name]) then
+      add(now_held, target, 1)
+    else
+      unheld[#unheld + 1] = target
+    end
+    touch(group.kind, group.tenant, each.ends_at)
   end
-  touch(group.kind, group.tenant, ends_at)
+  many('ZADD', P .. ':ends', new_ends)
+  store_groups(new)
+  shrink(gone)
+  many('HSET', P .. ':held', now_held)
+  many('HDEL', P .. ':held', unheld)
 end
 
 for i, lease in ipairs(leases) do
   ids[i] = lease[1]
 end
-for i, name in ipairs(values(P .. ':leases', ids)) do
-  answer[i + 1] = 0
-  if name and group_of(name).claim == leases[i][2] then
-    ends[name] = ends[name] or end_of(name)
-    answer[i + 1] = ends[name]
-    if not planned[ids[i]] and may_move(name, now + leases[i][3]) then
-      plan(ids[i], name, now + leases[i][3])
-    end
+local names = values(P .. ':leases', ids)
+look_up(names)
+for i, name in ipairs(names) do
+  local is_its = name and group_of(name).claim == leases[i][2]
+  answer[i + 1] = is_its and ends[name] or 0
+  local ends_at = now + leases[i][3]
+  if is_its and not planned[ids[i]] and may_move(name, ends_at) then
+    plan(ids[i], name, ends_at)
   end
 end
-for _, each in ipairs(order) do
-  move(each.name, each.ids, each.ends_at)
-end
+move_all()
 return answer

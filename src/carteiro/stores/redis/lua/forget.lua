@@ -18,7 +18,7 @@ for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
     for _, name in ipairs(redis.call('ZRANGE', key('leased', kind, tenant), 0, -1)) do
       local ids = members(name)
       remove(ids)
-      shrink(name, #ids)
+      shrink({[name] = #ids})
     end
     redis.call('ZREM', key('ring', kind), ring_member(tenant, seat.last_turn))
     redis.call('ZREM', key('alarms', kind), tenant)

@@ -3,6 +3,7 @@
 -- Nothing is put while memory is full.
 -- KEYS: the prefix. ARGV: now or '', a list with id, kind, tenant, rank, parked until of each. Returns the number of new ones.
 local now, new, entries = moment(ARGV[1]), 0, cjson.decode(ARGV[2])
+local NEW_SEAT = cmsgpack.pack({0, 0, 0, 0, 0, 0})
 local ids, records, ready, delayed, first, seats = {}, {}, {}, {}, {}, {}
 
 -- True if the job waits for its due time, and that is another one now.
@@ -12,11 +13,6 @@ local function is_misplaced(job, rank)
   end
   local waits_until = redis.call('ZSCORE', P .. ':delayed:' .. job.seat, job.id)
   return waits_until and tonumber(waits_until) == job.rank % STEP
-end
-
-local function add(place, score, id)
-  place[#place + 1] = score
-  place[#place + 1] = id
 end
 
 local function put(id, kind, tenant, rank, parked_until)
@@ -57,7 +53,12 @@ for _, seat in ipairs(seats) do
   local name, kind, tenant = unpack(seat)
   many('ZADD', P .. ':ready:' .. name, ready[name])
   many('ZADD', P .. ':delayed:' .. name, delayed[name])
-  touch(kind, tenant, first[name])
+  if redis.call('HSETNX', key('seats', kind), tenant, NEW_SEAT) == 1 then
+    redis.call('SADD', P .. ':kinds', kind)
+    redis.call('ZADD', key('alarms', kind), first[name], tenant)
+  else
+    touch(kind, tenant, first[name])
+  end
 end
 bell()
 return new

@@ -7,7 +7,7 @@ for _, found in ipairs(lost) do
   local group = group_of(found[3])
   lose(found[2], found[3])
   touch(group.kind, group.tenant, now)
-  free(group.tenant, now)
+  free({group.tenant}, now)
 end
 if #lost > 0 then
   bell()

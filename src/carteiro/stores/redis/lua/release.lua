@@ -31,7 +31,7 @@ for _, lease in ipairs(cjson.decode(ARGV[3])) do
       redis.call('HINCRBY', P .. ':tokens', group.tenant, -share.interval_us)
     end
     undraw(group.kind, claim)
-    free(group.tenant, now)
+    free({group.tenant}, now)
   end
 end
 bell()

@@ -32,13 +32,11 @@ local function remove(ids)
   many('HDEL', P .. ':leases', ids)
   many('HDEL', P .. ':claims', ids)
   many('ZREM', index, ids)
-  for name, count in pairs(counts) do
-    shrink(name, count)
-    tenants[group_of(name).tenant] = true
+  for name in pairs(counts) do
+    tenants[#tenants + 1] = group_of(name).tenant
   end
-  for tenant in pairs(tenants) do
-    has_freed = free(tenant, now) or has_freed
-  end
+  shrink(counts)
+  has_freed = free(tenants, now)
 end
 
 local function park(id, claim, due_at, parked_until)
@@ -49,7 +47,7 @@ local function park(id, claim, due_at, parked_until)
   local kind, tenant = split(job.seat)
   if name then
     unlease(id, name)
-    free(tenant, now)
+    free({tenant}, now)
   else
     lift(job)
   end

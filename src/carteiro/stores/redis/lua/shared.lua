@@ -31,6 +31,11 @@ local function many(command, place, words)
   end
 end
 
+local function add(words, one, other)
+  words[#words + 1] = one
+  words[#words + 1] = other
+end
+
 -- The values of these fields of a hash, false for those that it does not have.
 local function values(place, fields)
   if #fields <= MOST_WORDS then
@@ -109,41 +114,55 @@ local function members(name)
   return left
 end
 
--- A number of jobs has left the group; the last one removes it.
-local function shrink(name, by)
-  if redis.call('HINCRBY', P .. ':left', name, -by) <= 0 then
-    redis.call('HDEL', P .. ':left', name)
-    redis.call('HDEL', P .. ':groups', name)
-    redis.call('HDEL', P .. ':held', name)
-    redis.call('ZREM', P .. ':ends', name)
-    redis.call('ZREM', P .. ':leased:' .. group_of(name).seat, name)
+-- Jobs have left their groups, by name of the group a number; the last one of a group removes it.
+local function shrink(counts)
+  local names, smaller, gone = {}, {}, {}
+  for name in pairs(counts) do
+    names[#names + 1] = name
   end
+  for i, left in ipairs(values(P .. ':left', names)) do
+    local name = names[i]
+    if tonumber(left) > counts[name] then
+      add(smaller, name, tonumber(left) - counts[name])
+    else
+      gone[#gone + 1] = name
+      redis.call('ZREM', P .. ':leased:' .. group_of(name).seat, name)
+    end
+  end
+  many('HSET', P .. ':left', smaller)
+  many('HDEL', P .. ':left', gone)
+  many('HDEL', P .. ':groups', gone)
+  many('HDEL', P .. ':held', gone)
+  many('ZREM', P .. ':ends', gone)
+end
+
+-- Stores new groups: {name, ids, end} of each.
+local function store_groups(new)
+  local lists, counts, leases, ends = {}, {}, {}, {}
+  for _, group in ipairs(new) do
+    local name, ids, ends_at = unpack(group)
+    add(lists, name, cmsgpack.pack(ids))
+    add(counts, name, #ids)
+    add(ends, ends_at, name)
+    for _, id in ipairs(ids) do
+      add(leases, id, name)
+    end
+    redis.call('ZADD', P .. ':leased:' .. group_of(name).seat, ends_at, name)
+  end
+  many('HSET', P .. ':groups', lists)
+  many('HSET', P .. ':left', counts)
+  many('HSET', P .. ':leases', leases)
+  many('ZADD', P .. ':ends', ends)
 end
 
 local function end_of(name)
   return tonumber(redis.call('ZSCORE', P .. ':ends', name))
 end
 
-local function set_end(name, ends_at)
-  redis.call('ZADD', P .. ':ends', ends_at, name)
-  redis.call('ZADD', P .. ':leased:' .. group_of(name).seat, ends_at, name)
-end
-
-local function add_group(name, ids, ends_at)
-  local words = {}
-  for i, id in ipairs(ids) do
-    words[2 * i - 1], words[2 * i] = id, name
-  end
-  redis.call('HSET', P .. ':groups', name, cmsgpack.pack(ids))
-  redis.call('HSET', P .. ':left', name, #ids)
-  many('HSET', P .. ':leases', words)
-  set_end(name, ends_at)
-end
-
 -- The job is not leased any more.
 local function unlease(id, name)
   redis.call('HDEL', P .. ':leases', id)
-  shrink(name, 1)
+  shrink({[name] = 1})
 end
 
 local function sum_of(names)
@@ -219,12 +238,7 @@ end
 
 -- Sets the seat's alarm to this time or earlier; only a claim moves a seat into or out of the ring.
 local function touch(kind, tenant, at)
-  if redis.call('HSETNX', key('seats', kind), tenant, cmsgpack.pack({0, 0, 0, 0, 0, 0})) == 1 then
-    redis.call('SADD', P .. ':kinds', kind)
-    redis.call('ZADD', key('alarms', kind), at, tenant)
-  else
-    redis.call('ZADD', key('alarms', kind), 'XX', 'LT', at, tenant)
-  end
+  redis.call('ZADD', key('alarms', kind), 'XX', 'LT', at, tenant)
 end
 
 local function read_share(tenant, packed)
@@ -236,15 +250,18 @@ local function load_share(tenant)
   return read_share(tenant, redis.call('HGET', P .. ':shares', tenant))
 end
 
--- A slot of the tenant became free: wake its seats that wait at the cap. True if there is one.
-local function free(tenant, now)
-  if load_share(tenant).cap < 0 then
-    return false
+-- Slots of these tenants became free: wake those of their seats that wait at a cap. True if there is a cap.
+local function free(tenants, now)
+  local has_cap = false
+  for i, packed in ipairs(values(P .. ':shares', tenants)) do
+    if read_share(tenants[i], packed).cap >= 0 then
+      has_cap = true
+      for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
+        touch(kind, tenants[i], now)
+      end
+    end
   end
-  for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
-    redis.call('ZADD', key('alarms', kind), 'XX', 'LT', now, tenant)
-  end
-  return true
+  return has_cap
 end
 
 local function ring_member(tenant, last_turn)
@@ -264,11 +281,14 @@ local function load_seat(kind, tenant)
   return packed and read_seat(kind, tenant, packed) or nil
 end
 
-local function save_seat(seat)
-  local packed = cmsgpack.pack({
+local function packed_seat(seat)
+  return cmsgpack.pack({
     seat.vt, seat.last_turn, seat.processed, seat.last_at, seat.consecutive, seat.since_turn
   })
-  redis.call('HSET', key('seats', seat.kind), seat.tenant, packed)
+end
+
+local function save_seat(seat)
+  redis.call('HSET', key('seats', seat.kind), seat.tenant, packed_seat(seat))
 end
 
 -- The draws from the send limit of a kind, oldest first: {time, jobs, claim} of each.
