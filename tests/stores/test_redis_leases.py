@@ -131,7 +131,7 @@ async def test_jobs_that_are_held_alone_end_alone(
 async def test_claim_half_taken_over_keeps_the_other_half(
     server: RedisServer, client: "redis.Redis"
 ) -> None:
-    """What was given back counts as claimed; the rest can still be extended, and given back."""
+    """A job that was given back counts as claimed; the rest can still be extended, and given back."""
     clock, claim = StoreClock(), a_claim_id()
     async with _queue(server, clock, ACME, jobs=4) as half:
         ids = sorted(await _claimed(half, claim))

@@ -39,7 +39,7 @@ def test_nothing_is_sure_after_a_release_or_a_step_of_a_clock() -> None:
     assert not any(each.has(MINE) for each in (released, stepped_back, server_stepped))
 
 
-def test_small_difference_of_an_answer_is_no_step() -> None:
+def test_small_difference_of_an_answer_is_not_a_step() -> None:
     """An answer takes its time."""
     clock = StoreClock()
     sure = _sure(clock)
