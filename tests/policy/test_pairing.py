@@ -116,16 +116,16 @@ def test_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
 
 
 def test_unexpired_lease_suffices_for_a_message_that_nobody_else_changed() -> None:
-    """Untouched, or with a live attempt of its own; for all others the queue must say who has the job."""
+    """It waits since it was accepted, or has a live attempt of its own; else the queue must say who has the job."""
     assert is_clear(_entry(), MINE, now=NOW)
+    assert is_clear(_entry(state=State.RETRY_SCHEDULED, holder=ANOTHER), MINE, now=NOW)
     assert is_clear(_attempted(MINE), MINE, now=NOW)
     for entry, now in (
         (_attempted(ANOTHER), NOW),
         (_attempted(MINE), NOW + HOLD_MS),
         (_entry(round=2), NOW),
-        (_entry(holder=ANOTHER), NOW),
+        (_entry(state=State.RETRY_SCHEDULED, holder=MINE), NOW),
         (_entry(cancel_requested_at=NOW), NOW),
-        (_entry(state=State.RETRY_SCHEDULED), NOW),
         (_entry(state=State.CANCELLED), NOW),
     ):
         assert not is_clear(entry, MINE, now=now), entry

@@ -129,7 +129,7 @@ async def test_retries_and_ends_of_one_batch_move_in_one_step(
     ends = [*_ends(jobs[:2]), *(End(job.lease, retry(LEASE)) for job in jobs[2:])]
     answers = await store.settle(ends)
 
-    assert asked == ["extend", "settle"]
+    assert asked == ["settle"]
     assert [each.state for each in answers] == [State.SENT] * 2 + [State.RETRY_SCHEDULED] * 2
     [depth] = [each for each in await backend.reading.depths() if each.kind == EMAIL]
     assert (depth.unfinished, depth.in_flight) == (2, 0)

@@ -7,6 +7,8 @@ everything since the claim, so the hold of an attempt is respected regardless of
 from carteiro.model import FINISHED, ClaimId, Dead, End, State
 from carteiro.policy.lifecycle import Entry, is_live, is_open
 
+_WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
+
 
 def owns_start(entry: Entry, claim: ClaimId, *, told: bool | None, now: int) -> bool:
     """True if a claim may declare; of two such claims the entry decides."""
@@ -26,13 +28,10 @@ def owns_end(entry: Entry, end: End, *, told: bool | None, now: int) -> bool:
 
 
 def is_clear(entry: Entry, claim: ClaimId, *, now: int) -> bool:
-    """True if an unexpired lease needs no queue to confirm it: nobody but its claim can have changed the message."""
-    return _holds(entry, claim, now) or (
-        entry.state is State.ENQUEUED
-        and entry.round == 1
-        and entry.holder is None
-        and entry.cancel_requested_at is None
-    )
+    """True if an unexpired lease needs no queue to confirm it: nobody but its claim can have ended or moved the job."""
+    is_waiting = entry.state in _WAITING and entry.holder != claim
+    is_as_accepted = entry.round == 1 and entry.cancel_requested_at is None
+    return _holds(entry, claim, now) or (is_waiting and is_as_accepted)
 
 
 def not_yet(entry: Entry, *, due_at: int, now: int) -> int | None:

@@ -123,7 +123,7 @@ class Paired:
         """
         asked = self._queue.hold([(each.lease, each.hold // MILLISECOND) for each in starts])
         holding = if_it_is_there(asked)
-        if all(map(self._queue.is_sure, {start.lease.claim for start in starts})):
+        if len(self._sure([each.lease for each in starts])) == len(starts):
             declaring = self._ledger.declare(starts, [LEASED] * len(starts))
             left, answers = await asyncio.gather(holding, declaring)
             open_ = [place for place, answer in enumerate(answers) if answer is None]
@@ -158,14 +158,9 @@ class Paired:
 
         The queue is asked who has a job only where neither its lease nor the ledger tells.
         """
-        claims = {end.lease.claim for end in ends}
-        sure = {claim for claim in claims if self._queue.is_sure(claim)}
+        sure = self._sure([end.lease for end in ends])
         told: list[Told] = [LEASED] * len(ends)
-        unsure = [
-            place
-            for place, end in enumerate(ends)
-            if end.verdict.__class__ is not model.Sent or end.lease.claim not in sure
-        ]
+        unsure = [place for place, end in enumerate(ends) if end.lease not in sure]
         await self._ask(ends, unsure, told)
         closed = await self._ledger.settle(ends, told)
         open_ = [place for place, each in enumerate(closed) if each is None]
@@ -179,6 +174,13 @@ class Paired:
         answered = [each for each in closed if each is not None]
         await self._follow(ends, answered)
         return [each.answer for each in answered]
+
+    def _sure(self, leases: Sequence[model.Lease]) -> set[model.Lease]:
+        """The leases that cannot have expired yet; none if a message is named twice, as its items keep their order."""
+        if len({lease.job for lease in leases}) < len(leases):
+            return set()
+        sure = {claim for claim in {each.claim for each in leases} if self._queue.is_sure(claim)}
+        return {lease for lease in leases if lease.claim in sure}
 
     async def _ask(
         self, ends: Sequence[model.End], places: Sequence[int], told: list[Told]
