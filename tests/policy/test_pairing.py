@@ -6,7 +6,7 @@ import pytest
 
 from carteiro.model import ClaimId, End, Lease, Start, State, Verdict
 from carteiro.policy.lifecycle import Entry, begin
-from carteiro.policy.pairing import is_over, not_yet, owns_end, owns_start
+from carteiro.policy.pairing import is_clear, is_over, not_yet, owns_end, owns_start
 from support.builders import TASK, a_claim_id, a_message, an_id, dead, retry, sent
 from support.clock import StoreClock
 
@@ -113,3 +113,19 @@ def test_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
     assert not_yet(_entry(), due_at=NOW, now=NOW) is None
     assert is_over(_entry(state=State.SENT))
     assert not is_over(later)
+
+
+def test_unexpired_lease_suffices_for_a_message_that_nobody_else_changed() -> None:
+    """It waits since it was accepted, or has a live attempt of its own; else the queue must say who has the job."""
+    assert is_clear(_entry(), MINE, now=NOW)
+    assert is_clear(_entry(state=State.RETRY_SCHEDULED, holder=ANOTHER), MINE, now=NOW)
+    assert is_clear(_attempted(MINE), MINE, now=NOW)
+    for entry, now in (
+        (_attempted(ANOTHER), NOW),
+        (_attempted(MINE), NOW + HOLD_MS),
+        (_entry(round=2), NOW),
+        (_entry(state=State.RETRY_SCHEDULED, holder=MINE), NOW),
+        (_entry(cancel_requested_at=NOW), NOW),
+        (_entry(state=State.CANCELLED), NOW),
+    ):
+        assert not is_clear(entry, MINE, now=now), entry

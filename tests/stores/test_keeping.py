@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from carteiro.model import EMAIL, Lease, LeasedJob, Start
+from carteiro.model import EMAIL, LeasedJob, Start
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
-from carteiro.ports.queue import ClaimedEntry
 from carteiro.stores.postgres import PostgresOptions, open_postgres, open_postgres_ledger
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
@@ -68,13 +67,8 @@ async def test_messages_accepted_with_a_separate_queue_are_claimed_here(
             a_message(BRASA),
         ]
         await half.ledger.accept(new)
-        [job] = await half.ledger.open(
-            [
-                ClaimedEntry(
-                    Lease(held.id, a_claim_id()), EMAIL, BRASA, claims=1, due_at=clock.now_ms
-                )
-            ]
-        )
+        ticket = (held.id, EMAIL, BRASA, 1, clock.now_ms)
+        [job] = await half.ledger.open(a_claim_id(), [ticket])
         assert isinstance(job, LeasedJob)
         await half.ledger.declare([Start(job.lease, "sandbox", HOLD)], [True])
 
@@ -102,6 +96,6 @@ async def test_store_without_its_jobs_hands_out_none(ways: Ways) -> None:
     async with ways.whole() as backend:
         tenants = await claimed_tenants(backend.store)
 
-    assert [entry.tenant for entry in page.rows] == [ACME, BRASA]
+    assert [entry[2] for entry in page.rows] == [ACME, BRASA]
     assert sum(depth.unfinished for depth in depths) == 0
     assert sorted(tenants) == [ACME, BRASA]

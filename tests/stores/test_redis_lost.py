@@ -239,7 +239,7 @@ async def test_unreachable_ledger_counts_no_claims(server: RedisServer, ledger: 
         def __init__(self, real: LedgerHalf) -> None:
             self.accept = real.ledger.accept
 
-        async def open(self, _: object) -> NoReturn:
+        async def open(self, *_: object) -> NoReturn:
             raise StoreUnavailable("the ledger is down")
 
     async with _paired(server, ledger) as pair:

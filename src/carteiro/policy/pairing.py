@@ -4,8 +4,10 @@
 everything since the claim, so the hold of an attempt is respected regardless of the queue.
 """
 
-from carteiro.model import FINISHED, ClaimId, Dead, End
+from carteiro.model import FINISHED, ClaimId, Dead, End, State
 from carteiro.policy.lifecycle import Entry, is_live, is_open
+
+_WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
 
 
 def owns_start(entry: Entry, claim: ClaimId, *, told: bool | None, now: int) -> bool:
@@ -23,6 +25,13 @@ def owns_end(entry: Entry, end: End, *, told: bool | None, now: int) -> bool:
     if told is not None:
         return told
     return not is_open(entry) and (not entry.declares or isinstance(end.verdict, Dead))
+
+
+def is_clear(entry: Entry, claim: ClaimId, *, now: int) -> bool:
+    """True if an unexpired lease needs no queue to confirm it: nobody but its claim can have ended or moved the job."""
+    is_waiting = entry.state in _WAITING and entry.holder != claim
+    is_as_accepted = entry.round == 1 and entry.cancel_requested_at is None
+    return _holds(entry, claim, now) or (is_waiting and is_as_accepted)
 
 
 def not_yet(entry: Entry, *, due_at: int, now: int) -> int | None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from carteiro import model
 from carteiro.ports import Backend
-from carteiro.ports.queue import ClaimedEntry, Delay, QueueEntry, Share
+from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 
+LEASED: Final = "leased"
+Told: TypeAlias = bool | Literal["leased"] | None  # see `Ledger`
 RELAY = "relay"  # name of the lead of the process that keeps the queue complete
 
 
@@ -19,25 +21,31 @@ class Closed:
     again: int | None = None
 
 
+SENT: Final = Closed(model.Settled(model.State.SENT))  # the usual one
+
+
 class Ledger(Protocol):
     """Decides which attempts are made; the queue only advises.
 
     ``told`` is the queue's answer for each item: True, False, or None if it could not answer. On None the
-    ledger decides alone: it changes no other worker's attempt and sends nothing finished again.
+    ledger decides alone: it changes no other worker's attempt and sends nothing finished again. `LEASED`: it was not
+    asked, as the lease cannot have expired. Where that does not suffice, nothing is changed and the answer is None.
     """
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages; a known id or key is replayed. An empty list fails whenever a message would."""
 
-    async def open(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
+    async def open(
+        self, claim: model.ClaimId, tickets: Sequence[Ticket]
+    ) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs: a `Delay` if it is too early, None if finished or unknown."""
 
     async def declare(
-        self, starts: Sequence[model.Start], told: Sequence[bool | None]
-    ) -> list[model.Begun | model.Refused]:
+        self, starts: Sequence[model.Start], told: Sequence[Told]
+    ) -> list[model.Begun | model.Refused | None]:
         """Make attempts durable before they are made."""
 
-    async def settle(self, ends: Sequence[model.End], told: Sequence[bool | None]) -> list[Closed]:
+    async def settle(self, ends: Sequence[model.End], told: Sequence[Told]) -> list[Closed | None]:
         """Store the verdicts: state, events and dead letter in one transaction."""
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:

@@ -2,22 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from carteiro import model
 from carteiro.ports.wake import Wake
 
-
-@model.value
-class QueueEntry:
-    """The job of an unfinished message according to the ledger; times are milliseconds since 1970."""
-
-    id: model.MessageId
-    kind: model.KindName
-    tenant: model.TenantId
-    priority: int
-    due_at: int
-    parked_until: int  # its due time, or the end of the hold of a running attempt
+# The job of an unfinished message according to the ledger: message, kind, tenant, priority, due time, and the time
+# until which it is parked: its due time, or the end of the hold of a running attempt. In milliseconds since 1970.
+QueueEntry: TypeAlias = tuple[model.MessageId, model.KindName, model.TenantId, int, int, int]
+# A claimed job, with the queue's data on it: message, kind, tenant, claims, due time.
+Ticket: TypeAlias = tuple[model.MessageId, model.KindName, model.TenantId, int, int]
 
 
 @model.value
@@ -30,21 +24,10 @@ class Delay:
 
 
 @model.value
-class ClaimedEntry:
-    """A claimed job, with the queue's data on it."""
-
-    lease: model.Lease
-    kind: model.KindName
-    tenant: model.TenantId
-    claims: int
-    due_at: int
-
-
-@model.value
-class ClaimedEntries:
+class Tickets:
     """The jobs of a claim, and the time until there may be more; None: until something changes."""
 
-    jobs: list[ClaimedEntry]
+    jobs: list[Ticket]
     idle_for: timedelta | None
 
 
@@ -60,20 +43,16 @@ class Share:
 
 
 @model.value
-class Hold:
-    """True if the claim has the job, None if unknown; and the time that was left on its lease."""
-
-    stands: bool | None
-    left: timedelta = model.ZERO
-
-
-@model.value
 class QueueMemory:
     """Used and maximum memory of a queue (0: no maximum); ``is_full``: no job can be put."""
 
     used_bytes: int
     max_bytes: int
     is_full: bool
+
+
+# A lease, and the milliseconds from now to its new end.
+HeldLease: TypeAlias = tuple[model.Lease, int]
 
 
 class Queue(Protocol):
@@ -102,19 +81,32 @@ class Queue(Protocol):
         limit: int,
         lease: timedelta,
         ahead: int = 0,
-    ) -> ClaimedEntries | None:
+    ) -> Tickets | None:
         """As `carteiro.ports.store.Store.claim`; None if it must be founded."""
 
-    async def drop(self, ids: Sequence[model.MessageId]) -> None:
-        """Remove jobs from the queue, leased or not, and their dead letters from the index."""
+    def is_sure(self, claim: model.ClaimId) -> bool:
+        """True if the leases of a claim cannot have expired yet; without asking."""
 
-    async def delay(self, delays: Sequence[Delay]) -> None:
-        """Park jobs, without a claim and without counting one; skip jobs that another claim has."""
+    async def settle(
+        self,
+        over: Sequence[model.MessageId],
+        again: Sequence[Delay] = (),
+        dead: Mapping[model.MessageId, int] | None = None,
+    ) -> None:
+        """Follow the ledger, in one step.
 
-    async def hold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> list[Hold]:
-        """Set the end of valid claims to a time from now, once for each claim."""
+        ``over``: remove the jobs, leased or not, and their dead letters from the index. ``again``: park the jobs,
+        without a claim and without counting one, except those that another claim has. ``dead``: show these in the
+        index until their expiry.
+        """
 
-    async def unhold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> None:
+    async def hold(self, leases: Sequence[HeldLease]) -> list[int | None] | None:
+        """Set the end of valid claims to a time from now, once for each claim.
+
+        Returns for each the milliseconds that were left, None if another claim has the job; None if unknown.
+        """
+
+    async def unhold(self, leases: Sequence[HeldLease]) -> None:
         """Undo `hold`, as no attempt is made: the claims end a time from now, and can be held again."""
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool | None]:

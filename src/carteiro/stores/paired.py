@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from carteiro import model
 from carteiro.errors import StoreUnavailable
-from carteiro.ports.ledger import Closed, LedgerHalf
-from carteiro.ports.queue import ClaimedEntry, Delay, Hold, QueueEntry, QueueHalf
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.ports.ledger import LEASED, SENT, Closed, LedgerHalf, Told
+from carteiro.ports.queue import Delay, QueueEntry, QueueHalf, Ticket
 from carteiro.stores.columns import in_ms
 
 Answer = TypeVar("Answer")
@@ -39,11 +40,12 @@ class Paired:
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages, then put their jobs; a known id or key is replayed."""
         answers = await self._ledger.accept(new)
-        entries = [
-            _entry(message, in_ms(answer.received_at))
+        accepted = [
+            (message, answer)
             for message, answer in zip(new, answers, strict=True)
             if isinstance(answer, model.Accepted)
         ]
+        entries = _entries(accepted)
         if entries:
             await if_it_is_there(self._queue.put(entries))
         return answers
@@ -76,32 +78,27 @@ class Paired:
             return model.Claimed([], model.ZERO)
         if not tickets.jobs:
             return model.Claimed([], tickets.idle_for)
-        jobs = await self._opened(tickets.jobs)
+        jobs = await self._opened(claim_id, tickets.jobs)
         return model.Claimed(jobs, tickets.idle_for if jobs else model.ZERO)
 
-    async def _opened(self, tickets: Sequence[ClaimedEntry]) -> list[model.LeasedJob]:
+    async def _opened(
+        self, claim: model.ClaimId, tickets: Sequence[Ticket]
+    ) -> list[model.LeasedJob]:
         """The messages of claimed jobs; finished ones leave the queue, those that must wait go back to it."""
-        jobs: list[model.LeasedJob] = []
-        delays: list[Delay] = []
-        over: list[model.MessageId] = []
         try:
-            messages = await self._ledger.open(tickets)
+            messages = await self._ledger.open(claim, tickets)
         except (
             BaseException
         ):  # nobody will run them: they must not count as claimed while the ledger is unreachable
-            await if_it_is_there(
-                self._queue.release([ticket.lease for ticket in tickets], wait=model.ZERO)
-            )
+            leases = [model.Lease(ticket[0], claim) for ticket in tickets]
+            await if_it_is_there(self._queue.release(leases, wait=model.ZERO))
             raise
-        for ticket, opened in zip(tickets, messages, strict=True):
-            if isinstance(opened, model.LeasedJob):
-                jobs.append(opened)
-            elif isinstance(opened, Delay):
-                delays.append(opened)
-            else:
-                over.append(ticket.lease.job)
-        await if_it_is_there(self._queue.drop(over))
-        await if_it_is_there(self._queue.delay(delays))
+        jobs = [each for each in messages if each.__class__ is model.LeasedJob]
+        if len(jobs) < len(tickets):
+            opened = zip(tickets, messages, strict=True)
+            over = [ticket[0] for ticket, each in opened if each is None]
+            again = [each for each in messages if isinstance(each, Delay)]
+            await if_it_is_there(self._queue.settle(over, again))
         return jobs
 
     async def found(self) -> str:
@@ -120,43 +117,98 @@ class Paired:
     # --- declare and settle -------------------------------------------------------------------
 
     async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        asked = self._queue.hold([(start.lease, start.hold) for start in starts])
-        holds = await if_it_is_there(asked) or [Hold(None)] * len(starts)
-        answers = await self._ledger.declare(starts, [hold.stands for hold in holds])
+        """Make attempts durable before they are made; the hold replaces the lease.
+
+        The queue hears of it at the same time, where the ledger need not wait for its answer.
+        """
+        asked = self._queue.hold([(each.lease, each.hold // MILLISECOND) for each in starts])
+        holding = if_it_is_there(asked)
+        if len(self._sure([each.lease for each in starts])) == len(starts):
+            declaring = self._ledger.declare(starts, [LEASED] * len(starts))
+            left, answers = await asyncio.gather(holding, declaring)
+            open_ = [place for place, answer in enumerate(answers) if answer is None]
+        else:
+            left, answers = await holding, [None] * len(starts)
+            open_ = list(range(len(starts)))
+        if open_:
+            told = [None if left is None else left[place] is not None for place in open_]
+            late = await self._ledger.declare([starts[place] for place in open_], told)
+            for place, answer in zip(open_, late, strict=True):
+                answers[place] = answer
+        await self._unhold(starts, left, answers)
+        return [answer for answer in answers if answer is not None]
+
+    async def _unhold(
+        self,
+        starts: Sequence[model.Start],
+        left: Sequence[int | None] | None,
+        answers: Sequence[object],
+    ) -> None:
+        """Return the leases of attempts that are not made to the ends that they had before."""
         not_made = [
-            (start.lease, hold.left)
-            for start, hold, answer in zip(starts, holds, answers, strict=True)
-            if hold.stands and isinstance(answer, model.Refused)
+            (start.lease, ms)
+            for start, ms, answer in zip(starts, left or (), answers, strict=left is not None)
+            if ms is not None and answer.__class__ is model.Refused
         ]
         if not_made:
             await if_it_is_there(self._queue.unhold(not_made))
-        return answers
 
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
-        """Store the verdicts: state, events and dead letter in one transaction; then move the jobs."""
-        leases = [end.lease for end in ends]
-        told = await self._told(self._queue.standing(leases), len(ends))
+        """Store the verdicts: state, events and dead letter in one transaction; then move the jobs.
+
+        The queue is asked who has a job only where neither its lease nor the ledger tells.
+        """
+        sure = self._sure([end.lease for end in ends])
+        told: list[Told] = [LEASED] * len(ends)
+        unsure = [place for place, end in enumerate(ends) if end.lease not in sure]
+        await self._ask(ends, unsure, told)
         closed = await self._ledger.settle(ends, told)
-        await self._follow([(end.lease, each) for end, each in zip(ends, closed, strict=True)])
-        return [each.answer for each in closed]
+        open_ = [place for place, each in enumerate(closed) if each is None]
+        if open_:
+            await self._ask(ends, open_, told)
+            late = await self._ledger.settle(
+                [ends[place] for place in open_], [told[place] for place in open_]
+            )
+            for place, each in zip(open_, late, strict=True):
+                closed[place] = each
+        answered = [each for each in closed if each is not None]
+        await self._follow(ends, answered)
+        return [each.answer for each in answered]
 
-    async def _follow(self, closed: Sequence[tuple[model.Lease, Closed]]) -> None:
+    def _sure(self, leases: Sequence[model.Lease]) -> set[model.Lease]:
+        """The leases that cannot have expired yet; none if a message is named twice, as its items keep their order."""
+        if len({lease.job for lease in leases}) < len(leases):
+            return set()
+        sure = {claim for claim in {each.claim for each in leases} if self._queue.is_sure(claim)}
+        return {lease for lease in leases if lease.claim in sure}
+
+    async def _ask(
+        self, ends: Sequence[model.End], places: Sequence[int], told: list[Told]
+    ) -> None:
+        """Ask the queue which of these ends are of the claim that has the job."""
+        if places:
+            asked = self._queue.standing([ends[place].lease for place in places])
+            for place, said in zip(places, await self._told(asked, len(places)), strict=True):
+                told[place] = said
+
+    async def _follow(self, ends: Sequence[model.End], closed: Sequence[Closed]) -> None:
         """Apply what the ledger stored to the queue: finished jobs leave, retries are parked."""
-        over = [lease.job for lease, each in closed if each.answer.state in model.FINISHED]
-        dead = [lease.job for lease, each in closed if each.answer.state in model.DEAD]
+        others = [(end.lease, e) for end, e in zip(ends, closed, strict=True) if e is not SENT]
+        over = [end.lease.job for end, e in zip(ends, closed, strict=True) if e is SENT]
+        over += [lease.job for lease, each in others if each.answer.state in model.FINISHED]
+        dead = [lease.job for lease, each in others if each.answer.state in model.DEAD]
         again = [
-            Delay(lease, each.again, each.again) for lease, each in closed if each.again is not None
+            Delay(lease, each.again, each.again) for lease, each in others if each.again is not None
         ]
-        await if_it_is_there(self._queue.drop(over))
-        await if_it_is_there(self._queue.delay(again))
-        await self.show_dead(dead)
+        if over or again:
+            buried = await self._desk.buried(dead) if dead else None
+            await if_it_is_there(self._queue.settle(over, again, buried))
 
-    async def forget_sent(self, ids: Sequence[model.MessageId]) -> None:
-        """Feedback proved messages sent: their jobs leave the queue, and the index of dead letters."""
+    async def forget(self, ids: Sequence[model.MessageId]) -> None:
+        """Finished messages: their jobs leave the queue, and its index shows those that are dead letters."""
         if ids:
-            await if_it_is_there(self._queue.drop(ids))
-            await self.show_dead(ids)
+            buried = await self._desk.buried(ids)
+            await if_it_is_there(self._queue.settle(ids, dead=buried))
 
     async def show_dead(self, ids: Sequence[model.MessageId]) -> None:
         """Make the queue's index show exactly those of the messages that are dead letters."""
@@ -203,7 +255,8 @@ class Paired:
             for message, answer in zip(ids, answers, strict=True)
             if answer is model.CancelAnswer.CANCELLED
         ]
-        await if_it_is_there(self._queue.drop(over))
+        if over:
+            await if_it_is_there(self._queue.settle(over))
         return answers
 
     async def expire(self, *, limit: int) -> int:
@@ -216,8 +269,7 @@ class Paired:
                 break
             told = await self._told(self._queue.leased(page), len(page))
             buried = await self._ledger.expire(page, told)
-            await if_it_is_there(self._queue.drop(buried))
-            await self.show_dead(buried)
+            await self.forget(buried)
             expired += len(buried)
             if after is None:
                 break
@@ -237,6 +289,16 @@ async def if_it_is_there(asked: Awaitable[Answer]) -> Answer | None:
         return None
 
 
-def _entry(message: model.NewMessage, now: int) -> QueueEntry:
-    due_at = now if message.due is None else max(now, in_ms(message.due))
-    return QueueEntry(message.id, message.kind, message.tenant, message.priority, due_at, due_at)
+def _entries(
+    accepted: Sequence[tuple[model.NewMessage, model.Accepted]],
+) -> list[QueueEntry]:
+    """The jobs of new messages; most are of one moment, and due at once."""
+    moments = {answer.received_at for _, answer in accepted}
+    now = {moment: in_ms(moment) for moment in moments}
+    entries = []
+    for message, answer in accepted:
+        due_at = now[answer.received_at]
+        if message.due is not None:
+            due_at = max(due_at, in_ms(message.due))
+        entries.append((message.id, message.kind, message.tenant, message.priority, due_at, due_at))
+    return entries

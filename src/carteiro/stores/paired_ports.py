@@ -90,9 +90,9 @@ class PairedTenants(Over[ports.Tenants]):
             return None
         if erased.has_more:
             await self._share([tenant])  # the tenant is disabled from now on
-            await if_it_is_there(self._queue.drop(gone))
+            await if_it_is_there(self._queue.settle(gone))
         else:
-            await if_it_is_there(self._queue.drop(gone))
+            await if_it_is_there(self._queue.settle(gone))
             await if_it_is_there(self._queue_desk.forget(tenant))
         return erased
 
@@ -173,7 +173,7 @@ class PairedTracking(Over[ports.Tracking]):
     async def note(self, told: Sequence[model.Feedback]) -> builtins.list[model.NoteAnswer]:
         """Record feedback in the ledger; jobs of messages that it proves sent leave the queue."""
         answers = await self._port.note(told)
-        await self._store.forget_sent(
+        await self._store.forget(
             [
                 each.message
                 for each, answer in zip(told, answers, strict=True)
@@ -206,7 +206,7 @@ class PairedTableQueue(Over[ports.TableQueue]):
         """Apply the oldest requested changes; then put their jobs again, as the ledger has them."""
         applied = await self._port.apply(wait_after, limit=limit)
         if applied.moved:
-            await if_it_is_there(self._queue.drop(applied.moved))
+            await if_it_is_there(self._queue.settle(applied.moved))
             await if_it_is_there(self._queue.put(await self._desk.entries(applied.moved)))
             await self._store.show_dead(applied.moved)
         return applied

@@ -51,6 +51,20 @@ async def test_leased_job_is_exclusive_until_the_lease_ends(
     assert in_time == [message]
 
 
+async def test_claim_half_taken_over_keeps_the_rest(store: Store, clock: StoreClock) -> None:
+    """A job that was given back is not its own any more; the others of the same claim are."""
+    await accepted(store, *messages(2))
+    jobs = await claimed(store)
+    clock.advance(LEASE)
+    await store.reap(limit=1)
+
+    extended = await store.extend([job.lease for job in jobs], lease=LEASE)
+    got = await claimed_ids(store)
+
+    assert sorted(extended) == [False, True]
+    assert got == [job.lease.job for job, is_its in zip(jobs, extended, strict=True) if not is_its]
+
+
 async def test_concurrent_claims_share_no_job(store: Store) -> None:
     """Many workers at once get all jobs, each job once."""
     expected = await accepted(store, *messages(60))

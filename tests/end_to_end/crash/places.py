@@ -164,7 +164,7 @@ class Place:
         """Number of jobs that a worker has, or had when it died."""
         if self.queue:
             with self.redis() as client:
-                return int(client.zcard(f"{PREFIX}:leases"))
+                return int(client.hlen(f"{PREFIX}:leases"))
         [(count,)] = self.rows(self.words.leased)
         return int(count)
 
@@ -173,7 +173,7 @@ class Place:
         if not self.queue:
             return []
         with self.redis() as client:
-            lists = ("ready:*", "delayed:*", "leased:*", "leases")
+            lists = ("ready:*", "delayed:*", "leased:*", "leases", "groups", "left", "held", "ends")
             return [key for each in lists for key in client.scan_iter(f"{PREFIX}:{each}")]
 
     def lose_queue(self) -> None:

@@ -50,7 +50,7 @@ POINTS = (
     "handover.begun",
     "deliver.answered",
 )
-SCRIPTS = ("put", "claim", "extend", "drop", "delay", "release", "reap", "leased", "bury")
+SCRIPTS = ("put", "claim", "extend", "settle", "release", "reap", "leased", "bury")
 QUEUE_POINTS = tuple(
     f"queue.{script}.{step}" for script in SCRIPTS for step in ("asked", "answered")
 )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from carteiro.stores.redis.server import Server
+from carteiro.stores.redis.server import Argument, Server
 from end_to_end.crash.points import Points
 
 
@@ -19,7 +19,7 @@ def points_inside_redis(points: Points) -> Iterator[None]:
     run = Server.run
 
     async def watched_run(
-        self: Server, operation: str, *arguments: str | int, patience: timedelta | None = None
+        self: Server, operation: str, *arguments: Argument, patience: timedelta | None = None
     ) -> Any:
         points.reach(f"queue.{operation}.asked")
         answer = await run(self, operation, *arguments, patience=patience)

@@ -33,7 +33,7 @@ _IN_ONE_ALONE = [
         "accept.committed",
         "queue.extend.answered",  # held in the queue, declared nowhere
         "settle.committed",
-        "queue.delay.asked",
+        "queue.settle.asked",
         "redrive.committed",
     )
 ]
@@ -41,7 +41,7 @@ _BETWEEN_THE_TWO = [
     *_IN_ONE_ALONE,
     *(Plan(f"{each}.committed") for each in ("declare", "cancel", "expire")),
     Plan("queue.claim.answered"),  # leased, and not yet inspected
-    Plan("queue.drop.answered", occurrence=4),
+    Plan("queue.settle.answered", occurrence=4),
 ]
 
 

@@ -1,17 +1,17 @@
 """The ledger without a queue, for a pair with a separate queue."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from carteiro import model
-from carteiro.policy.lifecycle import Entry
 from carteiro.ports.queue import QueueEntry
+from carteiro.stores.columns import entry_of
 from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import PostgresEntries
 from carteiro.stores.postgres.store import PostgresStore
-from carteiro.stores.sql.paired_ledger import SqlLedger
+from carteiro.stores.sql.paired_ledger import ENTRY, SqlLedger
 
 _MOST_MARKS = 1000  # some minutes' worth
 
@@ -25,12 +25,16 @@ class PostgresLedger(SqlLedger):
         self._marks: deque[tuple[int, int]] = deque(maxlen=_MOST_MARKS)
         self._settled_up_to = 0
 
-    def _remember(self, lease: model.Lease, entry: Entry, row: Sequence[Any]) -> None:
-        number, version = row[:2]
-        if version:  # how long its timeline is, only the server knows
-            return
-        held = Held(entry.id, number, version, entry.kind, entry.tenant, entry)
-        self._memory.keep(lease, held._replace(is_remembered=True, expires_at=entry.expires_at))
+    def _remember(self, jobs: Sequence[model.LeasedJob], rows: Mapping[str, Sequence[Any]]) -> None:
+        for job in jobs:
+            number, version = rows[job.lease.job][:2]
+            if version:  # how long its timeline is, only the server knows
+                continue
+            entry = entry_of(rows[job.lease.job][ENTRY])
+            held = Held(*(entry.id, number, version, entry.kind, entry.tenant, entry))
+            self._memory.keep(
+                job.lease, held._replace(is_remembered=True, expires_at=entry.expires_at)
+            )
 
     async def _extend_holds(self, **given: object) -> None:
         await self._db.run("extend_holds", **given)  # alone: a transaction is two more round trips
@@ -55,4 +59,4 @@ class PostgresLedger(SqlLedger):
             return [], self._settled_up_to
         rows = await self._recent(after, limit)
         reached = rows[-1][6] if len(rows) == limit else self._settled_up_to
-        return [QueueEntry(*row[:6]) for row in rows], reached
+        return [row[:6] for row in rows], reached

@@ -1,16 +1,17 @@
 """The path of jobs through Redis: each method one script."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.model import ZERO, ClaimId, KindName, Lease, MessageId, TenantId
+from carteiro.model import ClaimId, KindName, Lease, MessageId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import MOST_DRAWS
-from carteiro.ports.queue import ClaimedEntries, ClaimedEntry, Delay, Hold, QueueEntry
+from carteiro.ports.queue import Delay, HeldLease, QueueEntry, Tickets
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
+from carteiro.stores.redis.sure import SureLeases
 
 _STEP = (
     1 << 43
@@ -26,6 +27,8 @@ class RedisQueue:
         self._server = server
         self._fairness = options.fairness
         self._put_patience = options.patience
+        self._sure = SureLeases(options.clock)
+        self.is_sure = self._sure.has
 
     @property
     def outages(self) -> int:
@@ -36,9 +39,12 @@ class RedisQueue:
         """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
         new = 0
         for page in pieces(entries, _PAGE):
-            flat = [word for entry in page for word in _words(entry)]
+            rows = [
+                (id_, kind, tenant, priority * _STEP + due_at, parked_until)
+                for id_, kind, tenant, priority, due_at, parked_until in page
+            ]
             new += await self._server.run(
-                "put", self._server.now, *flat, patience=self._put_patience
+                "put", self._server.now, rows, patience=self._put_patience
             )
         return new
 
@@ -49,12 +55,13 @@ class RedisQueue:
         kinds: Collection[KindName],
         limit: int,
         lease: timedelta,
-        ahead: int = 0,  # noqa: ARG002 - none are claimed ahead here, so far
-    ) -> ClaimedEntries | None:
+        ahead: int = 0,
+    ) -> Tickets | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         wanted = sorted(set(kinds))
         if not wanted:
-            return ClaimedEntries([], None)
+            return Tickets([], None)
+        asked_at = self._sure.now()
         now, *told = await self._server.run(
             "claim",
             self._server.now,
@@ -62,6 +69,7 @@ class RedisQueue:
             claim_id,
             lease // MILLISECOND,
             limit,
+            ahead,
             int(self._fairness.enable_round_robin),
             self._fairness.max_jobs_per_tenant_batch,
             READIED_PER_TURN,
@@ -72,66 +80,66 @@ class RedisQueue:
         )
         if now < 0:
             return None
-        idle_ms, *flat = told
+        idle_ms, its_kinds, tenants, ids, seats, claims, dues = told
         jobs = [
-            ClaimedEntry(
-                Lease(MessageId(identity), claim_id), kind, TenantId(tenant), claims, due_at
-            )
-            for identity, kind, tenant, claims, due_at in pieces(flat, 5)
+            (id_, its_kinds[seat], tenants[seat], count, due_at)
+            for id_, seat, count, due_at in zip(ids, seats, claims, dues, strict=True)
         ]
-        return ClaimedEntries(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
+        self._sure.seen(now, at=asked_at)
+        if jobs:
+            self._sure.leased(claim_id, asked_at, lease // MILLISECOND)
+        return Tickets(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
 
-    async def drop(self, ids: Sequence[MessageId]) -> None:
-        """Remove jobs from the queue, leased or not, and their dead letters from the index."""
-        for page in pieces(ids, _PAGE):
-            await self._server.run("drop", self._server.now, *page)
+    # --- changes of claimed jobs
 
-    async def delay(self, delays: Sequence[Delay]) -> None:
-        """Park jobs, without a claim and without counting one; skip jobs that another claim has."""
-        flat = [
-            word
-            for each in delays
-            for word in (each.lease.job, each.lease.claim, each.due_at, each.parked_until)
-        ]
-        if flat:
-            await self._server.run("delay", self._server.now, *flat)
+    async def settle(
+        self,
+        over: Sequence[MessageId],
+        again: Sequence[Delay] = (),
+        dead: Mapping[MessageId, int] | None = None,
+    ) -> None:
+        """Follow the ledger, in one step: finished jobs leave, others are parked, dead letters shown."""
+        delays = [(*each.lease, each.due_at, each.parked_until) for each in again]
+        letters = [(expiry, each) for each, expiry in (dead or {}).items()]
+        if len(over) + len(delays) <= _PAGE:
+            await self._server.run("settle", self._server.now, [over, delays, letters])
+            return
+        for page in pieces(over, _PAGE):
+            await self._server.run("settle", self._server.now, [page, [], []])
+        await self._server.run("settle", self._server.now, [[], delays, letters])
 
-    async def hold(self, leases: Sequence[tuple[Lease, timedelta]]) -> list[Hold]:
-        """Set the end of valid claims to a time from now, once for each claim."""
+    async def hold(self, leases: Sequence[HeldLease]) -> list[int | None] | None:
+        """Set the end of valid claims to a time from now, once for each claim; see `Queue.hold`."""
         now, *ends = await self._extend("hold", leases)
-        if now < 0:
-            return [Hold(None)] * len(leases)
-        return [Hold(end > 0, (end - now) * MILLISECOND) for end in ends]
+        return None if now < 0 else [end - now if end > 0 else None for end in ends]
 
-    async def unhold(self, leases: Sequence[tuple[Lease, timedelta]]) -> None:
+    async def unhold(self, leases: Sequence[HeldLease]) -> None:
         """Undo `hold`, as no attempt is made: the claims end a time from now, and can be held again."""
         await self._extend("unhold", leases)
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool | None]:
         """Extend valid claims, never shorten one; None if unknown."""
-        now, *ends = await self._extend("extend", [(each, lease) for each in leases])
+        lease_ms = lease // MILLISECOND
+        now, *ends = await self._extend("extend", [(each, lease_ms) for each in leases])
         return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
 
     async def standing(self, leases: Sequence[Lease]) -> list[bool | None]:
         """True for each valid claim; None if unknown."""
-        now, *ends = await self._extend("ask", [(each, ZERO) for each in leases])
+        now, *ends = await self._extend("ask", [(each, 0) for each in leases])
         return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
 
-    async def _extend(self, how: str, leases: Sequence[tuple[Lease, timedelta]]) -> list[int]:
+    async def _extend(self, how: str, leases: Sequence[HeldLease]) -> list[int]:
         epoch = await self._server.know()
-        flat = [
-            word
-            for lease, length in leases
-            for word in (lease.job, lease.claim, length // MILLISECOND)
-        ]
-        told: list[int] = await self._server.run("extend", self._server.now, epoch, how, *flat)
+        rows = [(job, claim, ms) for (job, claim), ms in leases]
+        told: list[int] = await self._server.run("extend", self._server.now, epoch, how, rows)
         return told
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta) -> None:
         """Return jobs as if they had never been claimed."""
-        flat = [word for lease in leases for word in (lease.job, lease.claim)]
-        if flat:
-            await self._server.run("release", self._server.now, wait // MILLISECOND, *flat)
+        self._sure.forget({claim for _, claim in leases})
+        rows = [(job, claim) for job, claim in leases]
+        if rows:
+            await self._server.run("release", self._server.now, wait // MILLISECOND, rows)
 
     async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
         """All leases of these claims; `StoreUnavailable` while the queue is down."""
@@ -145,12 +153,8 @@ class RedisQueue:
     async def leased(self, ids: Sequence[MessageId]) -> list[bool | None]:
         """True for each job with a live lease; None if unknown."""
         epoch = await self._server.know()
-        return _said(await self._server.run("leased", self._server.now, epoch, *ids), len(ids))
-
-
-def _words(entry: QueueEntry) -> tuple[str | int, ...]:
-    rank = entry.priority * _STEP + entry.due_at
-    return entry.id, entry.kind, entry.tenant, rank, entry.parked_until
+        told = await self._server.run("leased", self._server.now, epoch, list(ids))
+        return _said(told, len(ids))
 
 
 def _said(told: Sequence[int], count: int) -> list[bool | None]:

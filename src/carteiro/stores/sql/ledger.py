@@ -7,12 +7,13 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from carteiro import model
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change, Entry, is_live
-from carteiro.policy.pairing import owns_end, owns_start
-from carteiro.ports.ledger import Closed
+from carteiro.policy.pairing import is_clear, owns_end, owns_start
+from carteiro.ports.ledger import LEASED, Closed
 from carteiro.stores.sql.session import Session
 
 HERE: Final = "here"
-Told: TypeAlias = bool | Literal["here"] | None  # by a queue elsewhere; `HERE`: jobs are kept here
+# By a queue elsewhere, as in `carteiro.ports.ledger.Ledger`; `HERE`: jobs are kept here.
+Told: TypeAlias = bool | Literal["here", "leased"] | None
 Item = TypeVar("Item")
 _TO_BE_TRIED_AGAIN = model.Settled(model.State.RETRY_SCHEDULED)
 
@@ -107,11 +108,13 @@ def _with(told: Sequence[Told] | None, asked: Sequence[Item]) -> Iterable[tuple[
 
 
 def _begin(start: model.Start, told: Told, held: Held | None, now: int) -> Judged:
+    if told == LEASED and _is_open_question(held, start.lease.claim, now):
+        return Judged(None)
     if held is None or held.entry is None:
         return Judged(model.Refused(model.RefusedWhy.LOST))
     owner = held.claim == start.lease.claim
     if told != HERE:
-        owner = owns_start(held.entry, start.lease.claim, told=told, now=now)
+        owner = owns_start(held.entry, start.lease.claim, told=told is not False, now=now)
     return Judged(*lifecycle.begin(held.entry, start, owner=owner, now=now), owner)
 
 
@@ -121,15 +124,22 @@ def _finish(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
         answer = model.Settled(model.State.FAILED) if owner else model.Late(None)
         return Judged(answer, owner=owner)
     if told != HERE:
-        owner = owns_end(held.entry, end, told=told, now=now)
+        owner = owns_end(held.entry, end, told=told if told != LEASED else True, now=now)
     return Judged(*lifecycle.finish(held.entry, end, owner=owner, now=now), owner)
 
 
 def _close(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
+    if told == LEASED and _is_open_question(held, end.lease.claim, now):
+        return Judged(None)
     answer, change, owner = _finish(end, told, held, now)
     entry = None if held is None else held.entry
     again = entry.due_at if entry is not None and answer == _TO_BE_TRIED_AGAIN else None
     return Judged(Closed(answer, again), change, owner)
+
+
+def _is_open_question(held: Held | None, claim: model.ClaimId, now: int) -> bool:
+    """True if it takes the queue to say whether an unexpired lease still has the job."""
+    return held is None or held.entry is None or not is_clear(held.entry, claim, now=now)
 
 
 def _cancel(tenant: model.TenantId, told: Told, held: Held | None, now: int) -> Judged:

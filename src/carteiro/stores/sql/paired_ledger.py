@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from carteiro import model
-from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry, is_open
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pairing import is_over, not_yet
-from carteiro.ports.ledger import Closed
-from carteiro.ports.queue import ClaimedEntry, Delay, QueueEntry, Share
+from carteiro.ports.ledger import Closed, Told
+from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, entry_of, recipient_of
 from carteiro.stores.cursors import cursor_at, key_of
@@ -18,8 +18,10 @@ from carteiro.stores.sql import ledger
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.session import Database, Session
 
-QueueAnswers: TypeAlias = Sequence[bool | None]
-_ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
+QueueAnswers: TypeAlias = Sequence[Told]
+ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
+_STATE, _DUE = 7, 8
+_WAITING, _OPEN = model.State.ENQUEUED.value, model.State.SENT_ATTEMPT.value
 _FIRST = (-FAR, "0")
 _DELIVERIES = {each.value: each for each in model.Delivery}
 
@@ -34,70 +36,45 @@ class SqlLedger(ABC):
 
     # --- claimed jobs
 
-    async def open(self, claimed: Sequence[ClaimedEntry]) -> list[model.LeasedJob | Delay | None]:
+    async def open(
+        self, claim: model.ClaimId, tickets: Sequence[Ticket]
+    ) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs: a `Delay` if it is too early, None if finished or unknown."""
         now = await self._db.now()
-        return await self._db.look(lambda session: self._open(session, claimed, now))
+        return await self._db.look(lambda session: self._open(session, claim, tickets, now))
 
     async def _open(
-        self, session: Session, claimed: Sequence[ClaimedEntry], now: int
+        self, session: Session, claim: model.ClaimId, tickets: Sequence[Ticket], now: int
     ) -> list[model.LeasedJob | Delay | None]:
-        rows = await session.fetch("open", ids=[claim.lease.job for claim in claimed])
+        rows = await session.fetch("open", ids=[ticket[0] for ticket in tickets])
         found = {row[2]: row for row in rows}
-        named = sorted({row[26] for row in rows} - {None})
-        people = await session.fetch("claim_recipients", ids=named) if named else []
-        recipients = {recipient.id: recipient for recipient in map(recipient_of, people)}
-        opened = [
-            self._opened(claim, found[claim.lease.job], recipients, now)
-            if claim.lease.job in found
-            else None
-            for claim in claimed
+        people = sorted({row[26] for row in rows} - {None})
+        named = await session.fetch("claim_recipients", ids=people) if people else []
+        recipients = {recipient.id: recipient for recipient in map(recipient_of, named)}
+        put_off = _put_off(claim, tickets, found, now)
+        jobs = [
+            model.LeasedJob(
+                model.Lease(ticket[0], claim),
+                *(ticket[1], ticket[2], ticket[3], row[28], row[3], row[24], _DELIVERIES[row[25]]),
+                *(row[10], row[11], row[12], row[14], row[_STATE] == _OPEN),
+                (row[9] - now) * MILLISECOND,
+                row[17] is not None,
+                row[26],
+                recipients.get(row[26]) if recipients else None,
+                row[27],
+                row[19],
+            )
+            for ticket in tickets
+            if ticket[0] not in put_off
+            for row in (found[ticket[0]],)
         ]
-        jobs = [each for each in opened if isinstance(each, model.LeasedJob)]
-        heeded = iter(
-            await with_suppressed(session, jobs, {row[3] for row in rows if row[29]}, now)
-        )
-        return [next(heeded) if isinstance(each, model.LeasedJob) else each for each in opened]
+        self._remember(jobs, found)
+        heeded = await with_suppressed(session, jobs, {row[3] for row in rows if row[29]}, now)
+        left = iter(heeded)
+        return [put_off[each[0]] if each[0] in put_off else next(left) for each in tickets]
 
-    def _opened(
-        self,
-        claim: ClaimedEntry,
-        row: Sequence[Any],
-        recipients: Mapping[model.RecipientId, model.Recipient],
-        now: int,
-    ) -> model.LeasedJob | Delay | None:
-        entry = entry_of(row[_ENTRY])
-        if is_over(entry):
-            return None
-        until = not_yet(entry, due_at=claim.due_at, now=now)
-        if until is not None:
-            return Delay(claim.lease, entry.due_at, until)
-        self._remember(claim.lease, entry, row)
-        request_id, delivery, recipient_id, preset, content = row[24:29]
-        return model.LeasedJob(
-            lease=claim.lease,
-            kind=claim.kind,
-            tenant=claim.tenant,
-            claims=claim.claims,
-            content=content,
-            ledger_tenant=entry.tenant,
-            request_id=request_id,
-            delivery=_DELIVERIES[delivery],
-            attempts=entry.attempts,
-            charged=entry.charged,
-            in_doubt=entry.in_doubt,
-            revision=entry.revision,
-            open_attempt=is_open(entry),
-            expires_in=(entry.expires_at - now) * MILLISECOND,
-            cancel_requested=entry.cancel_requested_at is not None,
-            recipient_id=recipient_id,
-            recipient=recipients.get(recipient_id),
-            retry_preset=preset,
-            provider=entry.provider,
-        )
-
-    def _remember(self, lease: model.Lease, entry: Entry, row: Sequence[Any]) -> None:  # noqa: B027 - some need not
-        """Remember an entry that will be declared or settled, in a store that then need not load it."""
+    def _remember(self, jobs: Sequence[model.LeasedJob], rows: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027 - some need not
+        """Remember entries that will be declared or settled, in a store that then need not load them."""
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
@@ -118,12 +95,12 @@ class SqlLedger(ABC):
 
     async def declare(
         self, starts: Sequence[model.Start], told: QueueAnswers
-    ) -> list[model.Begun | model.Refused]:
+    ) -> list[model.Begun | model.Refused | None]:
         """Make attempts durable before they are made."""
         answers, _ = await self._entries.write(ledger.starts(starts, told), declares=True)
         return answers
 
-    async def settle(self, ends: Sequence[model.End], told: QueueAnswers) -> list[Closed]:
+    async def settle(self, ends: Sequence[model.End], told: QueueAnswers) -> list[Closed | None]:
         """Store the verdicts: state, events and dead letter in one transaction."""
         answers, _ = await self._entries.write(ledger.closings(ends, told))
         return answers
@@ -156,7 +133,7 @@ class SqlLedger(ABC):
         now, longest = await self._db.now(), LONGEST_HOLD_MS
         asked = {"expires_at": expires_at, "edge": edge, "limit": limit}
         rows = await self._db.fetch("unfinished_page", now=now, longest=longest, **asked)
-        entries = [QueueEntry(*row[:6]) for row in rows]
+        entries = [row[:6] for row in rows]
         return model.Page(entries, cursor_at(*rows[-1][6:]) if len(rows) == limit else None)
 
     @abstractmethod
@@ -167,6 +144,28 @@ class SqlLedger(ABC):
         now, longest = await self._db.now(), LONGEST_HOLD_MS
         asked = {"now": now, "longest": longest, "after": after, "limit": limit}
         return await self._db.fetch("unfinished_recent", **asked)
+
+
+def _put_off(
+    claim: model.ClaimId,
+    tickets: Sequence[Ticket],
+    found: Mapping[str, Sequence[Any]],
+    now: int,
+) -> dict[model.MessageId, Delay | None]:
+    """Those of the claimed jobs that cannot run now; None: finished or unknown."""
+    put_off: dict[model.MessageId, Delay | None] = {}
+    for ticket in tickets:
+        job = ticket[0]
+        if job not in found:
+            put_off[job] = None
+        elif found[job][_STATE] != _WAITING or found[job][_DUE] > now:
+            entry = entry_of(found[job][ENTRY])
+            until = not_yet(entry, due_at=ticket[4], now=now)
+            if is_over(entry):
+                put_off[job] = None
+            elif until is not None:
+                put_off[job] = Delay(model.Lease(job, claim), entry.due_at, until)
+    return put_off
 
 
 class SqlLedgerDesk:
@@ -181,7 +180,7 @@ class SqlLedgerDesk:
         """The jobs of these messages; messages that need none are left out."""
         now, longest = await self._db.now(), LONGEST_HOLD_MS
         rows = await self._db.fetch("unfinished_these", ids=ids, now=now, longest=longest)
-        return [QueueEntry(*row) for row in rows]
+        return [row[:6] for row in rows]
 
     async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
         """The shares of these tenants."""

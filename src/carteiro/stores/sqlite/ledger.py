@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from carteiro import model
-from carteiro.policy.lifecycle import MILLISECOND, Change, Entry, Stamped
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Entry, Stamped
+from carteiro.ports.ledger import LEASED, SENT, Closed
 from carteiro.stores.columns import (
     FAR,
     MOST_TIMELINE,
@@ -20,7 +21,7 @@ from carteiro.stores.columns import (
     failure_text,
     timeline_text,
 )
-from carteiro.stores.sql.ledger import Asked, ends, starts
+from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
@@ -75,17 +76,21 @@ class SqliteEntries:
         """Load, judge and save in one transaction; return the answers, and True if there may be work now."""
         return await self._writer.do(lambda db: self._by_rules(db, asked, declares=declares))
 
-    async def declare(self, asked: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
+    async def declare(
+        self, asked: Sequence[model.Start], told: Sequence[Told] | None = None
+    ) -> list[Any]:
         """Declare attempts: the first ones of messages by lists, the others by the rules."""
 
         def write(db: sqlite3.Connection) -> list[Any]:
             now = self._options.clock()
-            usual = _first_attempts(db, asked, now)
+            said = told or [HERE] * len(asked)
+            usual = _first_attempts(db, asked, said, now)
             others = [start for start, row in zip(asked, usual, strict=True) if not row]
             _declare(
                 db, [(start, row) for start, row in zip(asked, usual, strict=True) if row], now
             )
-            answers, _ = self._by_rules(db, starts(others), declares=True)
+            by_rules = starts(others, _left(usual, said))
+            answers, _ = self._by_rules(db, by_rules, declares=True)
             return _merged(_FIRST_BEGUN, usual, answers)
 
         return await self._writer.do(write)
@@ -102,6 +107,20 @@ class SqliteEntries:
             has_freed = _settle(db, sent, self._options.clock())
             answers, has_work = self._by_rules(db, ends(others))
             return _merged(_SENT, usual, answers), has_work or has_freed
+
+        return await self._writer.do(write)
+
+    async def close(self, asked: Sequence[model.End], told: Sequence[Told]) -> list[Closed | None]:
+        """As `settle`, where a separate queue has the jobs."""
+
+        def write(db: sqlite3.Connection) -> list[Any]:
+            now = self._options.clock()
+            usual = _surely_sent(db, asked, told, now)
+            others = [end for end, row in zip(asked, usual, strict=True) if not row]
+            sent = [(end, row) for end, row in zip(asked, usual, strict=True) if row]
+            _store_sent(db, sent, now)
+            answers, _ = self._by_rules(db, closings(others, _left(usual, told)))
+            return _merged(SENT, usual, answers)
 
         return await self._writer.do(write)
 
@@ -143,29 +162,33 @@ def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
     return run(db, "find_leased", ids=as_json(ids), most=MOST_TIMELINE).fetchall()
 
 
-def _first_attempts(db: sqlite3.Connection, asked: Sequence[model.Start], now: int) -> list[Any]:
+def _first_attempts(
+    db: sqlite3.Connection, asked: Sequence[model.Start], told: Sequence[Told], now: int
+) -> list[Any]:
     """For each start its row, None unless its claim has the job, it is due and nothing has happened to it before."""
     found = _find(db, [start.lease.job for start in asked])
     return [
         row
         if row
-        and row[1] == start.lease.claim
+        and (row[1] == start.lease.claim or (said == LEASED and row[0] is not None))
         and row[6] is None
         and row[4] <= now < row[5]
         and not start.open_attempt
         else None
-        for start, row in zip(asked, found, strict=True)
+        for start, said, row in zip(asked, told, found, strict=True)
     ]
 
 
 def _declare(db: sqlite3.Connection, usual: Sequence[tuple[model.Start, Any]], now: int) -> None:
     holds = [now + start.hold // MILLISECOND for start, _ in usual]
     rows = [
-        (row[0], row[1], until, start.provider, _first_timeline(start, now))
+        (row[0], start.lease.claim, until, start.provider, _first_timeline(start, now))
         for (start, row), until in zip(usual, holds, strict=True)
     ]
     run_many(db, "declare_first", rows)
     seats = [row[2] for _, row in usual]
+    if not any(seats):  # a separate queue has the jobs
+        return
     leases = [(row[2], seat, row[0]) for row, seat in zip(rows, seats, strict=True)]
     run_many(db, "hold_leased", leases)
     alarms = dict(sorted(zip(seats, holds, strict=True), reverse=True))  # the first of each
@@ -195,22 +218,54 @@ def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[An
     ]
 
 
+def _surely_sent(
+    db: sqlite3.Connection, asked: Sequence[model.End], told: Sequence[Told], now: int
+) -> list[Any]:
+    """For each end of an unexpired lease its row, None unless plainly sent and only its claim can have the job."""
+    found = _find(db, [end.lease.job for end in asked])
+    return [
+        row
+        if row
+        and said == LEASED
+        and end.verdict.__class__ is model.Sent
+        and not (end.events or end.in_doubt)
+        and (
+            row[0] is not None and not row[3]
+            if row[6] is None
+            else row[6] == "SENT_ATTEMPT"
+            and row[7]
+            and row[8] == end.lease.claim
+            and now < row[9] <= now + LONGEST_HOLD_MS
+        )
+        else None
+        for end, said, row in zip(asked, told, found, strict=True)
+    ]
+
+
 def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) -> bool:
-    """Store sent messages; True if a slot became free that a tenant waited for."""
+    """Store sent messages, and end their leases; True if a slot became free that a tenant waited for."""
+    _store_sent(db, usual, now)
+    run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
+    seats = Counter([row[2] for _, row in usual])
+    run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
+    return bool(seats) and free_slots(db, seats, now)
+
+
+def _store_sent(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) -> None:
     rows = [
         (
-            *(row[6], row[0], int(end.attempted), row[1], end.verdict.provider),
+            *(row[6], row[0], int(end.attempted), end.lease.claim, end.verdict.provider),
             *(end.verdict.provider_id, end.duration // MILLISECOND, now),
         )
         for end, row in usual
     ]
     run_many(db, "settle_first", [row[1:] for row in rows if row[0] is None])
     run_many(db, "settle_sent", [row[1:] for row in rows if row[0] is not None])
-    run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
     run_many(db, "drop_unfinished", [(row[5], row[0]) for _, row in usual])
-    seats = Counter([row[2] for _, row in usual])
-    run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
-    return bool(seats) and free_slots(db, seats, now)
+
+
+def _left(usual: Sequence[Any], told: Sequence[Told]) -> list[Told]:
+    return [said for row, said in zip(usual, told, strict=True) if not row]
 
 
 def _merged(usual_answer: object, usual: Sequence[Any], others: Sequence[Any]) -> list[Any]:

@@ -1,32 +1,24 @@
 #!lua flags=allow-oom
--- Leases ready jobs, tenants taking turns: the walk of docs/explanation/fairness.md. Its cost is that of the turns taken.
--- KEYS: the prefix. ARGV: now or '', epoch, claim id, lease in milliseconds, limit, 1 if tenants take turns, jobs a turn,
--- jobs readied a turn, claims that make a suspect, draws that a window remembers one by one, then the kinds.
--- Returns {-1} if the queue was not founded under this epoch; else now, idle milliseconds or -1, then of each job
--- id, kind, tenant, claims, due at.
+-- Leases ready jobs, tenants taking turns: the walk of docs/explanation/fairness.md and `carteiro.policy.turns`.
+-- It works on copies of the seats, which are written back once. Its cost is that of the turns taken.
+-- KEYS: the prefix. ARGV: now or '', epoch, claim id, lease in milliseconds, limit, jobs ahead of it, 1 if tenants take
+-- turns, jobs a turn, jobs readied a turn, claims that make a suspect, draws that a window remembers one by one, then
+-- the kinds. Returns {-1} if the queue was not founded under this epoch; else now, idle milliseconds or -1, the kinds and
+-- the tenants of the seats, and of the jobs: ids, numbers of their seats, claims, due times.
 if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
   return {-1}
 end
-local now, claim_id, limit = moment(ARGV[1]), ARGV[3], tonumber(ARGV[5])
+local now, claim_id = moment(ARGV[1]), ARGV[3]
 local now_us, ends_at = now * 1000, now + tonumber(ARGV[4])
+local ahead = tonumber(ARGV[6])
+local room = tonumber(ARGV[5]) + ahead  -- jobs to be taken, the last ones only from seats without a limit
 local tuned = redis.call('HMGET', P .. ':fairness', 'is_fair', 'batch')
-local is_fair, batch = (tuned[1] or ARGV[6]) == '1', tonumber(tuned[2] or ARGV[7])
-local readied_a_turn, suspect_claims = tonumber(ARGV[8]), tonumber(ARGV[9])
-local most_draws = tonumber(ARGV[10])
+local is_fair, batch = (tuned[1] or ARGV[7]) == '1', tonumber(tuned[2] or ARGV[8])
+local readied_a_turn, suspect_claims, most_draws = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local SUSPECT_TURNS = 5  -- as in policy/fairness.py
+local has_counts = redis.call('EXISTS', P .. ':claims') == 1
 local kinds, clocks, shares, seats, left, taken = {}, {}, {}, {}, {}, {}
-local ends, records = {}, {}  -- of what was taken, to be stored at the end
-local v, turn, seen_at, is_over = 0, 0, 0, false
-
--- Bytes, whatever the server's locale says.
-local function is_before(a, b)
-  for i = 1, math.min(#a, #b) do
-    if a:byte(i) ~= b:byte(i) then
-      return a:byte(i) < b:byte(i)
-    end
-  end
-  return #a < #b
-end
+local v, turn, seen_at, is_over, has_expired, heads = 0, 0, 0, false, false, 1
 
 -- --- the rates of tenants: {interval_us, burst_us, next_us}
 
@@ -94,18 +86,23 @@ end
 
 -- --- what there is
 
-local function share_of(tenant)
+local function share_of(tenant, packed)
   if not shares[tenant] then
-    local share = load_share(tenant)
+    local share = packed == nil and load_share(tenant) or read_share(tenant, packed)
     share.next_us = share.interval_us > 0 and tonumber(redis.call('HGET', P .. ':tokens', tenant) or 0) or 0
     shares[tenant] = share
   end
   return shares[tenant]
 end
 
-local function seat_of(kind, tenant)
+local function seat_of(kind, tenant, packed)
   local name = kind .. '\t' .. tenant
-  seats[name] = seats[name] or load_seat(kind, tenant)
+  if not seats[name] then
+    local seat = packed and read_seat(kind, tenant, packed) or load_seat(kind, tenant)
+    seat.name, seat.clock, seat.member = name, clocks[kind], ring_member(tenant, seat.last_turn)
+    seat.ids, seat.ranks, seat.counts, seat.at, seat.taken = {}, {}, {}, 1, {}
+    seats[name] = seat
+  end
   return seats[name]
 end
 
@@ -116,27 +113,26 @@ local function slots_left(share)
   if not share.in_flight then
     share.in_flight = 0
     for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
-      local leased = key('leased', kind, share.tenant)
-      share.in_flight = share.in_flight + redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
+      share.in_flight = share.in_flight + in_flight(kind .. '\t' .. share.tenant, now)
     end
   end
   return share.cap - share.in_flight
 end
 
--- Jobs of a seat whose park has ended, the earliest first, up to a number: {parked until, id, from}.
+local function first_score(place, least, greatest)
+  local found = redis.call('ZRANGEBYSCORE', place, least, greatest, 'WITHSCORES', 'LIMIT', 0, 1)
+  return found[2] and tonumber(found[2]) or FAR
+end
+
+-- Jobs of a seat whose park has ended, the earliest first, up to a number: {parked until, id, group if it was leased}.
 local function due(seat, most)
-  local found = {}
-  local function look(place, least, greatest)
-    local rows = redis.call('ZRANGEBYSCORE', place, least, greatest, 'WITHSCORES', 'LIMIT', 0, most)
-    for i = 1, #rows, 2 do
-      found[#found + 1] = {tonumber(rows[i + 1]), rows[i]}
-    end
+  local found = has_expired and expired(P .. ':leased:' .. seat.name, now, most) or {}
+  local has_lost = #found > 0
+  local rows = redis.call('ZRANGEBYSCORE', P .. ':delayed:' .. seat.name, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+  for i = 1, #rows, 2 do
+    found[#found + 1] = {tonumber(rows[i + 1]), rows[i]}
   end
-  look(key('delayed', seat.kind, seat.tenant), '-inf', now)
-  local delayed = #found
-  look(key('leased', seat.kind, seat.tenant), '-inf', now)
-  look(key('leased', seat.kind, seat.tenant), string.format('(%.0f', now + LONGEST), '+inf')
-  if #found > delayed and delayed > 0 then
+  if has_lost and #rows > 0 then
     table.sort(found, function(a, b)
       return a[1] < b[1] or (a[1] == b[1] and is_before(a[2], b[2]))
     end)
@@ -147,7 +143,7 @@ end
 -- --- before the walk
 
 local function read_clocks()
-  for i = 11, #ARGV do
+  for i = 12, #ARGV do
     local kind = ARGV[i]
     local c = redis.call('HMGET', key('clock', kind), 'v', 'turn', 'seen_at', 'count', 'per_ms')
     clocks[kind] = {v = tonumber(c[1] or 0), left = FAR, sends = 0}
@@ -177,7 +173,7 @@ local function wake()
         local seat = seat_of(kind, tenant)
         seat.vt, seat.since_turn, seat.is_changed = math.max(seat.vt, clocks[kind].v), turn, true
         redis.call('ZREM', alarms, tenant)
-        redis.call('ZADD', key('ring', kind), seat.vt, ring_member(tenant, seat.last_turn))
+        redis.call('ZADD', key('ring', kind), seat.vt, seat.member)
       end
     end
   end
@@ -186,60 +182,99 @@ end
 -- --- one visit
 
 local function leave(seat, why)
-  redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
   seat.has_left = true
   left[#left + 1] = {seat, why}
 end
 
+local function waiting(seat)
+  return #seat.ids - seat.at + 1
+end
+
+-- Takes what was taken out of the set of ready jobs: always the first ones.
+local function flush(seat)
+  if seat.at > 1 then
+    redis.call('ZREMRANGEBYRANK', P .. ':ready:' .. seat.name, 0, seat.at - 2)
+  end
+end
+
+-- Looks up the next ready jobs.
+local function refill(seat, wanted)
+  flush(seat)
+  local most = math.max(wanted, heads) + 1
+  local rows = redis.call('ZRANGE', P .. ':ready:' .. seat.name, 0, most - 1, 'WITHSCORES')
+  local ids, ranks = {}, {}
+  for i = 1, #rows / 2 do
+    ids[i], ranks[i] = rows[2 * i - 1], rows[2 * i]
+  end
+  seat.ids, seat.ranks, seat.at, seat.has_more = ids, ranks, 1, #ids == most
+  seat.counts = has_counts and values(P .. ':claims', ids) or {}
+end
+
+-- Makes a page of due jobs ready, also those whose lease has expired.
+local function ready(seat, wanted)
+  flush(seat)
+  seat.at = 1
+  local found = due(seat, readied_a_turn)
+  for i = 1, math.min(#found, readied_a_turn) do
+    local id, name = found[i][2], found[i][3]
+    if name then
+      lose(id, name)
+      has_counts = true
+    else
+      redis.call('ZREM', P .. ':delayed:' .. seat.name, id)
+      redis.call('ZADD', P .. ':ready:' .. seat.name, load_job(id).rank, id)
+    end
+  end
+  seat.is_due = #found >= readied_a_turn
+  refill(seat, wanted)
+end
+
+-- Due jobs are made ready at the first visit, as urgent ones may be among them, and if too few are ready.
+local function look_ahead(seat, wanted)
+  if not seat.was_visited then
+    seat.was_visited = true
+    return ready(seat, wanted)
+  end
+  if waiting(seat) < wanted and seat.has_more then
+    refill(seat, wanted)
+  end
+  if waiting(seat) < wanted and seat.is_due then
+    ready(seat, wanted)
+  end
+end
+
 local function leave_if_empty(seat)
-  if redis.call('ZCARD', key('ready', seat.kind, seat.tenant)) == 0 and #due(seat, 1) == 0 then
+  if waiting(seat) == 0 and seat.has_more then
+    refill(seat, 1)
+  end
+  if waiting(seat) == 0 and not (seat.is_due and #due(seat, 1) > 0) then
     leave(seat, 'empty')
   end
 end
 
--- A page of due jobs: at the first visit, because urgent ones may be among them, or if too few are ready.
-local function ready(seat, wanted)
-  if seat.was_visited and redis.call('ZCARD', key('ready', seat.kind, seat.tenant)) >= wanted then
-    return
-  end
-  seat.was_visited = true
-  for i, found in ipairs(due(seat, readied_a_turn)) do
-    if i > readied_a_turn then
-      return
-    end
-    local job = load_job(found[2])
-    lift(job)
-    lay(job, now, now)
-  end
+local function claims_of(seat, place)
+  return tonumber(seat.counts[place] or 0)
 end
 
--- The next jobs of a seat. A suspect is taken alone or not at all, and the call ends there.
-local function offered(seat, allowance)
-  local ids = redis.call('ZRANGE', key('ready', seat.kind, seat.tenant), 0, allowance - 1)
-  local packed, jobs = #ids > 0 and redis.call('HMGET', P .. ':jobs', unpack(ids)) or {}, {}
-  for i, id in ipairs(ids) do
-    local job = unpacked_job(id, packed[i])
-    local is_suspect = job.claims >= suspect_claims
-    if not is_suspect or (#taken == 0 and #jobs == 0) then
-      jobs[#jobs + 1] = job
-    end
-    if is_suspect then
+-- The number of jobs offered. A suspect is taken alone or not at all, and the call ends there.
+local function offered(seat, most)
+  local count = math.min(most, waiting(seat))
+  for i = 1, has_counts and count or 0 do
+    if claims_of(seat, seat.at + i - 1) >= suspect_claims then
       is_over = true
-      break
+      return (#taken == 0 and i == 1) and 1 or i - 1
     end
   end
-  return jobs
+  return count
 end
 
 -- A suspect costs several turns: others wait for its claim.
-local function count_turn(seat, jobs, stride)
-  local cost = jobs[1].claims >= suspect_claims and SUSPECT_TURNS * batch or #jobs
-  redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
+local function count_turn(seat, count, stride)
+  local cost = claims_of(seat, seat.at) >= suspect_claims and SUSPECT_TURNS * batch or count
   v, turn = math.max(v, seat.vt), turn + 1
-  seat.consecutive = #jobs
+  seat.consecutive = count
   seat.last_turn = turn
   seat.vt = seat.vt + cost * stride
-  redis.call('ZADD', key('ring', seat.kind), seat.vt, ring_member(seat.tenant, seat.last_turn))
 end
 
 local function draw(pace, count)
@@ -249,71 +284,125 @@ local function draw(pace, count)
   end
 end
 
-local function take(seat, jobs, share)
-  local ids, its_ends = {}, {}
-  for i, job in ipairs(jobs) do
-    job.claims, job.claim, job.where, job.is_held = job.claims + 1, claim_id, LEASED, false
-    taken[#taken + 1] = job
-    local last = 2 * #taken
-    ids[i] = job.id
-    its_ends[2 * i - 1], its_ends[2 * i] = ends_at, job.id
-    ends[last - 1], ends[last] = ends_at, job.id
-    records[last - 1], records[last] = job.id, packed_job(job)
+local function take(seat, count, share)
+  for place = seat.at, seat.at + count - 1 do
+    taken[#taken + 1] = {seat, seat.ids[place], seat.ranks[place], claims_of(seat, place) + 1}
+    seat.taken[#seat.taken + 1] = seat.ids[place]
   end
-  redis.call('ZREM', key('ready', seat.kind, seat.tenant), unpack(ids))
-  redis.call('ZADD', key('leased', seat.kind, seat.tenant), unpack(its_ends))
-  seat.processed, seat.last_at, seat.is_changed = seat.processed + #jobs, now, true
-  share.in_flight = share.in_flight and share.in_flight + #jobs
-  draw(share, #jobs)
-  local clock = clocks[seat.kind]
-  clock.left, clock.sends = clock.left - #jobs, clock.sends + #jobs
+  seat.at, room = seat.at + count, room - count
+  seat.processed, seat.last_at, seat.is_changed = seat.processed + count, now, true
+  share.in_flight = share.in_flight and share.in_flight + count
+  draw(share, count)
+  seat.clock.left, seat.clock.sends = seat.clock.left - count, seat.clock.sends + count
+end
+
+-- False: the claim passes the seat over, and it keeps its place in the ring.
+local function may_serve(seat)
+  if seat.is_limited == nil then
+    local share = share_of(seat.tenant)
+    seat.is_limited = share.is_held or share.cap >= 0 or share.interval_us > 0 or seat.clock.draws ~= nil
+  end
+  return not seat.is_limited or (seat.clock.left > 0 and room > ahead)
 end
 
 local function visit(seat)
   local share = share_of(seat.tenant)
-  if share.is_held then
-    return leave(seat, 'pause')
-  elseif slots_left(share) <= 0 then
-    return leave(seat, 'cap')
-  elseif tokens(share) <= 0 then
-    return leave(seat, 'rate')
+  local most = math.min(is_fair and batch or 1, room)
+  if seat.is_limited then
+    if share.is_held then
+      return leave(seat, 'pause')
+    elseif slots_left(share) <= 0 then
+      return leave(seat, 'cap')
+    elseif tokens(share) <= 0 then
+      return leave(seat, 'rate')
+    end
+    most = math.min(most, room - ahead, slots_left(share), tokens(share), seat.clock.left)
   end
-  local most = math.min(is_fair and batch or 1, limit - #taken)
-  local allowance = math.min(most, slots_left(share), tokens(share), clocks[seat.kind].left)
-  ready(seat, allowance)
-  local jobs = offered(seat, allowance)
-  if #jobs > 0 and is_fair then
-    count_turn(seat, jobs, share.stride)
+  look_ahead(seat, most)
+  local count = offered(seat, most)
+  if count > 0 and is_fair then
+    count_turn(seat, count, share.stride)
   end
-  if #jobs > 0 then
-    take(seat, jobs, share)
+  if count > 0 then
+    take(seat, count, share)
   end
   leave_if_empty(seat)
 end
 
--- --- the walk
+-- --- the walk: a line of seats, in which the last is the next
 
-local function least_served()
-  local best
-  for _, kind in ipairs(kinds) do
-    local head = clocks[kind].left > 0 and redis.call('ZRANGE', key('ring', kind), 0, 0, 'WITHSCORES') or {}
-    if head[1] then
-      local one = {tonumber(head[2]), head[1] .. '\t' .. kind, kind, head[1]:sub(17)}
-      if not best or one[1] < best[1] or (one[1] == best[1] and is_before(one[2], best[2])) then
-        best = one
-      end
+local function comes_before(a, b)
+  if a.vt ~= b.vt then
+    return a.vt < b.vt
+  elseif a.last_turn ~= b.last_turn then
+    return a.last_turn < b.last_turn
+  elseif a.tenant ~= b.tenant then
+    return is_before(a.tenant, b.tenant)
+  end
+  return is_before(a.kind, b.kind)
+end
+
+local function older(a, b)
+  if a.rank ~= b.rank then
+    return a.rank < b.rank
+  end
+  return is_before(a.id, b.id)
+end
+
+local function join(line, one, is_first)
+  local low, high = 1, #line + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_first(one, line[middle]) then
+      low = middle + 1
+    else
+      high = middle
     end
   end
-  return best and seat_of(best[3], best[4])
+  table.insert(line, low, one)
+end
+
+-- The next seats of a kind's ring.
+local function load_page(ring, line, size)
+  local rows = redis.call('ZRANGE', key('ring', ring.kind), ring.at, ring.at + size - 1)
+  local tenants = {}
+  for i, member in ipairs(rows) do
+    tenants[i] = member:sub(17)
+  end
+  local its_seats, its_shares = values(key('seats', ring.kind), tenants), values(P .. ':shares', tenants)
+  for i, tenant in ipairs(tenants) do
+    share_of(tenant, its_shares[i])
+    ring.last = seat_of(ring.kind, tenant, its_seats[i])
+    join(line, ring.last, comes_before)
+  end
+  ring.last = ring.last and {vt = ring.last.vt, last_turn = ring.last.last_turn, tenant = ring.last.tenant, kind = ring.kind}
+  ring.at, ring.is_done = ring.at + #rows, #rows < size
 end
 
 local function walk_fairly()
-  while not is_over and #taken < limit do
-    local seat = least_served()
+  local line, rings, size = {}, {}, math.max(8, math.ceil(room / batch))
+  for i, kind in ipairs(kinds) do
+    rings[i] = {kind = kind, at = 0}
+  end
+  while not is_over and room > 0 do
+    for _, ring in ipairs(rings) do
+      local clock = clocks[ring.kind]
+      ring.is_done = ring.is_done or (clock.draws ~= nil and (clock.left <= 0 or room <= ahead))
+      while not ring.is_done and (#line == 0 or (ring.last and comes_before(ring.last, line[#line])) or not ring.last) do
+        load_page(ring, line, size)
+        heads = math.max(heads, batch * math.ceil(room / (batch * math.max(1, #line))))
+      end
+    end
+    local seat = table.remove(line)
     if not seat then
       return
     end
-    visit(seat)
+    if may_serve(seat) then
+      visit(seat)
+      if not seat.has_left then
+        join(line, seat, comes_before)
+      end
+    end
   end
 end
 
@@ -321,32 +410,23 @@ end
 local function walk_plainly()
   local line = {}
   local function queue_up(seat)
-    ready(seat, 1)
-    local head = redis.call('ZRANGE', key('ready', seat.kind, seat.tenant), 0, 0, 'WITHSCORES')
-    if not head[1] then
+    look_ahead(seat, 1)
+    if waiting(seat) == 0 then
       return leave_if_empty(seat)
     end
-    local one = {tonumber(head[2]), head[1], seat}
-    local low, high = 1, #line + 1
-    while low < high do
-      local middle = math.floor((low + high) / 2)
-      local other = line[middle]
-      if other[1] > one[1] or (other[1] == one[1] and is_before(one[2], other[2])) then
-        low = middle + 1
-      else
-        high = middle
-      end
-    end
-    table.insert(line, low, one)  -- the first is the last of the line
+    join(line, {rank = tonumber(seat.ranks[seat.at]), id = seat.ids[seat.at], seat = seat}, older)
   end
   for _, kind in ipairs(kinds) do
     for _, member in ipairs(redis.call('ZRANGE', key('ring', kind), 0, -1)) do
-      queue_up(seat_of(kind, member:sub(17)))
+      local seat = seat_of(kind, member:sub(17))
+      if may_serve(seat) then
+        queue_up(seat)
+      end
     end
   end
-  while not is_over and #taken < limit and #line > 0 do
-    local seat = table.remove(line)[3]
-    if clocks[seat.kind].left > 0 then
+  while not is_over and room > 0 and #line > 0 do
+    local seat = table.remove(line).seat
+    if may_serve(seat) then
       visit(seat)
       if not seat.has_left then
         queue_up(seat)
@@ -357,23 +437,16 @@ end
 
 -- --- after the walk
 
-local function first_score(place, least, greatest)
-  local found = redis.call('ZRANGEBYSCORE', place, least, greatest, 'WITHSCORES', 'LIMIT', 0, 1)
-  return found[2] and tonumber(found[2]) or FAR
-end
-
 local function next_look(seat, why)
-  local leased = key('leased', seat.kind, seat.tenant)
+  local leased = P .. ':leased:' .. seat.name
   if why == 'empty' then
-    local impossible = first_score(leased, string.format('(%.0f', now + LONGEST), '+inf')
-    local first = math.min(
-      first_score(key('delayed', seat.kind, seat.tenant), '-inf', '+inf'), first_score(leased, '-inf', '+inf'))
+    local impossible = has_expired and first_score(leased, '(' .. as_text(now + LONGEST), '+inf') or FAR
+    local first = math.min(first_score(P .. ':delayed:' .. seat.name, '-inf', '+inf'), first_score(leased, '-inf', '+inf'))
     return impossible < FAR and math.min(first, now) or first
   elseif why == 'cap' then
     local first = FAR
     for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
-      local place = key('leased', kind, seat.tenant)
-      first = math.min(first, first_score(place, string.format('(%.0f', now), now + LONGEST))
+      first = math.min(first, first_score(key('leased', kind, seat.tenant), '(' .. as_text(now), now + LONGEST))
     end
     return first
   elseif why == 'rate' then
@@ -397,28 +470,51 @@ local function wind_back()
   end
 end
 
-local function store()
+local function store_leases()
+  local new = {}
+  for _, seat in pairs(seats) do
+    flush(seat)
+    if #seat.taken > 0 then
+      new[#new + 1] = {claim_id .. '\t\t' .. seat.name, seat.taken, ends_at}
+    end
+  end
+  store_groups(new)
+end
+
+local function store_seats()
+  local alarms, out_of, into, changed = {}, {}, {}, {}
+  for _, kind in ipairs(kinds) do
+    alarms[kind], out_of[kind], into[kind], changed[kind] = {}, {}, {}, {}
+  end
   for _, gone in ipairs(left) do
-    redis.call('ZADD', key('alarms', gone[1].kind), next_look(gone[1], gone[2]), gone[1].tenant)
+    add(alarms[gone[1].kind], next_look(gone[1], gone[2]), gone[1].tenant)
   end
   for _, seat in pairs(seats) do
-    if seat.is_changed then
-      save_seat(seat)
+    local member = ring_member(seat.tenant, seat.last_turn)
+    if seat.has_left or member ~= seat.member then
+      table.insert(out_of[seat.kind], seat.member)
     end
+    if not seat.has_left and member ~= seat.member then
+      add(into[seat.kind], seat.vt, member)
+    end
+    if seat.is_changed then
+      add(changed[seat.kind], seat.tenant, packed_seat(seat))
+    end
+  end
+  for _, kind in ipairs(kinds) do
+    many('ZADD', key('alarms', kind), alarms[kind])
+    many('ZREM', key('ring', kind), out_of[kind])
+    many('ZADD', key('ring', kind), into[kind])
+    many('HSET', key('seats', kind), changed[kind])
   end
   for tenant, share in pairs(shares) do
     if share.has_drawn then
       redis.call('HSET', P .. ':tokens', tenant, share.next_us)
     end
   end
-  if #taken == 0 then
-    return
-  end
-  for first = 1, #ends, 1000 do  -- more does not fit on the stack
-    local last = math.min(first + 999, #ends)
-    redis.call('ZADD', P .. ':leases', unpack(ends, first, last))
-    redis.call('HSET', P .. ':jobs', unpack(records, first, last))
-  end
+end
+
+local function store_clocks()
   for _, kind in ipairs(kinds) do
     local clock = clocks[kind]
     redis.call('HSET', key('clock', kind), 'v', math.max(clock.v, v), 'turn', turn, 'seen_at', now)
@@ -444,18 +540,25 @@ end
 
 read_clocks()
 wake()
+has_expired = first_score(P .. ':ends', '-inf', now) < FAR or first_score(P .. ':ends', '(' .. as_text(now + LONGEST), '+inf') < FAR
 if is_fair then
   walk_fairly()
 else
   walk_plainly()
 end
-store()
-local answer = {now, idle()}
-for _, job in ipairs(taken) do
-  answer[#answer + 1] = job.id
-  answer[#answer + 1] = job.kind
-  answer[#answer + 1] = job.tenant
-  answer[#answer + 1] = job.claims
-  answer[#answer + 1] = job.rank % STEP
+store_leases()
+store_seats()
+if #taken > 0 then
+  store_clocks()
 end
-return answer
+
+local its_kinds, its_tenants, ids, numbers, counts, dues = {}, {}, {}, {}, {}, {}
+for i, job in ipairs(taken) do
+  local seat = job[1]
+  if not seat.number then
+    seat.number = #its_kinds
+    its_kinds[#its_kinds + 1], its_tenants[#its_tenants + 1] = seat.kind, seat.tenant
+  end
+  ids[i], numbers[i], counts[i], dues[i] = job[2], seat.number, job[4], tonumber(job[3]) % STEP
+end
+return {now, idle(), its_kinds, its_tenants, ids, numbers, counts, dues}

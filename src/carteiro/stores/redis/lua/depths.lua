@@ -11,14 +11,14 @@ local function first(place, least)
 end
 
 for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
-  local jobs, in_flight, since = 0, 0, FAR
+  local jobs, busy, since = 0, 0, FAR
   local tenants = redis.call('HKEYS', key('seats', kind))
   for _, tenant in ipairs(tenants) do
     local ready, delayed = key('ready', kind, tenant), key('delayed', kind, tenant)
-    local leased = key('leased', kind, tenant)
+    local leased, name = key('leased', kind, tenant), kind .. '\t' .. tenant
     local ready_jobs = redis.call('ZCARD', ready)
-    jobs = jobs + ready_jobs + redis.call('ZCARD', delayed) + redis.call('ZCARD', leased)
-    in_flight = in_flight + redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
+    jobs = jobs + ready_jobs + redis.call('ZCARD', delayed) + all_leased(name)
+    busy = busy + in_flight(name, now)
     local rank = ready_jobs > 0 and first(ready, '-inf')
     while rank do
       local due_at = rank % STEP
@@ -33,7 +33,7 @@ for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
     end
   end
   if #tenants > 0 then
-    rows[#rows + 1] = {kind, jobs, in_flight, since == FAR and -1 or since}
+    rows[#rows + 1] = {kind, jobs, busy, since == FAR and -1 or since}
   end
 end
 return rows

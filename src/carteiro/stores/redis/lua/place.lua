@@ -6,20 +6,17 @@ local job = load_job(ARGV[2])
 if not job then
   return {now}
 end
-local parked_until = -1
-if job.where == DELAYED then
-  parked_until = tonumber(redis.call('ZSCORE', key('delayed', job.kind, job.tenant), job.id))
-elseif job.where == LEASED then
-  parked_until = tonumber(redis.call('ZSCORE', P .. ':leases', job.id))
+local kind, tenant = split(job.seat)
+local name = redis.call('HGET', P .. ':leases', job.id)
+local parked_until = name and end_of(name) or tonumber(redis.call('ZSCORE', P .. ':delayed:' .. job.seat, job.id) or -1)
+local claims = tonumber(redis.call('HGET', P .. ':claims', job.id) or 0) + (name and 1 or 0)
+local busy = 0
+for _, each in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
+  busy = busy + in_flight(each .. '\t' .. tenant, now)
 end
-local in_flight = 0
-for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
-  local leased = key('leased', kind, job.tenant)
-  in_flight = in_flight + redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
-end
-local alarm = tonumber(redis.call('ZSCORE', key('alarms', job.kind), job.tenant) or -1)
-local limit = redis.call('HMGET', key('clock', job.kind), 'count', 'per_ms', 'draws')
+local alarm = tonumber(redis.call('ZSCORE', key('alarms', kind), tenant) or -1)
+local limit = redis.call('HMGET', key('clock', kind), 'count', 'per_ms', 'draws')
 return {
-  now, parked_until, job.where == LEASED and 1 or 0, job.claims, alarm, in_flight,
+  now, parked_until, name and 1 or 0, claims, alarm, busy,
   tonumber(limit[1] or -1), tonumber(limit[2] or 0), limit[3] or '[]'
 }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Gives claimed jobs back as if they had never been claimed, tokens included.
--- KEYS: the prefix. ARGV: now or '', the wait in milliseconds, then job, claim of each.
+-- KEYS: the prefix. ARGV: now or '', the wait in milliseconds, a list with job, claim of each.
 local now = moment(ARGV[1])
 local parked_until = now + tonumber(ARGV[2])
 
@@ -18,19 +18,20 @@ local function undraw(kind, claim)
   save_draws(kind, left)
 end
 
-for i = 3, #ARGV, 2 do
-  local job = load_job(ARGV[i])
-  if job and job.where == LEASED and job.claim == ARGV[i + 1] then
-    lift(job)
-    job.claims = math.max(0, job.claims - 1)
-    lay(job, parked_until, now)
-    touch(job.kind, job.tenant, parked_until)
-    local share = load_share(job.tenant)
+for _, lease in ipairs(cjson.decode(ARGV[3])) do
+  local id, claim = unpack(lease)
+  local name = redis.call('HGET', P .. ':leases', id)
+  if name and group_of(name).claim == claim then
+    local group = group_of(name)
+    unlease(id, name)
+    lay(load_job(id), parked_until, now)
+    touch(group.kind, group.tenant, parked_until)
+    local share = load_share(group.tenant)
     if share.interval_us > 0 then
-      redis.call('HINCRBY', P .. ':tokens', job.tenant, -share.interval_us)
+      redis.call('HINCRBY', P .. ':tokens', group.tenant, -share.interval_us)
     end
-    undraw(job.kind, ARGV[i + 1])
-    free(job.tenant, now)
+    undraw(group.kind, claim)
+    free({group.tenant}, now)
   end
 end
 bell()

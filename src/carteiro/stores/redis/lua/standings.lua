@@ -5,14 +5,14 @@ local now, kind = moment(ARGV[1]), ARGV[2]
 local turn = tonumber(redis.call('HGET', key('clock', kind), 'turn') or 0)
 local seated, rows = redis.call('ZCARD', key('ring', kind)), {}
 for _, tenant in ipairs(redis.call('HKEYS', key('seats', kind))) do
-  local seat, leased = load_seat(kind, tenant), key('leased', kind, tenant)
-  local jobs = redis.call('ZCARD', key('ready', kind, tenant)) + redis.call('ZCARD', key('delayed', kind, tenant))
-    + redis.call('ZCARD', leased)
-  local in_flight = redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
+  local seat, name = load_seat(kind, tenant), kind .. '\t' .. tenant
+  local jobs = redis.call('ZCARD', P .. ':ready:' .. name) + redis.call('ZCARD', P .. ':delayed:' .. name)
+    + all_leased(name)
   local is_in_ring = redis.call('ZSCORE', key('ring', kind), ring_member(tenant, seat.last_turn))
   local since = is_in_ring and math.max(seat.last_turn, seat.since_turn) or -1
   rows[#rows + 1] = {
-    seat.vt, tenant, seat.last_turn, seat.last_at, turn, since, seat.processed, seat.consecutive, jobs, in_flight, seated
+    seat.vt, tenant, seat.last_turn, seat.last_at, turn, since, seat.processed, seat.consecutive, jobs,
+    in_flight(name, now), seated
   }
 end
 return rows

@@ -53,11 +53,12 @@ LIMIT :limit;
 
 -- name: find_leased
 -- Data of each message for the usual declare and settle: number, claim, seat, whether it declares, due time,
--- expiry, state (NULL: nothing happened yet), and whether its timeline has room and it was never redriven.
+-- expiry, state (NULL: nothing happened yet), whether its timeline has room and it was never redriven, who holds
+-- its attempt, and until when.
 -- :ids = [id, …]; :most = length of a timeline
 SELECT
     m.no, l.claim, l.seat, m.declares, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state,
-    e.round = 1 AND length(e.timeline) < :most
+    e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
 FROM json_each(:ids) AS i
 LEFT JOIN messages AS m ON m.id = i.value
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
