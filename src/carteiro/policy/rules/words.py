@@ -315,7 +315,7 @@ _CAUSES = rules("""
     server_trouble DESTINATION_LATER:
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
-        | maildir delivery | verification problem | {recipient,user,address} lookup {failure,error}
+        | maildir delivery | verification problem | file error | {recipient,user,address} lookup {failure,error}
         | {internal,qqt,temporary} failure | internal & failure | {server,system} {failed,failure}
         | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
