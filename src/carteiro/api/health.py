@@ -1,5 +1,6 @@
 """Health checks: liveness and readiness."""
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.requests import Request
@@ -31,6 +32,7 @@ class HealthChecks(Endpoints):
     def __init__(self, backend: Backend, roles: Sequence[Role]) -> None:
         self._backend = backend
         self._roles = roles
+        self._looking: asyncio.Task[Sight] | None = None
 
     @Endpoint("GET", "/health/live", "Is it running?", Health)
     async def live(self, _: Request) -> Response:
@@ -43,7 +45,7 @@ class HealthChecks(Endpoints):
 
         Otherwise 503. The page of a worker is 503 while the queue is unreachable, too: it cannot work.
         """
-        sight = await look(self._backend)
+        sight = await self._look()
         roles = {role: readiness(role, sight) for role in self._roles}
         status = roles[self._roles[0]]
         health = Health(
@@ -56,6 +58,12 @@ class HealthChecks(Endpoints):
         if status is not Readiness.UNREADY:
             return health.as_response()
         return health.as_response(503, headers={"Retry-After": str(ASK_AGAIN.seconds)})
+
+    async def _look(self) -> Sight:
+        """One look for all who ask meanwhile: they need no key, and it takes a connection to the store."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(look(self._backend))
+        return await asyncio.shield(self._looking)
 
 
 def _detail(sight: Sight) -> str | None:
