@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.tickets.ticket import LONGEST_ID, NO_TYPE, Record, Ticket, Unreadable, is_fit, read
+from carteiro.tickets.ticket import (
+    LONGEST_ID,
+    NO_TYPE,
+    Record,
+    Ticket,
+    Unreadable,
+    is_fit,
+    read,
+    read_all,
+)
 
 
 def a_record(body: bytes | None) -> Record:
@@ -99,3 +108,32 @@ def test_no_bytes_are_too_strange(body: bytes | None) -> None:
     """Something comes of all of them."""
     found = read(a_record(body))
     assert is_fit(found.id)
+
+
+_PLAIN_BODY = b'{"ticket_id":"t-1","task_type":"BUILD"}'
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        b"",
+        b"{",
+        b"[1]",
+        b'{"ticket_id":"t 2","task_type":"BUILD"}',
+        b'{"ticket_id":"","task_type":"BUILD"}',
+        b'{"ticket_id":7,"task_type":"BUILD"}',
+        b'{"ticket_id":"t-2","task_type":[]}',
+        b'{"ticket_id":"t-2","task_type":"B U"}',
+        b'{"ticket_id":"%s","task_type":"BUILD"}' % (b"x" * 257),
+        '{"ticket_id":"ü","task_type":"BUILD"}'.encode(),
+        b'{"ticket_id":"t-2","task_type":"BUILD","text":"%s"}' % (b"x" * 1000),
+    ],
+    ids=str,
+)
+def test_a_list_is_read_as_its_records_are(odd: bytes | None) -> None:
+    """One odd record changes nothing of the others."""
+    bodies = (_PLAIN_BODY, odd, _PLAIN_BODY)
+    records = [Record("topic", 0, at, b"k", body) for at, body in enumerate(bodies)]
+
+    assert [*read_all(records)] == [read(each) for each in records]
