@@ -98,7 +98,7 @@ async def test_killed_move_goes_on_when_it_is_run_again(tmp_path: Path, url: str
         await backend.tenants.define(tenants_named([ACME]))
         await accepted(backend.store, *new)
     killed = 0
-    for table in ("messages", "contents", "events"):
+    for table in ("messages", "contents", "unfinished"):
         move = await moving(tmp_path, url)
         await asyncio.wait_for(_has_rows(url, table), PATIENCE_S)
         move.send_signal(signal.SIGKILL)
@@ -107,7 +107,7 @@ async def test_killed_move_goes_on_when_it_is_run_again(tmp_path: Path, url: str
     rows = (await moved(tmp_path, url))["rows"]
 
     assert killed > 0
-    assert [rows[each] for each in ("messages", "contents", "events", "jobs")] == [MANY] * 4
+    assert [rows[each] for each in ("messages", "contents", "unfinished", "jobs")] == [MANY] * 4
     async with open_postgres(url) as backend:
         states = await backend.reading.states()
         unsettled = await backend.reading.unsettled([each.id for each in new])
