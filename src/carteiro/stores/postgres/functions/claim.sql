@@ -519,7 +519,9 @@ BEGIN
             ) AS s
         ),
         heads AS (
-            SELECT g.*, h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
+            SELECT g.i, g.place, g.kind, g.tenant, g.preset, g.vt, g.stride, g.due_from, g.lost_from, g.is_limited, g.need,
+                g.is_due, g.is_fresh, g.is_stop,
+                h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
                 coalesce(coalesce(h.no, 1) > g.allowance, false) AS is_over
             FROM page AS g
             LEFT JOIN LATERAL (
@@ -609,11 +611,11 @@ BEGIN
         SELECT v.*, a.*, o.*, f.* INTO v_round
         FROM (
             SELECT count(*) AS visits, count(*) FILTER (WHERE x.is_job) AS jobs,
-                array_agg(x.message_no ORDER BY x.pos) FILTER (WHERE x.is_job) AS numbers,
-                array_agg(x.claims + 1 ORDER BY x.pos) FILTER (WHERE x.is_job) AS claims,
+                array_agg(x.message_no) FILTER (WHERE x.is_job) AS numbers,
+                array_agg(x.claims + 1) FILTER (WHERE x.is_job) AS claims,
                 max(x.starts_at) FILTER (WHERE x.is_job) AS v, max(x.turn) FILTER (WHERE x.is_job) AS turns,
                 bool_or(x.is_job AND x.is_limited) AS has_drawn
-            FROM visited AS x
+            FROM (SELECT y.message_no, y.claims, y.starts_at, y.turn, y.is_job, y.is_limited FROM visited AS y ORDER BY y.pos) AS x
         ) AS v
         CROSS JOIN (
             SELECT array_agg(x.kind) AS kinds, array_agg(x.tenant) AS tenants, array_agg(x.jobs) AS jobs_of,
