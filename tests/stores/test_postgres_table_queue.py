@@ -391,7 +391,8 @@ def _jobs(app: Application) -> int:
     """The number of jobs in the ring, once its notes are read."""
     jobs = app.value("SELECT coalesce(sum(jobs), 0)::integer FROM carteiro.seats_and_notes")
     held = app.value(
-        "SELECT (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.parked)"
+        "SELECT (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed)"
+        " + (SELECT coalesce(sum(cardinality(numbers)), 0) FROM carteiro.leased)"
     )
     assert jobs == held
     return int(held)

@@ -45,7 +45,7 @@ _BREACHES = {
         f"UPDATE {{entries}} SET state = 'SENT' {_OF_DEAD}",
     ),
     "clean: a job": ("clean", f"{{a_job}} {_SENT}"),
-    "clean: a slot": ("clean", "UPDATE seats SET jobs = 1"),
+    "clean: a slot": ("clean", "UPDATE seats SET jobs = jobs + 1"),
 }
 
 

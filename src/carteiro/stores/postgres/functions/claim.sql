@@ -318,25 +318,26 @@ BEGIN
 END
 $$;
 
--- Stores the clocks after a claim. p_left and p_left_now: what the send limits allowed before and after it.
+-- Stores the clocks after a claim. p_left and p_left_now: what the send limits allowed before and after it; p_until: the end of its
+-- leases, NULL: it has none.
 CREATE OR REPLACE FUNCTION carteiro.save_clocks(
     p_kinds text[], p_v bigint, p_turn bigint, p_left bigint[], p_left_now bigint[], p_least bigint[], p_lost bigint[],
-    p_claim text, p_draws bigint, p_has_jobs boolean, p_now bigint
+    p_claim text, p_draws bigint, p_until bigint, p_now bigint
 ) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
     UPDATE carteiro.ring_clock AS c
-    SET n = c.n + 1, lost_from = p_lost[k.i],
+    SET n = c.n + 1, lost_from = least(p_lost[k.i], p_until),
         draws = CASE
             WHEN p_left[k.i] > p_left_now[k.i] THEN carteiro.drawn(
                 c.draws, c.limit_count, c.limit_per_ms, p_now, p_left[k.i] - p_left_now[k.i], p_claim, p_draws
             )
             ELSE c.draws
         END,
-        seen_at = CASE WHEN p_has_jobs THEN p_now ELSE c.seen_at END,
-        v = CASE WHEN p_has_jobs THEN greatest(c.v, p_v) ELSE c.v END,
-        turn = CASE WHEN p_has_jobs THEN p_turn ELSE c.turn END,
+        seen_at = CASE WHEN p_until IS NOT NULL THEN p_now ELSE c.seen_at END,
+        v = CASE WHEN p_until IS NOT NULL THEN greatest(c.v, p_v) ELSE c.v END,
+        turn = CASE WHEN p_until IS NOT NULL THEN p_turn ELSE c.turn END,
         least_vt = coalesce((
             SELECT s.vt FROM carteiro.seats AS s
             WHERE s.kind = k.kind AND s.wake_at IS NULL AND s.vt >= p_least[k.i]
@@ -396,7 +397,9 @@ BEGIN
         CASE
             WHEN s.is_held THEN 0
             WHEN s.is_limited THEN least(
-                s.cap - CASE WHEN s.cap IS NOT NULL THEN (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f) END,
+                s.cap - CASE WHEN s.cap IS NOT NULL THEN
+                    (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f)
+                END,
                 carteiro.tokens(s.rate_per_second, s.next_token_us, p_now)
             )
         END,
@@ -407,7 +410,8 @@ BEGIN
         d.is_delayed, d.is_lost, NOT (s.kind || ' ' || s.tenant) = ANY (p_readied),
         sum(1::double precision / s.stride) OVER w, sum(s.vt::double precision / s.stride) OVER w
     FROM (
-        SELECT o.*, k.lost, k.has_far, k.room, o.is_held OR o.cap IS NOT NULL OR o.rate_per_second IS NOT NULL OR k.room IS NOT NULL AS is_limited
+        SELECT o.*, k.lost, k.has_far, k.room,
+            o.is_held OR o.cap IS NOT NULL OR o.rate_per_second IS NOT NULL OR k.room IS NOT NULL AS is_limited
         FROM unnest(p_kinds, p_left, p_least, p_lost, p_far) AS k (kind, room, least, lost, has_far)
         CROSS JOIN LATERAL (
             SELECT e.ctid AS place, e.kind, e.tenant, e.vt, e.last_turn, e.lowest, e.due_from, t.stride, t.cap,
@@ -519,7 +523,9 @@ BEGIN
             ) AS s
         ),
         heads AS (
-            SELECT g.*, h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
+            SELECT g.i, g.place, g.kind, g.tenant, g.preset, g.vt, g.stride, g.due_from, g.lost_from, g.is_limited, g.need,
+                g.is_due, g.is_fresh, g.is_stop,
+                h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
                 coalesce(coalesce(h.no, 1) > g.allowance, false) AS is_over
             FROM page AS g
             LEFT JOIN LATERAL (
@@ -592,7 +598,9 @@ BEGIN
                 last_processed_at = CASE WHEN a.jobs > 0 THEN o_now ELSE s.last_processed_at END,
                 due_from = CASE WHEN a.is_idle THEN least(coalesce(w.parked_until, o_now), o_now) ELSE s.due_from END,
                 wake_at = CASE
-                    WHEN a.is_idle THEN greatest(o_now, least(w.parked_until, w.lease_end, CASE WHEN a.jobs > 0 THEN v_until ELSE c_far END))
+                    WHEN a.is_idle THEN greatest(
+                        o_now, least(w.parked_until, w.lease_end, CASE WHEN a.jobs > 0 THEN v_until ELSE c_far END)
+                    )
                     WHEN a.is_over THEN c_far -- see `hold_back`
                 END
             FROM (
@@ -609,11 +617,11 @@ BEGIN
         SELECT v.*, a.*, o.*, f.* INTO v_round
         FROM (
             SELECT count(*) AS visits, count(*) FILTER (WHERE x.is_job) AS jobs,
-                array_agg(x.message_no ORDER BY x.pos) FILTER (WHERE x.is_job) AS numbers,
-                array_agg(x.claims + 1 ORDER BY x.pos) FILTER (WHERE x.is_job) AS claims,
+                array_agg(x.message_no) FILTER (WHERE x.is_job) AS numbers,
+                array_agg(x.claims + 1) FILTER (WHERE x.is_job) AS claims,
                 max(x.starts_at) FILTER (WHERE x.is_job) AS v, max(x.turn) FILTER (WHERE x.is_job) AS turns,
                 bool_or(x.is_job AND x.is_limited) AS has_drawn
-            FROM visited AS x
+            FROM (SELECT y.message_no, y.claims, y.starts_at, y.turn, y.is_job, y.is_limited FROM visited AS y ORDER BY y.pos) AS x
         ) AS v
         CROSS JOIN (
             SELECT array_agg(x.kind) AS kinds, array_agg(x.tenant) AS tenants, array_agg(x.jobs) AS jobs_of,
@@ -661,9 +669,8 @@ BEGIN
     END IF;
     IF v_ring.has_changed THEN
         PERFORM carteiro.save_clocks(
-            p_kinds, v_ring.v, v_ring.turn, v_left, v_ring.left_of, v_ring.least_of,
-            ARRAY(SELECT least(l, CASE WHEN o_numbers <> '{}' THEN v_until END) FROM unnest(v_ring.lost_of) WITH ORDINALITY AS k (l, i) ORDER BY k.i),
-            p_claim, p_draws, o_numbers <> '{}', o_now
+            p_kinds, v_ring.v, v_ring.turn, v_left, v_ring.left_of, v_ring.least_of, v_ring.lost_of, p_claim, p_draws,
+            CASE WHEN o_numbers <> '{}' THEN v_until END, o_now
         );
     END IF;
     IF 1 = ALL (o_claims) THEN

@@ -20,8 +20,8 @@ AS $$
     WHERE n.xid = open.xid
 $$;
 
--- Reads the notes into the ring. Of claim, whose settings hold here. The caller holds the ring's lock. One statement: notes are read and marked as
--- read in the same snapshot. No alarm is set earlier than the next claim of its kind looks.
+-- Reads the notes into the ring. Only claim calls it, whose settings hold here. The caller holds the ring's lock. One
+-- statement: notes are read and marked as read in the same snapshot. No alarm is set earlier than the next claim of its kind looks.
 CREATE OR REPLACE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -295,7 +295,9 @@ BEGIN
     FROM carteiro.tenants AS t
     WHERE
         s.tenant = ANY (v_tenant) AND s.wake_at IS NOT NULL AND t.id = s.tenant
-        AND (t.cap IS NOT NULL OR (s.kind, s.tenant) IN (SELECT j.kind, j.tenant FROM unnest(v_kind, v_tenant) AS j (kind, tenant)));
+        AND (t.cap IS NOT NULL OR (s.kind, s.tenant) IN (
+            SELECT j.kind, j.tenant FROM unnest(v_kind, v_tenant) AS j (kind, tenant)
+        ));
     RETURN v_count;
 END
 $$;
