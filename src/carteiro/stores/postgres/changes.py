@@ -30,7 +30,6 @@ class Held(NamedTuple):
     claim: ClaimId | None = None
     parked_until: int | None = None
     is_leased: bool = False
-    is_remembered: bool = False  # as of the claim or the last store, not of now
     is_requested: bool = (
         False  # an application requested a change, to be applied before the next attempt
     )

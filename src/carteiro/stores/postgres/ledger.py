@@ -12,20 +12,18 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from carteiro import model
-from carteiro.errors import StoreUnavailable, TransitionRefused
-from carteiro.policy.lifecycle import MILLISECOND, Change, Stamped
+from carteiro.errors import StoreUnavailable
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Stamped
+from carteiro.ports.ledger import LEASED, SENT, Closed
 from carteiro.stores.columns import MOST_TIMELINE, entry_of, timeline_text
 from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.sql import session as sql
-from carteiro.stores.sql.ledger import Asked, Judged, ends, starts
+from carteiro.stores.sql.ledger import Asked, Judged, Told, closings, ends, starts
 
 Item = TypeVar("Item", model.Start, model.End)
-_MOST_REMEMBERED = (
-    10_000  # far more than slots: entries that were never settled nor released are forgotten
-)
 # An application requested a change by SQL, committed before this attempt: it comes first.
 _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # others keep changing them: let the caller try again
@@ -61,28 +59,6 @@ def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
     )
 
 
-class Memory:
-    """Entries as of their claim, for a separate queue: most are still the same when they are declared or settled."""
-
-    def __init__(self) -> None:
-        self._held: dict[model.Lease, Held] = {}
-
-    def keep(self, lease: model.Lease, held: Held) -> None:
-        """Remember a job after its claim, or after a change was stored."""
-        self._held[lease] = held
-        if len(self._held) > _MOST_REMEMBERED:
-            self._held.pop(next(iter(self._held)))
-
-    def take(self, lease: model.Lease) -> Held | None:
-        """Take a remembered job out: the rule that judges its entry changes it."""
-        return self._held.pop(lease, None)
-
-    def forget(self, leases: Iterable[model.Lease]) -> None:
-        """Forget jobs that were released or lost."""
-        for lease in leases:
-            self._held.pop(lease, None)
-
-
 class PostgresEntries:
     """See `carteiro.stores.sql.ledger.Entries`."""
 
@@ -90,7 +66,6 @@ class PostgresEntries:
         self._db = db
         self._ttl_ms = options.dead_letter_ttl_ms
         self._has_queue = options.has_queue
-        self.memory = Memory()
 
     async def load(
         self, session: sql.Session, ids: Sequence[model.MessageId]
@@ -108,13 +83,19 @@ class PostgresEntries:
         stored, has_work = await changes.save(cast("Session", session))
         return len(stored), has_work
 
-    async def declare(self, asked: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Declare attempts: the first ones of messages by lists, the others by the rules."""
+    async def declare(
+        self, asked: Sequence[model.Start], told: Sequence[Told] | None = None
+    ) -> list[Any]:
+        """Declare attempts: the first ones of messages by lists, the others by the rules.
+
+        ``told``: the answers of a separate queue, which has the jobs.
+        """
         can_be_first = [not start.open_attempt for start in asked]
-        usual = _once(asked, can_be_first)
+        usual = _once(asked, can_be_first, told)
         left = set(await self._declare_first(usual, await self._db.now()) if usual else ())
         by_rules = _by_rules(asked, usual, left)
-        answers, _ = await self.write(starts(by_rules), declares=True)
+        judged = starts(by_rules, _told_of(by_rules, asked, told))
+        answers, _ = await self.write(judged, declares=True)
         return _merged(asked, by_rules, _FIRST_BEGUN, answers)
 
     async def _declare_first(self, asked: Sequence[model.Start], now: int) -> list[int]:
@@ -131,6 +112,7 @@ class PostgresEntries:
             texts(providers),
             numbers([now + hold // MILLISECOND for hold in holds]),
             texts([_first_timeline(*each, now) for each in zip(providers, told, strict=True)]),
+            self._has_queue,
             now,
         )
         return left
@@ -139,15 +121,27 @@ class PostgresEntries:
         self, asked: Sequence[model.End]
     ) -> tuple[list[model.Settled | model.Late], bool]:
         """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
+        by_rules, has_freed = await self._without_sent(asked)
+        answers, has_work = await self.write(ends(by_rules))
+        return _merged(asked, by_rules, _SENT, answers), has_work or has_freed
+
+    async def close(self, asked: Sequence[model.End], told: Sequence[Told]) -> list[Closed | None]:
+        """As `settle`, where a separate queue has the jobs."""
+        by_rules, _ = await self._without_sent(asked, told)
+        answers, _ = await self.write(closings(by_rules, _told_of(by_rules, asked, told) or ()))
+        return _merged(asked, by_rules, SENT, answers)
+
+    async def _without_sent(
+        self, asked: Sequence[model.End], told: Sequence[Told] | None = None
+    ) -> tuple[Sequence[model.End], bool]:
+        """Store those that are plainly sent; return the others, and True if there may be work now."""
         is_sent = [
             end.verdict.__class__ is model.Sent and not (end.events or end.in_doubt)
             for end in asked
         ]
-        usual = _once(asked, is_sent)
+        usual = _once(asked, is_sent, told)
         left, has_freed = await self._settle_sent(usual) if usual else ((), False)
-        by_rules = _by_rules(asked, usual, set(left))
-        answers, has_work = await self.write(ends(by_rules))
-        return _merged(asked, by_rules, _SENT, answers), has_work or has_freed
+        return _by_rules(asked, usual, set(left)), has_freed
 
     async def _settle_sent(self, asked: Sequence[Any]) -> tuple[list[int], bool]:
         """Store sent messages; return the items (1, 2, …) that need a rule, and True if there may be work now."""
@@ -165,6 +159,8 @@ class PostgresEntries:
             texts(providers),
             numbers([int(each) for each in attempted]),
             MOST_TIMELINE,
+            LONGEST_HOLD_MS,
+            self._has_queue,
             await self._db.now(),
         )
         return left, has_work
@@ -174,36 +170,20 @@ class PostgresEntries:
     ) -> tuple[list[Any], bool]:
         """Judge and store until every item has its answer; entries that others changed are judged again."""
         answers: dict[int, Any] = {}
-        found = self._remembered(asked)
+        found: dict[model.MessageId, Held] = {}
         has_work = False
         for _ in range(_MOST_ROUNDS):
             left = _without_twins(asked, answers)
             if not left:
                 return [answers[place] for place in range(len(asked))], has_work
-            missing = [asked[place].id for place in left if asked[place].id not in found]
-            if missing:
-                found |= await _load(self._db, missing)
+            found = await _load(self._db, [asked[place].id for place in left])
             judged, changes = self._judge(asked, left, found, await self._db.now(), declares)
             stored, may_work = await changes.save(self._db, dead_letter_ttl_ms=self._ttl_ms)
             has_work |= may_work
             for place, result, item in judged:
-                if item is None:
+                if item is None or item in stored:
                     answers[place] = result.answer
-                elif item in stored:
-                    answers[place] = result.answer
-                    if declares and not self._has_queue:
-                        self._keep(asked[place].lease, changes.held[item])
-            found = {}
         raise StoreUnavailable("The messages change faster than they can be stored: try again")
-
-    def _remembered(self, asked: Sequence[Asked]) -> dict[model.MessageId, Held]:
-        taken = [self.memory.take(each.lease) for each in asked if each.lease is not None]
-        return {held.id: held for held in taken if held is not None}
-
-    def _keep(self, lease: model.Lease | None, held: Held) -> None:
-        if lease is not None:
-            version = max(1, held.version) + 1
-            self.memory.keep(lease, held._replace(version=version, is_remembered=True))
 
     def _judge(
         self,
@@ -213,23 +193,14 @@ class PostgresEntries:
         now: int,
         declares: bool,  # noqa: FBT001 - as asked of `write`
     ) -> tuple[list[tuple[int, Judged, int | None]], Changes]:
-        """Return the judgements, each with its position, and its item if there is something to store; and the items.
-
-        A remembered entry may be outdated: if the rule would change nothing, or refuse, it is left out and loaded.
-        """
+        """Return the judgements, each with its position, and its item if there is something to store; and the items."""
         changes = Changes(now)
         judged: list[tuple[int, Judged, int | None]] = []
         for place in places:
             held = found.get(asked[place].id)
-            try:
-                result = asked[place].judge(held, now)
-            except TransitionRefused:
-                if held is None or not held.is_remembered:
-                    raise
-                continue
+            result = asked[place].judge(held, now)
             if held is None or result.change is None:
-                if held is None or not held.is_remembered:
-                    judged.append((place, result, None))
+                judged.append((place, result, None))
             elif declares and held.is_requested:
                 judged.append((place, Judged(_TO_BE_APPLIED), None))
             else:
@@ -259,10 +230,17 @@ def _first_timeline(provider: str, told: Sequence[model.Event], now: int) -> str
     return timeline_text([*events, Stamped(model.EventType.SENT_ATTEMPT, attempt, now)])
 
 
-def _once(asked: Sequence[Item], is_usual: Sequence[bool]) -> Sequence[Item]:
-    """The usual ones; none if a message is named twice: the second is judged after the first is stored."""
+def _once(
+    asked: Sequence[Item], is_usual: Sequence[bool], told: Sequence[Told] | None
+) -> Sequence[Item]:
+    """The usual ones; none if a message is named twice: the second is judged after the first is stored.
+
+    With a separate queue, only those whose lease cannot have expired.
+    """
     if len({each.lease.job for each in asked}) < len(asked):
         return ()
+    if told is not None:
+        is_usual = [usual and said == LEASED for usual, said in zip(is_usual, told, strict=True)]
     if all(is_usual):
         return asked
     return [each for each, usual in zip(asked, is_usual, strict=True) if usual]
@@ -274,6 +252,15 @@ def _by_rules(asked: Sequence[Item], usual: Sequence[Item], left: set[int]) -> S
         return ()
     done = {each.lease.job for item, each in enumerate(usual, 1) if item not in left}
     return [each for each in asked if each.lease.job not in done]
+
+
+def _told_of(
+    by_rules: Sequence[Item], asked: Sequence[Item], told: Sequence[Told] | None
+) -> Sequence[Told] | None:
+    if told is None or len(by_rules) == len(asked):
+        return told
+    said = dict(zip([each.lease.job for each in asked], told, strict=True))
+    return [said[each.lease.job] for each in by_rules]
 
 
 def _merged(

@@ -68,6 +68,14 @@ class Entries(Protocol):
     ) -> tuple[list[Any], bool]:
         """Load, judge and save: the answers; True if there may be work now. A change by others is judged again."""
 
+    async def declare(
+        self, asked: Sequence[model.Start], told: Sequence[Told] | None = None
+    ) -> list[Any]:
+        """Declare attempts; ``told``: the answers of a separate queue, which has the jobs."""
+
+    async def close(self, asked: Sequence[model.End], told: Sequence[Told]) -> list[Closed | None]:
+        """Settle attempts, where a separate queue has the jobs."""
+
 
 def starts(asked: Sequence[model.Start], told: Sequence[Told] | None = None) -> list[Asked]:
     """Declare attempts."""

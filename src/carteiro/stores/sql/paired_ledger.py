@@ -68,13 +68,9 @@ class SqlLedger(ABC):
             if ticket[0] not in put_off
             for row in (found[ticket[0]],)
         ]
-        self._remember(jobs, found)
         heeded = await with_suppressed(session, jobs, {row[3] for row in rows if row[29]}, now)
         left = iter(heeded)
         return [put_off[each[0]] if each[0] in put_off else next(left) for each in tickets]
-
-    def _remember(self, jobs: Sequence[model.LeasedJob], rows: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027 - some need not
-        """Remember entries that will be declared or settled, in a store that then need not load them."""
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
@@ -97,13 +93,11 @@ class SqlLedger(ABC):
         self, starts: Sequence[model.Start], told: QueueAnswers
     ) -> list[model.Begun | model.Refused | None]:
         """Make attempts durable before they are made."""
-        answers, _ = await self._entries.write(ledger.starts(starts, told), declares=True)
-        return answers
+        return await self._entries.declare(starts, told)
 
     async def settle(self, ends: Sequence[model.End], told: QueueAnswers) -> list[Closed | None]:
         """Store the verdicts: state, events and dead letter in one transaction."""
-        answers, _ = await self._entries.write(ledger.closings(ends, told))
-        return answers
+        return await self._entries.close(ends, told)
 
     async def cancel(
         self, ids: Sequence[model.MessageId], told: QueueAnswers, *, tenant: model.TenantId

@@ -313,7 +313,8 @@ $$;
 -- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
 -- items (1, 2, …) that were left out.
 CREATE OR REPLACE FUNCTION carteiro.declare_first(
-    p_id text[], p_group integer[], p_claim text[], p_provider text[], p_until bigint[], p_timeline text[], p_now bigint
+    p_id text[], p_group integer[], p_claim text[], p_provider text[], p_until bigint[], p_timeline text[],
+    p_has_jobs boolean, p_now bigint
 ) RETURNS integer[]
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -323,14 +324,16 @@ DECLARE
     v_stored bigint[];
     v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
 BEGIN
-    PERFORM carteiro.lock_claims(p_claim); -- a concurrent extension is not shortened unnoticed
+    IF p_has_jobs THEN
+        PERFORM carteiro.lock_claims(p_claim); -- a concurrent extension is not shortened unnoticed
+    END IF;
     WITH held AS MATERIALIZED (
         SELECT
             m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
         FROM unnest(p_id, p_group) AS a (id, place)
         JOIN carteiro.messages AS m ON m.id = a.id
         WHERE
-            EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+            (NOT p_has_jobs OR EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind)))
             AND m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
             AND NOT EXISTS (SELECT FROM carteiro.entries AS e WHERE e.message_no = m.no)
             -- A change requested by SQL comes before the next attempt.
@@ -355,11 +358,13 @@ BEGIN
     WHERE
         (SELECT count(*) FROM added) = (SELECT count(*) FROM held)
         OR h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a));
-    PERFORM carteiro.move_leases(
-        array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
-    )
-    FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
-    GROUP BY h.until;
+    IF p_has_jobs THEN
+        PERFORM carteiro.move_leases(
+            array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
+        )
+        FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
+        GROUP BY h.until;
+    END IF;
     RETURN carteiro.left_out(p_id, v_stored);
 END
 $$;
@@ -370,7 +375,8 @@ $$;
 -- claimed sooner than before.
 CREATE OR REPLACE FUNCTION carteiro.settle_sent(
     p_id text[], p_group integer[], p_duration_ms bigint[], p_provider_id text[], p_claim text[], p_provider text[],
-    p_attempted integer[], p_most integer, p_now bigint, OUT left_out integer[], OUT has_work boolean
+    p_attempted integer[], p_most integer, p_longest bigint, p_has_jobs boolean, p_now bigint,
+    OUT left_out integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -391,7 +397,13 @@ BEGIN
         JOIN carteiro.messages AS m ON m.id = a.id
         LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
         WHERE
-            EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+            CASE
+                WHEN p_has_jobs THEN EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+                ELSE
+                    e.message_no IS NULL
+                    OR e.state = 'SENT_ATTEMPT' AND e.holder = p_claim[a.place]
+                    AND e.held_until > p_now AND e.held_until <= p_now + p_longest
+            END
             AND (
                 NOT m.declares AND e.message_no IS NULL
                 OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
@@ -441,11 +453,14 @@ BEGIN
     WHERE
         (SELECT count(*) FROM sent) = (SELECT count(*) FROM held)
         OR h.no = ANY (ARRAY(SELECT s.message_no FROM sent AS s));
-    -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-    v_tenants := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
-    INSERT INTO carteiro.notes (kind, tenant, wake_at)
-    SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
-    has_work := FOUND;
+    has_work := false;
+    IF p_has_jobs THEN
+        -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
+        v_tenants := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
+        INSERT INTO carteiro.notes (kind, tenant, wake_at)
+        SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
+        has_work := FOUND;
+    END IF;
     left_out := carteiro.left_out(p_id, v_stored);
 END
 $$;

@@ -1,7 +1,8 @@
 -- name: declare_first
 -- Stores first attempts: see the function of that name.
 SELECT carteiro.declare_first(
-    $1::text::text[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7
+    $1::text::text[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[],
+    $7, $8
 );
 
 -- name: drop_orphans
@@ -57,7 +58,7 @@ FROM carteiro.save(
 SELECT left_out, has_work
 FROM carteiro.settle_sent(
     $1::text::text[], $2::text::integer[], $3::text::bigint[], $4::text::text[], $5::text::text[], $6::text::text[],
-    $7::text::integer[], $8, $9
+    $7::text::integer[], $8, $9, $10, $11
 );
 
 -- name: track_known
