@@ -397,8 +397,8 @@ BEGIN
         CASE
             WHEN s.is_held THEN 0
             WHEN s.is_limited THEN least(
-                s.cap - CASE WHEN s.cap IS NOT NULL THEN
-                    (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f)
+                CASE WHEN s.cap IS NOT NULL THEN -- a cap that was lowered may be exceeded
+                    greatest(0, s.cap - (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f))
                 END,
                 carteiro.tokens(s.rate_per_second, s.next_token_us, p_now)
             )
@@ -656,7 +656,7 @@ BEGIN
         IF v_round.over IS NOT NULL THEN
             PERFORM carteiro.hold_back(v_round.over_kinds, v_round.over, p_longest, o_now);
         END IF;
-        EXIT WHEN v_round.pos IS NULL OR v_round.is_suspect;
+        EXIT WHEN v_round.pos IS NULL OR v_round.is_suspect OR v_room <= 0;
         IF v_round.is_due THEN
             v_readied := v_readied || v_round.readied;
             v_heeds_due := 0 < carteiro.ready_due( -- else another transaction is removing them

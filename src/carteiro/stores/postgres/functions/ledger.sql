@@ -250,13 +250,20 @@ BEGIN
             INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
             SELECT m.no, m.id, p_kind[i], p_tenant[i], carteiro.rank(m.priority, p_until[i]), p_until[i]
             FROM generate_subscripts(p_no, 1) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
-            WHERE p_job[i] = 2 AND (v_all OR p_no[i] = ANY (v_gone))
+            WHERE p_job[i] = 2 AND p_until[i] > p_now AND (v_all OR p_no[i] = ANY (v_gone))
             ON CONFLICT (message_no) DO UPDATE SET parked_until = excluded.parked_until, rank = excluded.rank, claims = 0;
+            -- Those that are due are ready at once: a clock that is set back does not delay them.
+            INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
+            SELECT p_tenant[i], p_kind[i], carteiro.rank(m.priority, p_until[i]), m.id, m.no
+            FROM generate_subscripts(p_no, 1) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
+            WHERE p_job[i] = 2 AND p_until[i] <= p_now AND (v_all OR p_no[i] = ANY (v_gone))
+            ON CONFLICT DO NOTHING;
         END IF;
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
+        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
         SELECT p_kind[i], p_tenant[i], -count(*) FILTER (WHERE p_job[i] = 1),
-            min(CASE WHEN p_job[i] = 2 THEN p_until[i] ELSE c_far END)
-        FROM generate_subscripts(p_no, 1) AS i
+            min(CASE WHEN p_job[i] = 2 THEN p_until[i] ELSE c_far END),
+            min(CASE WHEN p_job[i] = 2 AND p_until[i] <= p_now THEN carteiro.rank(m.priority, p_until[i]) END)
+        FROM generate_subscripts(p_no, 1) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
         WHERE p_job[i] IN (1, 2) AND (v_all OR p_no[i] = ANY (v_gone))
         GROUP BY p_kind[i], p_tenant[i];
         INSERT INTO carteiro.notes (kind, tenant, wake_at)

@@ -69,6 +69,14 @@ FOR NO KEY UPDATE;
 -- The caller holds the lock of the ring.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
 -- limits, retry preset, external_id_is_key, stride], …]; :now
+WITH woken AS ( -- their seats are woken by `tenants_reseat`, except those that claim has still to make of its notes
+    INSERT INTO carteiro.notes (kind, tenant, wake_at)
+    SELECT DISTINCT n.kind, n.tenant, :now::bigint
+    FROM carteiro.unseen_notes() AS n
+    WHERE
+        n.tenant = ANY (:rows_0::text[]) AND n.kind <> ''
+        AND NOT EXISTS (SELECT FROM carteiro.seats AS s WHERE s.kind = n.kind AND s.tenant = n.tenant)
+)
 INSERT INTO carteiro.tenants AS t (
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
     limits, retry_preset, external_id_is_key, stride, created_at
