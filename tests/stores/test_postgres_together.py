@@ -296,6 +296,39 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
     assert again.lease.job == message
 
 
+@pytest.mark.parametrize("is_reaped", [True, False])
+async def test_lease_that_is_extended_while_another_takes_it_stays(
+    url: str, *, is_reaped: bool
+) -> None:
+    """Whoever found it expired waits for the heartbeat, and looks again."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store, lease=timedelta(seconds=1))
+        clock.advance(timedelta(seconds=2))
+        heart, watch = await asyncpg.connect(url), await asyncpg.connect(url)
+        beat = heart.transaction()
+        await beat.start()
+        await heart.execute(_EXTEND, [message], [job.lease.claim], clock() + 60_000)
+        taking = backend.store.reap(limit=10) if is_reaped else claimed(backend.store)
+        taker = asyncio.create_task(taking)  # type: ignore[arg-type]
+        await _until_waiting(watch)
+        await beat.commit()
+        taken = await taker
+        await heart.close()
+        await watch.close()
+        extended = await backend.store.extend([job.lease], lease=timedelta(seconds=1))
+        left = await claimed(backend.store)
+        clock.advance(timedelta(seconds=61))
+        again = await claimed_ids(backend.store)
+
+    assert not taken
+    assert extended == [True]
+    assert left == []
+    assert again == [message]
+
+
 async def test_claim_disappears_with_its_last_lease(url: str) -> None:
     """However many settles end it; one that nobody ended is cleared away with the expired ones."""
     async with open_postgres(url) as backend:
