@@ -312,7 +312,7 @@ async def test_lease_that_is_extended_while_another_takes_it_stays(
         await beat.start()
         await heart.execute(_EXTEND, [message], [job.lease.claim], clock() + 60_000)
         taking = backend.store.reap(limit=10) if is_reaped else claimed(backend.store)
-        taker = asyncio.create_task(taking)  # type: ignore[arg-type]
+        taker = asyncio.create_task(taking)
         await _until_waiting(watch)
         await beat.commit()
         taken = await taker
