@@ -24,7 +24,9 @@ from carteiro.model import (
     MessageId,
     NoteAnswer,
     Refused,
+    RefusedWhy,
     Settled,
+    Start,
     State,
 )
 from carteiro.model.checkup import Level
@@ -300,7 +302,7 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
 async def test_lease_that_is_extended_while_another_takes_it_stays(
     url: str, *, is_reaped: bool
 ) -> None:
-    """Whoever found it expired waits for the heartbeat, and looks again."""
+    """The process that found it expired waits for the heartbeat, and looks again."""
     clock = StoreClock()
     async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
         await backend.tenants.define(tenants_named([ACME]))
@@ -327,6 +329,48 @@ async def test_lease_that_is_extended_while_another_takes_it_stays(
     assert extended == [True]
     assert left == []
     assert again == [message]
+
+
+async def test_start_that_crosses_a_cancel_waits_without_its_claim(
+    backend: Backend, application: Any
+) -> None:
+    """A cancel writes the entry, then ends the lease: a start that locks in the other order would stop both."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    async with application.transaction():
+        await application.execute(_REQUEST_CANCEL)
+        starting = asyncio.create_task(declare(backend.store, job))
+        await _until_waiting(application)
+        await application.execute("SELECT FROM carteiro.claims FOR UPDATE NOWAIT")
+
+    answer = await starting
+    assert isinstance(answer, Refused)
+    assert answer.why is RefusedWhy.CANCELLED
+
+
+async def test_start_that_crosses_the_end_of_its_lease_is_not_made(
+    url: str, application: Any
+) -> None:
+    """It has seen the lease, and finds it taken: nothing of it is stored."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        taken, kept = await accepted(backend.store, a_message(), a_message())
+        jobs = await claimed(backend.store, lease=timedelta(seconds=1))
+        clock.advance(timedelta(seconds=2))
+        async with application.transaction():
+            reaped = await application.fetchval("SELECT carteiro.reap(1, 3600000, $1)", clock())
+            starts = [Start(job.lease, "sandbox", timedelta(seconds=5)) for job in jobs]
+            starting = asyncio.create_task(backend.store.declare(starts))
+            await _until_waiting(application)
+        answers = await starting
+        again = await claimed_alone(backend.store)
+
+    assert reaped == 1
+    assert [type(each) for each in answers] == [Refused, Begun]
+    assert [job.lease.job for job in jobs] == [taken, kept]
+    assert again.lease.job == taken
+    assert not again.open_attempt
 
 
 async def test_claim_disappears_with_its_last_lease(url: str) -> None:
