@@ -54,6 +54,28 @@ async def test_cap_bounds_the_jobs_in_flight(backend: Backend) -> None:
     assert got == [3, 1, 0]
 
 
+async def test_cap_that_is_lowered_below_the_jobs_in_flight_stops_nobody_else(
+    backend: Backend,
+) -> None:
+    """The tenant waits until enough of them have ended; the others are served."""
+    await accepted(backend.store, *messages(8))
+    jobs = await claimed(backend.store, limit=6)
+    await backend.tenants.define([a_tenant(cap=2)])
+    await accepted(backend.store, *messages(3, BRASA))
+
+    meanwhile = await claimed_tenants(backend.store)
+    for job in jobs[:4]:
+        await declare(backend.store, job)
+        await settled(backend.store, job, sent())
+    at_the_cap = await claimed_ids(backend.store)
+    await declare(backend.store, jobs[4])
+    await settled(backend.store, jobs[4], sent())
+
+    assert meanwhile == [BRASA] * 3
+    assert at_the_cap == []
+    assert len(await claimed_ids(backend.store)) == 1
+
+
 async def test_cap_costs_others_nothing(backend: Backend) -> None:
     """While one tenant is at its cap the others get the whole batch."""
     await backend.tenants.define([a_tenant(cap=2)])

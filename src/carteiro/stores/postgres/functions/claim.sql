@@ -395,8 +395,10 @@ BEGIN
         s.is_limited,
         CASE
             WHEN s.is_held THEN 0
-            WHEN s.is_limited THEN least(
-                s.cap - CASE WHEN s.cap IS NOT NULL THEN (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f) END,
+            WHEN s.is_limited THEN least( -- a cap may be lowered below the jobs in flight
+                CASE WHEN s.cap IS NOT NULL THEN
+                    greatest(0, s.cap - (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f))
+                END,
                 carteiro.tokens(s.rate_per_second, s.next_token_us, p_now)
             )
         END,
