@@ -19,6 +19,7 @@ from carteiro.model import (
     Begun,
     BounceKind,
     End,
+    Erased,
     EventType,
     Late,
     MessageId,
@@ -36,6 +37,7 @@ from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import newest_version
+from carteiro.stores.sql import erasing
 from support.builders import (
     ACME,
     BRASA,
@@ -43,6 +45,7 @@ from support.builders import (
     a_claim_id,
     a_message,
     a_task,
+    dead,
     messages,
     sent,
     tenants_named,
@@ -78,6 +81,13 @@ INSERT INTO carteiro.entries (
 SELECT
     no, 2, state, due_at, expires_at, due_at, tenant, false, created_at, format('["CANCEL_REQUESTED",%s,{}],', due_at)
 FROM carteiro.ledger
+"""
+_REDRIVE = """
+WITH redriven AS (
+    UPDATE carteiro.entries SET state = 'ENQUEUED', finished_at = NULL, expires_at = expires_at + 1, version = version + 1
+    RETURNING expires_at, message_no
+)
+INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT * FROM redriven
 """
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring
@@ -371,6 +381,36 @@ async def test_start_that_crosses_the_end_of_its_lease_is_not_made(
     assert [job.lease.job for job in jobs] == [taken, kept]
     assert again.lease.job == taken
     assert not again.open_attempt
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_message_that_is_redriven_while_its_tenant_is_erased_leaves_nothing(
+    backend: Backend, application: Any, monkeypatch: pytest.MonkeyPatch, *, is_committed: bool
+) -> None:
+    """Erasing takes the jobs first, then the rows: in between a dead letter can be sent again."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    await declare(backend.store, job)
+    await settled(backend.store, job, dead())
+    redrive, erase_rows = application.transaction(), erasing._erase_rows
+    await redrive.start()
+
+    async def redriven_before(*arguments: Any, **named: Any) -> Erased:
+        await application.execute(_REDRIVE)
+        if is_committed:
+            await redrive.commit()
+        erase = asyncio.create_task(erase_rows(*arguments, **named))
+        if not is_committed:
+            await _until_waiting(application)
+            await redrive.commit()
+        return await erase
+
+    monkeypatch.setattr(erasing, "_erase_rows", redriven_before)
+    erased = await backend.tenants.erase(ACME)
+
+    assert erased is not None
+    assert await application.fetchval("SELECT count(*) FROM carteiro.messages") == 0
+    assert await application.fetchval("SELECT count(*) FROM carteiro.unfinished") == 0
 
 
 async def test_claim_disappears_with_its_last_lease(url: str) -> None:
