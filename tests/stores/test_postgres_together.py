@@ -84,7 +84,8 @@ FROM carteiro.ledger
 """
 _REDRIVE = """
 WITH redriven AS (
-    UPDATE carteiro.entries SET state = 'ENQUEUED', finished_at = NULL, expires_at = expires_at + 1, version = version + 1
+    UPDATE carteiro.entries
+    SET state = 'ENQUEUED', finished_at = NULL, expires_at = expires_at + 1, version = version + 1
     RETURNING expires_at, message_no
 )
 INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT * FROM redriven
