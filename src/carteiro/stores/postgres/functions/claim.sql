@@ -508,7 +508,7 @@ BEGIN
             SELECT s.*, (s.is_delayed OR s.is_lost) AS is_due,
                 (
                     ((s.is_delayed OR s.is_lost) AND s.is_fresh) OR s.i = v_size
-                    OR (s.is_shared AND s.i > min(s.i) FILTER (WHERE s.is_shared) OVER ())
+                    OR (v_in_turns AND s.is_shared AND s.i > min(s.i) FILTER (WHERE s.is_shared) OVER ())
                 ) IS TRUE AS is_stop,
                 1 + least(v_room, s.allowance, CASE
                     WHEN NOT v_in_turns THEN v_room / count(*) OVER () + 2
@@ -561,6 +561,7 @@ BEGIN
                 s.is_job AND s.claims >= p_suspect AND s.before = 0 AND o_numbers = '{}' AS is_alone
             FROM sorted AS s
             WHERE s.is_end OR (s.is_job AND s.claims >= p_suspect) OR (s.is_limited AND s.before >= v_slots)
+                OR (NOT v_in_turns AND s.is_shared AND s.is_job AND s.before > 0) -- by age any seat may be the first
             ORDER BY s.pos LIMIT 1
         ),
         visited AS MATERIALIZED (
