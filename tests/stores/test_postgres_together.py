@@ -19,12 +19,15 @@ from carteiro.model import (
     Begun,
     BounceKind,
     End,
+    Erased,
     EventType,
     Late,
     MessageId,
     NoteAnswer,
     Refused,
+    RefusedWhy,
     Settled,
+    Start,
     State,
 )
 from carteiro.model.checkup import Level
@@ -34,6 +37,7 @@ from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import newest_version
+from carteiro.stores.sql import erasing
 from support.builders import (
     ACME,
     BRASA,
@@ -41,6 +45,7 @@ from support.builders import (
     a_claim_id,
     a_message,
     a_task,
+    dead,
     messages,
     sent,
     tenants_named,
@@ -76,6 +81,14 @@ INSERT INTO carteiro.entries (
 SELECT
     no, 2, state, due_at, expires_at, due_at, tenant, false, created_at, format('["CANCEL_REQUESTED",%s,{}],', due_at)
 FROM carteiro.ledger
+"""
+_REDRIVE = """
+WITH redriven AS (
+    UPDATE carteiro.entries
+    SET state = 'ENQUEUED', finished_at = NULL, expires_at = expires_at + 1, version = version + 1
+    RETURNING expires_at, message_no
+)
+INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT * FROM redriven
 """
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring
@@ -294,6 +307,111 @@ async def test_heartbeat_that_crosses_a_start_does_not_hide_the_end_of_the_hold(
 
     assert begun == []
     assert again.lease.job == message
+
+
+@pytest.mark.parametrize("is_reaped", [True, False])
+async def test_lease_that_is_extended_while_another_takes_it_stays(
+    url: str, *, is_reaped: bool
+) -> None:
+    """The process that found it expired waits for the heartbeat, and looks again."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store, lease=timedelta(seconds=1))
+        clock.advance(timedelta(seconds=2))
+        heart, watch = await asyncpg.connect(url), await asyncpg.connect(url)
+        beat = heart.transaction()
+        await beat.start()
+        await heart.execute(_EXTEND, [message], [job.lease.claim], clock() + 60_000)
+        taking = backend.store.reap(limit=10) if is_reaped else claimed(backend.store)
+        taker = asyncio.create_task(taking)
+        await _until_waiting(watch)
+        await beat.commit()
+        taken = await taker
+        await heart.close()
+        await watch.close()
+        extended = await backend.store.extend([job.lease], lease=timedelta(seconds=1))
+        left = await claimed(backend.store)
+        clock.advance(timedelta(seconds=61))
+        again = await claimed_ids(backend.store)
+
+    assert not taken
+    assert extended == [True]
+    assert left == []
+    assert again == [message]
+
+
+async def test_start_that_crosses_a_cancel_waits_without_its_claim(
+    backend: Backend, application: Any
+) -> None:
+    """A cancel writes the entry, then ends the lease: a start that locks in the other order would stop both."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    async with application.transaction():
+        await application.execute(_REQUEST_CANCEL)
+        starting = asyncio.create_task(declare(backend.store, job))
+        await _until_waiting(application)
+        await application.execute("SELECT FROM carteiro.claims FOR UPDATE NOWAIT")
+
+    answer = await starting
+    assert isinstance(answer, Refused)
+    assert answer.why is RefusedWhy.CANCELLED
+
+
+async def test_start_that_crosses_the_end_of_its_lease_is_not_made(
+    url: str, application: Any
+) -> None:
+    """It has seen the lease, and finds it taken: nothing of it is stored."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        taken, kept = await accepted(backend.store, a_message(), a_message())
+        jobs = await claimed(backend.store, lease=timedelta(seconds=1))
+        clock.advance(timedelta(seconds=2))
+        async with application.transaction():
+            reaped = await application.fetchval("SELECT carteiro.reap(1, 3600000, $1)", clock())
+            starts = [Start(job.lease, "sandbox", timedelta(seconds=5)) for job in jobs]
+            starting = asyncio.create_task(backend.store.declare(starts))
+            await _until_waiting(application)
+        answers = await starting
+        again = await claimed_alone(backend.store)
+
+    assert reaped == 1
+    assert [type(each) for each in answers] == [Refused, Begun]
+    assert [job.lease.job for job in jobs] == [taken, kept]
+    assert again.lease.job == taken
+    assert not again.open_attempt
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_message_that_is_redriven_while_its_tenant_is_erased_leaves_nothing(
+    backend: Backend, application: Any, monkeypatch: pytest.MonkeyPatch, *, is_committed: bool
+) -> None:
+    """Erasing takes the jobs first, then the rows: in between a dead letter can be sent again."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    await declare(backend.store, job)
+    await settled(backend.store, job, dead())
+    redrive, erase_rows = application.transaction(), erasing._erase_rows
+    await redrive.start()
+
+    async def redriven_before(*arguments: Any, **named: Any) -> Erased:
+        await application.execute(_REDRIVE)
+        if is_committed:
+            await redrive.commit()
+        erase = asyncio.create_task(erase_rows(*arguments, **named))
+        if not is_committed:
+            await _until_waiting(application)
+            await redrive.commit()
+        return await erase
+
+    monkeypatch.setattr(erasing, "_erase_rows", redriven_before)
+    erased = await backend.tenants.erase(ACME)
+
+    assert erased is not None
+    assert await application.fetchval("SELECT count(*) FROM carteiro.messages") == 0
+    assert await application.fetchval("SELECT count(*) FROM carteiro.unfinished") == 0
 
 
 async def test_claim_disappears_with_its_last_lease(url: str) -> None:

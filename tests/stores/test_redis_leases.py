@@ -175,6 +175,23 @@ async def test_jobs_are_claimed_ahead_of_the_limit(
     assert (len(first.jobs), len(second.jobs)) == (10, 4)
 
 
+async def test_job_that_ends_twice_in_a_list_counts_once(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """The others of its claim still expire, and nothing stays behind."""
+    clock, claim = StoreClock(), a_claim_id()
+    async with _queue(server, clock, ACME, jobs=3) as half:
+        first, *others = await _claimed(half, claim)
+        await half.queue.settle([first, first])
+        await half.queue.settle(others[:1])
+        clock.advance(LEASE)
+        again = await _claimed(half, a_claim_id())
+        await half.queue.settle(again)
+
+    assert again == others[1:]
+    assert _kept(client) == []
+
+
 async def test_more_jobs_than_one_command_takes(server: RedisServer, client: "redis.Redis") -> None:
     """Lists of any length: claimed, held, expired and settled."""
     clock, claim = StoreClock(), a_claim_id()

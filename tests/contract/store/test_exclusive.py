@@ -348,3 +348,18 @@ async def test_claim_without_jobs_means_nothing(store: Store, clock: StoreClock)
 
     assert await store.reap(limit=10) == 0
     assert await claimed_ids(store, kinds=[TASK]) == []
+
+
+async def test_job_that_is_settled_twice_in_a_list_takes_no_other_lease_along(
+    store: Store, clock: StoreClock
+) -> None:
+    """The jobs of its claim that nobody settles are claimed again after their lease."""
+    first, *others = await a_large_claim(store)
+    answers = await settle(store, [first, first])
+    last = [job for job in others if job.tenant == first.tenant][-1]
+    await settle(store, [job for job in others if job != last])
+
+    clock.advance(past(LEASE))
+
+    assert isinstance(answers[0], Settled)
+    assert await claimed_ids(store, kinds=[TASK]) == [last.lease.job]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from carteiro.model import EMAIL, SendLimit, Tenant, TenantId, Verdict
+from carteiro.model import EMAIL, Fairness, SendLimit, Tenant, TenantId, Verdict
 from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports import Backend
 from support.builders import (
@@ -52,6 +52,28 @@ async def test_cap_bounds_the_jobs_in_flight(backend: Backend) -> None:
     got = [len(await claimed(backend.store, limit=limit)) for limit in (3, 100, 100)]
 
     assert got == [3, 1, 0]
+
+
+async def test_cap_that_is_lowered_below_the_jobs_in_flight_stops_nobody_else(
+    backend: Backend,
+) -> None:
+    """The tenant waits until enough of them have ended; the others are served."""
+    await accepted(backend.store, *messages(8))
+    jobs = await claimed(backend.store, limit=6)
+    await backend.tenants.define([a_tenant(cap=2)])
+    await accepted(backend.store, *messages(3, BRASA))
+
+    meanwhile = await claimed_tenants(backend.store)
+    for job in jobs[:4]:
+        await declare(backend.store, job)
+        await settled(backend.store, job, sent())
+    at_the_cap = await claimed_ids(backend.store)
+    await declare(backend.store, jobs[4])
+    await settled(backend.store, jobs[4], sent())
+
+    assert meanwhile == [BRASA] * 3
+    assert at_the_cap == []
+    assert len(await claimed_ids(backend.store)) == 1
 
 
 async def test_cap_costs_others_nothing(backend: Backend) -> None:
@@ -571,3 +593,20 @@ async def test_jobs_ahead_are_of_kinds_without_a_send_limit(backend: Backend) ->
     await accepted(backend.store, *messages(20))
 
     assert len(await claimed(backend.store, limit=5, ahead=5)) == 5
+
+
+async def test_jobs_by_age_of_kinds_with_limits_are_claimed_together(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The oldest job may be of any tenant and kind, and every claim ends."""
+    await backend.tenants.tune(Fairness(enable_round_robin=False))
+    for kind in BOTH:
+        await backend.tenants.limit(kind, SendLimit(3, MINUTE))
+    for tenant in (BRASA, ACME):
+        await accepted(backend.store, *messages(2, tenant), a_task(tenant), a_task(tenant))
+        clock.advance(SECOND)
+
+    jobs = await claimed(backend.store, kinds=BOTH)
+
+    assert [job.tenant for job in jobs] == [BRASA] * 4 + [ACME] * 2
+    assert Counter(job.kind for job in jobs) == {EMAIL: 3, TASK: 3}

@@ -151,6 +151,7 @@ async def _erase_rows(
     """Delete the rows of messages without jobs; after the last message, recipients, idempotency keys and mails."""
     await session.fetch("by_index")
     await session.run("erase_beside", ids=messages.ids)
+    await session.run("redrive_lock", ids=messages.ids)  # else a redrive in between is not seen
     await forget_messages(session, messages)
     gone = len(messages.ids)
     has_messages, _ = await session.first("erase_rest", tenant=tenant)

@@ -396,8 +396,8 @@ BEGIN
         s.is_limited,
         CASE
             WHEN s.is_held THEN 0
-            WHEN s.is_limited THEN least(
-                CASE WHEN s.cap IS NOT NULL THEN -- a cap that was lowered may be exceeded
+            WHEN s.is_limited THEN least( -- a cap may be lowered below the jobs in flight
+                CASE WHEN s.cap IS NOT NULL THEN
                     greatest(0, s.cap - (SELECT f.jobs FROM carteiro.in_flight(s.tenant, p_longest, p_now) AS f))
                 END,
                 carteiro.tokens(s.rate_per_second, s.next_token_us, p_now)
@@ -510,7 +510,7 @@ BEGIN
             SELECT s.*, (s.is_delayed OR s.is_lost) AS is_due,
                 (
                     ((s.is_delayed OR s.is_lost) AND s.is_fresh) OR s.i = v_size
-                    OR (s.is_shared AND s.i > min(s.i) FILTER (WHERE s.is_shared) OVER ())
+                    OR (v_in_turns AND s.is_shared AND s.i > min(s.i) FILTER (WHERE s.is_shared) OVER ())
                 ) IS TRUE AS is_stop,
                 1 + least(v_room, s.allowance, CASE
                     WHEN NOT v_in_turns THEN v_room / count(*) OVER () + 2
@@ -565,6 +565,7 @@ BEGIN
                 s.is_job AND s.claims >= p_suspect AND s.before = 0 AND o_numbers = '{}' AS is_alone
             FROM sorted AS s
             WHERE s.is_end OR (s.is_job AND s.claims >= p_suspect) OR (s.is_limited AND s.before >= v_slots)
+                OR (NOT v_in_turns AND s.is_shared AND s.is_job AND s.before > 0) -- by age any seat may be the first
             ORDER BY s.pos LIMIT 1
         ),
         visited AS MATERIALIZED (

@@ -35,10 +35,12 @@ AS $$
         AND p_no = ANY (l.numbers)
 $$;
 
--- Takes jobs, or only some of them, out of the leases of their claims; returns those that were there. A claim without leases
--- stays: see `end_claims`.
+-- Takes jobs, or only some of them, out of the leases of their claims; returns those that were there. With p_now only out of
+-- leases that have expired, or end later than any can: one may have been extended while we waited for the lock.
+-- A claim without leases stays: see `end_claims`.
 CREATE OR REPLACE FUNCTION carteiro.take_leases(
-    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], p_only bigint[] DEFAULT NULL
+    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], p_only bigint[] DEFAULT NULL,
+    p_longest bigint DEFAULT NULL, p_now bigint DEFAULT NULL
 )
 RETURNS TABLE (o_claim text, o_tenant text, o_kind text, o_claims integer, o_until bigint, o_numbers bigint[])
 LANGUAGE plpgsql
@@ -65,7 +67,7 @@ BEGIN
                 AND (o.claim_id, o.tenant, o.kind) <= (a.claim, a.tenant, a.kind)
             OFFSET 0
         ) AS l
-        WHERE l.numbers && a.numbers
+        WHERE l.numbers && a.numbers AND (p_now IS NULL OR l.parked_until <= p_now OR l.parked_until > p_now + p_longest)
     ),
     ended AS (
         DELETE FROM carteiro.leased AS l WHERE l.ctid = ANY (ARRAY(SELECT f.place FROM found AS f WHERE f.kept = '{}'))

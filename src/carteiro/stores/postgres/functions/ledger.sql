@@ -329,11 +329,9 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_stored bigint[];
+    v_moved bigint[];
     v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
 BEGIN
-    IF p_has_jobs THEN
-        PERFORM carteiro.lock_claims(p_claim); -- a concurrent extension is not shortened unnoticed
-    END IF;
     WITH held AS MATERIALIZED (
         SELECT
             m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
@@ -365,14 +363,21 @@ BEGIN
     WHERE
         (SELECT count(*) FROM added) = (SELECT count(*) FROM held)
         OR h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a));
-    IF p_has_jobs THEN
-        PERFORM carteiro.move_leases(
-            array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
-        )
-        FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
-        GROUP BY h.until;
+    IF NOT p_has_jobs THEN
+        RETURN carteiro.left_out(p_id, v_stored);
     END IF;
-    RETURN carteiro.left_out(p_id, v_stored);
+    PERFORM carteiro.lock_claims(p_claim); -- after the entries, as in a cancel: else each would wait for the other
+    v_moved := ARRAY(
+        SELECT unnest(carteiro.move_leases(
+            array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
+        ))
+        FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
+        GROUP BY h.until
+    );
+    IF cardinality(v_moved) < cardinality(v_stored) THEN -- leases were taken meanwhile: these attempts are not made
+        DELETE FROM carteiro.entries AS e WHERE e.message_no = ANY (v_stored) AND e.message_no <> ALL (v_moved);
+    END IF;
+    RETURN carteiro.left_out(p_id, v_moved);
 END
 $$;
 

@@ -159,7 +159,9 @@ $$;
 
 -- Makes leased jobs ready whose lease has expired, or ends later than any can. Returns the number of jobs. The caller holds the
 -- ring's lock.
-CREATE OR REPLACE FUNCTION carteiro.ready_lost(p_no bigint[], p_claim text[], p_tenant text[], p_kind text[]) RETURNS integer
+CREATE OR REPLACE FUNCTION carteiro.ready_lost(
+    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], p_longest bigint, p_now bigint
+) RETURNS integer
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -168,7 +170,7 @@ DECLARE
     v_no bigint[]; v_tenant text[]; v_kind text[]; v_claims integer[];
 BEGIN
     SELECT array_agg(n), array_agg(t.o_tenant), array_agg(t.o_kind), array_agg(t.o_claims) INTO v_no, v_tenant, v_kind, v_claims
-    FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind) AS t, unnest(t.o_numbers) AS n;
+    FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind, NULL, p_longest, p_now) AS t, unnest(t.o_numbers) AS n;
     PERFORM carteiro.end_claims(p_claim);
     WITH jobs AS MATERIALIZED (
         SELECT j.kind, j.tenant, carteiro.rank(m.priority, m.due_at) AS rank, m.id, j.no, j.claims
@@ -241,7 +243,7 @@ BEGIN
     ) AS f
     CROSS JOIN LATERAL unnest(f.numbers) AS n;
     IF v_no IS NOT NULL THEN
-        v_readied := v_readied + carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind);
+        v_readied := v_readied + carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind, p_longest, p_now);
     END IF;
     RETURN v_readied;
 END
@@ -285,7 +287,7 @@ BEGIN
     IF v_no IS NULL THEN
         RETURN 0;
     END IF;
-    v_count := carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind);
+    v_count := carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind, p_longest, p_now);
     -- Also other seats of these tenants, which may have waited for a slot.
     UPDATE carteiro.seats AS s
     SET n = s.n + 1,

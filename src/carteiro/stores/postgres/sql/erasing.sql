@@ -278,6 +278,11 @@ WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
 words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),
 timelines AS (DELETE FROM carteiro.events WHERE message_no = ANY (:numbers::bigint[])),
+redriven AS ( -- since its job was taken
+    DELETE FROM carteiro.unfinished AS u
+    USING unnest(:numbers::bigint[]) AS i (no), carteiro.entries AS e
+    WHERE e.message_no = i.no AND u.expires_at = e.expires_at AND u.message_no = e.message_no
+),
 gone AS (DELETE FROM carteiro.entries WHERE message_no = ANY (:numbers::bigint[]))
 DELETE FROM carteiro.messages
 WHERE no = ANY (:numbers::bigint[]);

@@ -15,10 +15,11 @@ local function lift(job)
 end
 
 local function remove(ids)
-  local counts, tenants, others = {}, {}, {}
+  local counts, tenants, others, seen = {}, {}, {}, {}
   for i, name in ipairs(values(P .. ':leases', ids)) do
     if name then
-      counts[name] = (counts[name] or 0) + 1
+      counts[name] = (counts[name] or 0) + (seen[ids[i]] and 0 or 1)
+      seen[ids[i]] = true
     else
       others[#others + 1] = ids[i]
     end

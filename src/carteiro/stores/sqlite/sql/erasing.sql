@@ -212,6 +212,11 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
+DELETE FROM unfinished -- redriven since its job was taken
+WHERE (expires_at, message_no) IN (
+    SELECT e.expires_at, e.message_no FROM json_each(:numbers) AS i CROSS JOIN entries AS e ON e.message_no = i.value
+);
+
 DELETE FROM events
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
