@@ -8,7 +8,7 @@ An SMTP reply is judged in this order; the first step that decides wins:
 1. the stage: a reply before any recipient is about the relay, and one at a login about our account;
 2. phrases of the answering system, known by its host or its own phrases (`rules.systems`);
 3. phrases that name a cause, of any system (`rules.words`);
-4. an enhanced code that is specific (`rules.codes.ENHANCED`);
+4. an enhanced code that is specific (`rules.codes.ENHANCED`), unless phrases refuse for good what it would retry;
 5. phrases that only hint at a cause (`rules.words`);
 6. the rest: a generic enhanced code, its subject, the code at its stage, its class.
 
@@ -279,11 +279,17 @@ def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tupl
     found = words.TEXTS.first(said)
     if found and found.name not in words.HINTS:
         return _of_cause("text", found, reply)
-    if ruling := codes.ENHANCED.get(enhanced):
+    ruling = codes.ENHANCED.get(enhanced)
+    if ruling and not (found and _refuses_for_good(found.ruling, ruling)):
         return f"smtp.enhanced.{enhanced}", ruling
     if found:
         return _of_hint(found, stage)
     return _what_is_left(reply, enhanced, stage)
+
+
+def _refuses_for_good(hint: Ruling, code: Ruling) -> bool:
+    """A code such as "mailbox full" does not fit a text that refuses our mail for any recipient."""
+    return code.retryable and not hint.retryable and hint.scope is not Scope.RECIPIENT
 
 
 def _of_cause(whose: str, found: TextRule, reply: _Reply) -> tuple[str, Ruling]:

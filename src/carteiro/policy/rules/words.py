@@ -128,7 +128,8 @@ _CAUSES = rules("""
         | many recipients
     servers_refused BLOCKED_SOURCE: connections not accepted from | fix reverse dns
     malformed BAD_MESSAGE:
-        multiple {from,sender,subject,header,headers,addresses} | too many & commands | too much mail data
+        multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
+        | too many & commands | too much mail data
     sender_listed OUR_SENDER:
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
@@ -185,7 +186,7 @@ _CAUSES = rules("""
         | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
         | exceeded & {storage,disk space}
-        | {storage,disk,disc,space} & {exhausted,used up,full} | storage {allocation,limit,space} | out of storage
+        | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
         | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
@@ -195,16 +196,17 @@ _CAUSES = rules("""
         | disk usage | no room {for,in,left}
         | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
-        | {mailbox,inbox,account} & {at capacity,no room,no space,maximum size,filled,over its limit,stuffed}
+        | {mailbox,inbox,account} & {no room,no space,maximum size,filled,over its limit,stuffed,its cap}
+        | {who} & capacity
+    message_expired BAD_MESSAGE:
+        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
         | {cannot,could not,unable to,failed to} {contact,complete}
         | {error,error while} {writing,opening,creating,storing,saving,processing}
         | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
-    message_expired BAD_MESSAGE:
-        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
-        | {message,mail} {too old,is too old,dropped,deleted,discarded}
     message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
@@ -244,7 +246,7 @@ _CAUSES = rules("""
         | spam {pattern,contents} | spam & score | {bad,banned,forbidden,illegal} {attachment,attachments,content}
     recipient_lists REFUSED_RECIPIENT:
         {recipient s,user s,personal,private} {listed}
-        | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee}
+        | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee,recipient,user}
     sender_not_authenticated OUR_SENDER:
         spf & {fail,failed,fails,failure,check,record,records,violation,softfail,hard,not,rejected,policy,error,reject}
         | {spf,dkim,dmarc} {check,checks,policy,reject,validation,signature,record}
@@ -313,7 +315,7 @@ _CAUSES = rules("""
     server_trouble DESTINATION_LATER:
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
-        | maildir delivery | verification problem
+        | maildir delivery | verification problem | file error | {recipient,user,address} lookup {failure,error}
         | {internal,qqt,temporary} failure | internal & failure | {server,system} {failed,failure}
         | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
@@ -354,7 +356,7 @@ POLICY = "policy_refused"  # judged by the stage
 _HINTS = rules("""
     held BAD_MESSAGE: {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification}
     come_back DESTINATION_LATER:
-        {try,retry,resend} {later,in,after} | please wait | minutes | seconds
+        {try,retry,resend} {later,in,after,tomorrow} | please resend | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
         | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
         | please retry | at {this,the} {moment,time} | right now | connection {dropped,lost}
@@ -376,7 +378,8 @@ _HINTS = rules("""
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
         | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
-        | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here | find the recipient domain | must resolve
+        | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here
+        | find the recipient domain | must resolve
         | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
         sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
@@ -422,12 +425,12 @@ _HINTS = rules("""
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
         | unauthorized
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
-        | not {welcome,wanted} | unwelcome | unwanted
+        | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE: {message,mail,email} & {refused} | {message,mail,email} & bounced
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
-        | nested | helo first | hello first | rcpt first
+        | nested | {helo,ehlo,hello,rcpt} first | needs ehlo
     host_refuses DESTINATION_REFUSES:
         does not accept mail | accepts no mail | no {mail,smtp} service | not accepting {mail,messages}
     service_unavailable DESTINATION_LATER: service {unavailable,not available}
