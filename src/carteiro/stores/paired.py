@@ -87,9 +87,8 @@ class Paired:
         """The messages of claimed jobs; finished ones leave the queue, those that must wait go back to it."""
         try:
             messages = await self._ledger.open(claim, tickets)
-        except (
-            BaseException
-        ):  # nobody will run them: they must not count as claimed while the ledger is unreachable
+        except BaseException:
+            # Nobody will run them: they must not count as claimed while the ledger is unreachable.
             leases = [model.Lease(ticket[0], claim) for ticket in tickets]
             await if_it_is_there(self._queue.release(leases, wait=model.ZERO))
             raise

@@ -88,17 +88,11 @@ def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
     try:
         if max(map(len, bodies)) <= _READ_ONCE:
             fields = [*map(orjson.loads, bodies)]
-            ids, types = (
-                [each["ticket_id"] for each in fields],
-                [each["task_type"] for each in fields],
-            )
+            ids = [each["ticket_id"] for each in fields]
+            types = [each["task_type"] for each in fields]
             if _are_plain(ids) and all(map(is_fit, set(types))):
                 return [*map(Ticket, ids, types, records, repeat(1), fields)]
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-    ):  # one is not a ticket, if only the longest were known
+    except (ValueError, LookupError, TypeError):  # one of them is not a ticket
         pass
     return [*map(read, records)]
 

@@ -132,9 +132,8 @@ class Writer:
             self._answer(asked, result, failure)
 
     async def _begin(self, *, durable: bool) -> None:
-        if (
-            self._is_durable and durable != self._is_full
-        ):  # losing a claim is harmless: no need to wait for the disk
+        # Losing a claim is harmless: no need to wait for the disk.
+        if self._is_durable and durable != self._is_full:
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_full = durable
         try:
