@@ -23,9 +23,8 @@ from carteiro.stores.sql import session as sql
 from carteiro.stores.sql.ledger import Asked, Judged, ends, starts
 
 Item = TypeVar("Item", model.Start, model.End)
-_MOST_REMEMBERED = (
-    10_000  # far more than slots: entries that were never settled nor released are forgotten
-)
+# Far more than slots: entries that were never settled nor released are forgotten.
+_MOST_REMEMBERED = 10_000
 # An application requested a change by SQL, committed before this attempt: it comes first.
 _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # others keep changing them: let the caller try again

@@ -16,9 +16,8 @@ class PostgresOptions:
     dead_letter_ttl: timedelta = timedelta(days=7)
     connections: int = 10
     command_timeout: timedelta = timedelta(seconds=30)
-    prepared_statements: bool = (
-        True  # off behind a pooler that shares connections between transactions
-    )
+    # Off behind a pooler that shares connections between transactions.
+    prepared_statements: bool = True
 
     has_queue: bool = True  # else a separate queue has the jobs
 

@@ -38,9 +38,8 @@ from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.redis.options import RedisOptions
 
 Argument: TypeAlias = str | int | list[Any]
-PREFIX = (
-    "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name
-)
+# One slot for all keys, with the index of dead letters under its own name.
+PREFIX = "{email:send:dlq}"
 CHECK_WHO = "check user and password"
 _SENTINEL = "redis+sentinel"
 _SENTINEL_PATIENCE_S = 0.5
@@ -193,9 +192,8 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
             )
             client = Redis(connection_pool=pool)
         made = client.connection_pool
-        made.connection_class(
-            **made.connection_kwargs
-        )  # parses its parameters, and does not connect yet
+        # It parses its parameters, and does not connect yet.
+        made.connection_class(**made.connection_kwargs)
     except (ValueError, TypeError, RedisError) as error:
         said = _wrong_with(error)
         raise ConfigError(f"{shown(url)} is not an address of a Redis server: {said}") from None
