@@ -13,14 +13,7 @@ import orjson
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Entry, Stamped
 from carteiro.ports.ledger import LEASED, SENT, Closed
-from carteiro.stores.columns import (
-    FAR,
-    MOST_TIMELINE,
-    entry_of,
-    entry_row,
-    failure_text,
-    timeline_text,
-)
+from carteiro.stores import columns
 from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
@@ -159,7 +152,7 @@ def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
     """The row of each message; None for all if one is named twice."""
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
-    return run(db, "find_leased", ids=as_json(ids), most=MOST_TIMELINE).fetchall()
+    return run(db, "find_leased", ids=as_json(ids), most=columns.MOST_TIMELINE).fetchall()
 
 
 def _first_attempts(
@@ -247,7 +240,7 @@ def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) 
     _store_sent(db, usual, now)
     run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
     seats = Counter([row[2] for _, row in usual])
-    run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
+    run_many(db, "touch_seats", [(columns.FAR, -jobs, seat) for seat, jobs in seats.items()])
     return bool(seats) and free_slots(db, seats, now)
 
 
@@ -306,7 +299,7 @@ class Changes:
             self._drop(held, entry)
         if change.buried is not None:
             reason, failure, failed = change.buried
-            self._buried.append((entry.id, reason.value, failure_text(failure), failed))
+            self._buried.append((entry.id, reason.value, columns.failure_text(failure), failed))
         if change.unburied:
             self._unburied.append(entry.id)
 
@@ -325,7 +318,7 @@ class Changes:
             "leased": (held.seat, held.message_no),
         }
         self._dropped[held.place].append(keys[held.place])
-        self._touch(held, FAR, jobs=jobs)
+        self._touch(held, columns.FAR, jobs=jobs)
         if held.claim is not None:
             self._freed.add(held.seat)
 
@@ -341,7 +334,7 @@ class Changes:
 
     def _touch(self, held: Held, at: int, *, jobs: int = 0) -> None:
         if held.seat is not None:
-            seat = self._touched.setdefault(held.seat, [FAR, 0])
+            seat = self._touched.setdefault(held.seat, [columns.FAR, 0])
             seat[0] = min(seat[0], at)
             seat[1] += jobs
 
@@ -361,14 +354,14 @@ class Changes:
         opened: list[tuple[object, ...]] = []
         closed: list[tuple[object, ...]] = []
         for held, told in self._changed:
-            no, entry, timeline = held.message_no, held.entry, timeline_text(told)
-            if held.next_position or held.timeline_length >= MOST_TIMELINE:
+            no, entry, timeline = held.message_no, held.entry, columns.timeline_text(told)
+            if held.next_position or held.timeline_length >= columns.MOST_TIMELINE:
                 timeline = ""
                 events += [
                     (no, position, each.type, orjson.dumps(each.metadata).decode(), each.at)
                     for position, each in enumerate(told, held.next_position or 1)
                 ]
-            entries.append((no, timeline, *entry_row(entry)))
+            entries.append((no, timeline, *columns.entry_row(entry)))
             expires_at = entry.expires_at if entry.finished_at is None else None
             if held.expires_at != expires_at:
                 closed += [(held.expires_at, no)] if held.expires_at is not None else []
@@ -400,7 +393,7 @@ def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.M
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
         *job, place, position, length = row[:8]
-        entry = entry_of(row[8:])
+        entry = columns.entry_of(row[8:])
         expires_at = entry.expires_at if entry.finished_at is None else None
         has_job = expires_at is not None or place == "leased"
         place = place if has_job else None
