@@ -52,11 +52,6 @@ class Gatherer(Generic[Item, Answer]):
             self._writing = loop.create_task(self._write_all())
         return answer
 
-    async def drained(self) -> None:
-        """Wait until nothing is left to be written."""
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
-
     async def _write_all(self) -> None:
         try:
             await asyncio.sleep(0)  # callers of this turn of the loop still join the batch
