@@ -55,8 +55,7 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             store=store,
             upkeep=PostgresUpkeep(db, entries, wake),
             wake=wake,
-            fairness=options.fairness,
-            has_queue=options.has_queue,
+            options=options,
             joining=PostgresJoining(db),
             table_queue=PostgresTableQueue(db, entries, wake, options),
         )

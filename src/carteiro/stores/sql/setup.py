@@ -1,6 +1,5 @@
 """Puts all ports of one database together: those written once for SQLite and Postgres, and its own."""
 
-from carteiro.model import Fairness
 from carteiro.ports import Backend, Store, TableQueue, Upkeep
 from carteiro.ports.joining import Joining
 from carteiro.ports.ledger import LedgerHalf
@@ -11,6 +10,7 @@ from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.marks import SqlMarks
+from carteiro.stores.sql.options import SqlOptions
 from carteiro.stores.sql.paired_ledger import SqlLedger, SqlLedgerDesk
 from carteiro.stores.sql.rates import SqlRates
 from carteiro.stores.sql.reading import SqlReading
@@ -30,17 +30,17 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
     store: Store,
     upkeep: Upkeep,
     wake: Wake,
-    fairness: Fairness,
-    has_queue: bool,
+    options: SqlOptions,
     joining: Joining | None = None,
     table_queue: TableQueue | None = None,
 ) -> LedgerHalf:
     """Have the jobs where they belong, then return all ports."""
+    has_queue = options.has_queue
     await keep_jobs(db, here=has_queue)
     erasing = SqlErasing(db, store, has_queue=has_queue)
     backend = Backend(
         store=store,
-        tenants=SqlTenants(db, wake, erasing, fairness),
+        tenants=SqlTenants(db, wake, erasing, options.fairness),
         keys=SqlKeys(db),
         templates=SqlTemplates(db),
         recipients=SqlRecipients(db, erasing),

@@ -64,8 +64,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             store=store,
             upkeep=SqliteUpkeep(db, entries, wake, writer, place, options),
             wake=wake,
-            fairness=options.fairness,
-            has_queue=options.has_queue,
+            options=options,
         )
     finally:
         await writer.stop()
