@@ -22,7 +22,6 @@ from carteiro import model
 from carteiro.errors import CarteiroError
 from carteiro.policy.addresses import mask_text
 
-_MILLISECOND = timedelta(milliseconds=1)
 _ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
 _NOT_DELIVERED = "Message not delivered, kept as a dead letter: look into it, then redrive it"
 _MAY_BE_DELIVERED = (
@@ -110,7 +109,7 @@ def retry_scheduled(  # noqa: PLR0913 - one per field of the line
 ) -> None:
     """Report an attempt that failed or has an unknown outcome, and the time of the next one."""
     fields = _of(job, attempt, model.State.RETRY_SCHEDULED, duration) | _why(retry.failure)
-    more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
+    more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // model.MILLISECOND}
     said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
     event(Level.WARN, said, "retry.scheduled", fields | more)
 
@@ -175,7 +174,7 @@ def worker_started(*, kinds: Sequence[model.KindName], slots: int) -> None:
 def worker_stopping(*, in_flight: int, grace: timedelta) -> None:
     """Report that claiming stopped, and the time left for jobs in flight."""
     said = "Worker stops claiming and finishes jobs in flight; a second signal stops it at once"
-    fields = {"inFlight": in_flight, "graceMs": grace // _MILLISECOND}
+    fields = {"inFlight": in_flight, "graceMs": grace // model.MILLISECOND}
     event(Level.INFO, said, "worker.stopping", fields)
 
 
@@ -192,14 +191,16 @@ def handlers_go_on(calls: int) -> None:
 
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
     """Report a failed operation of the store, and the time of the next try."""
-    fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)
+    fields = {"operation": operation, "nextRetryDelay": wait // model.MILLISECOND} | _of_error(
+        error
+    )
     event(Level.ERROR, "Store failed, trying again", "store.failed", fields)
 
 
 def queue_away(address: str, why: str, *, wait: timedelta) -> None:
     """Report an unreachable queue, and the time of the next try."""
     said = "Queue unreachable: messages are accepted and settled without it, and are put when it is back"
-    fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // model.MILLISECOND}
     event(Level.WARN, said, "queue.away", fields)
 
 
@@ -210,7 +211,7 @@ def queue_back(address: str) -> None:
 
 def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
     """Report an opened circuit, and the time of the next try."""
-    fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // model.MILLISECOND}
     event(Level.WARN, "Circuit opened", "provider.left_alone", fields)
 
 
@@ -292,7 +293,7 @@ def _of(
         "companyId": job.tenant,
         "attempt": attempt,
         "state": state,
-        "durationMs": duration // _MILLISECOND,
+        "durationMs": duration // model.MILLISECOND,
     }
 
 
