@@ -106,8 +106,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> list[Migration]:
 def _apply(connection: sqlite3.Connection, path: Path) -> None:
     migrations = _pending(connection, path)  # check again, now that no other process can write
     if version(connection) == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        text = f"{path} is a database of another program: name another file"
-        raise errors.StoreError(text)
+        raise errors.StoreError(f"{path} is a database of another program: name another file")
     for migration in migrations:
         for statement in split(migration.script):
             connection.execute(statement)

@@ -94,8 +94,7 @@ class Writer:
         Cancelling the caller does not cancel the operation: it is written all the same.
         """
         if self._is_stopped:
-            text = f"{self._path} is closed"
-            raise StoreUnavailable(text)
+            raise StoreUnavailable(f"{self._path} is closed")
         answer: asyncio.Future[Result] = self._loop.create_future()
         self._asked.append(_Asked(operation, durable, answer))
         if self._writing is None:
