@@ -96,8 +96,7 @@ class Server:
         """
         left = self._away_until - time.monotonic()
         if left > 0:
-            text = f"The queue at {self._shown} is unreachable; next try in {left:.1f} s"
-            raise QueueAway(text)
+            raise QueueAway(f"The queue at {self._shown} is unreachable; next try in {left:.1f} s")
         try:
             async with timeout((patience or self._patience).total_seconds()):
                 answer = await self._ask(script(operation), [*map(_packed, arguments)])
@@ -110,8 +109,7 @@ class Server:
         except ResponseError as error:
             if str(error).startswith(_CANNOT_WRITE):
                 raise self._went_away(error) from error
-            text = f"The queue at {self._shown} refused it: {error}"
-            raise StoreError(text) from error
+            raise StoreError(f"The queue at {self._shown} refused it: {error}") from error
         if self._pause_s:
             self._pause_s = 0.0
             log.queue_back(self._shown)
