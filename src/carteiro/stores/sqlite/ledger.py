@@ -6,7 +6,7 @@ Every function here runs in the writer's transaction: if killed anywhere, nothin
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -20,6 +20,8 @@ from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.writer import Writer
+
+_Rows: TypeAlias = list[tuple[object, ...]]
 
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
@@ -149,7 +151,11 @@ def _connection(session: Session) -> sqlite3.Connection:
 
 
 def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
-    """The row of each message; None for all if one is named twice."""
+    """The row of each message; None for all if one is named twice.
+
+    0 number, 1 claim, 2 seat, 3 whether it declares, 4 due time, 5 expiry, 6 state (None: nothing happened yet),
+    7 whether lists can write its timeline, 8 who holds its attempt, 9 until when.
+    """
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
     return run(db, "find_leased", ids=as_json(ids), most=columns.MOST_TIMELINE).fetchall()
@@ -189,7 +195,7 @@ def _declare(db: sqlite3.Connection, usual: Sequence[tuple[model.Start, Any]], n
 
 
 def _first_timeline(start: model.Start, now: int) -> str:
-    told: list[tuple[object, ...]] = [
+    told: _Rows = [
         (event.type, now - event.ago // MILLISECOND, event.metadata) for event in start.events
     ]
     told.append(("SENT_ATTEMPT", now, {"attempt": 1, "provider": start.provider}))
@@ -277,13 +283,9 @@ class Changes:
         self.now = now
         self._has_queue = has_queue  # else a separate queue has the jobs, and others move them
         self._changed: list[tuple[Held, Sequence[Stamped]]] = []
-        self._held: list[tuple[object, ...]] = []
-        self._dropped: dict[str, list[tuple[object, ...]]] = {
-            "ready": [],
-            "delayed": [],
-            "leased": [],
-        }
-        self._put: dict[str, list[tuple[object, ...]]] = {"ready": [], "delayed": []}
+        self._held: _Rows = []
+        self._dropped: dict[str, _Rows] = {"ready": [], "delayed": [], "leased": []}
+        self._put: dict[str, _Rows] = {"ready": [], "delayed": []}
         self._buried: list[tuple[str, str, str | None, int]] = []
         self._unburied: list[str] = []
         self._touched: dict[int, list[int]] = {}
@@ -349,10 +351,10 @@ class Changes:
         return self._has_queue and self._move_jobs()
 
     def _save_entries(self) -> None:
-        entries: list[tuple[object, ...]] = []
-        events: list[tuple[object, ...]] = []
-        opened: list[tuple[object, ...]] = []
-        closed: list[tuple[object, ...]] = []
+        entries: _Rows = []
+        events: _Rows = []
+        opened: _Rows = []
+        closed: _Rows = []
         for held, told in self._changed:
             no, entry, timeline = held.message_no, held.entry, columns.timeline_text(told)
             if held.next_position or held.timeline_length >= columns.MOST_TIMELINE:
