@@ -113,7 +113,7 @@ class DeskCommands(typer.Typer):
     def at_a_desk(
         self, name: str | None = None, *, makes_store: bool = False
     ) -> Callable[[Work], Command]:
-        """Add a command; see the functions of this name."""
+        """Add a command, made as by `at_a_desk`; with ``makes_store`` as by `at_a_new_desk`."""
         return lambda work: self.command(name)(_command(work, makes_store=makes_store))
 
 

@@ -33,7 +33,7 @@ from carteiro.runtime.fair_thread import Slice
 from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
-_BYTES_OF_RECIPIENT = 32 * 1024  # what storing one takes, by the time: it is looked up by itself
+_BYTES_OF_RECIPIENT = 32 * 1024  # storing one takes as long as so much content: it is looked up
 _LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 

@@ -80,7 +80,7 @@ class Gatherer(Generic[Item, Answer]):
         return batch
 
     def _take_turns(self, whose: Callable[[Item], Hashable]) -> None:
-        """Sort: the first items of all, then their second ones, and so on."""
+        """Sort by turns: the first item of each owner, then the second of each, and so on."""
         turns: Counter[Hashable] = Counter()
         numbered = []
         for each in self._waiting:

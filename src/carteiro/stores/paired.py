@@ -161,7 +161,7 @@ class Paired:
         return [each.answer for each in answered]
 
     def _sure(self, leases: Sequence[model.Lease]) -> set[model.Lease]:
-        """The leases that cannot have expired yet; none if a message is named twice, as its items keep their order."""
+        """The leases that cannot have expired yet; none if a message is named twice: its items are applied in order."""
         if len({lease.job for lease in leases}) < len(leases):
             return set()
         sure = {claim for claim in {each.claim for each in leases} if self._queue.is_sure(claim)}

@@ -83,7 +83,7 @@ class Unreadable:
 
 
 def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
-    """The tickets of records; where all are short and plain, without a call of Python for each."""
+    """The tickets of records; if all are short and plain, without a Python call for each."""
     bodies: list[Any] = [record.body for record in records]
     try:
         if max(map(len, bodies)) <= _READ_ONCE:
@@ -98,7 +98,7 @@ def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
 
 
 def _are_plain(ids: Sequence[str]) -> bool:
-    """Return True if all are fit for sure; seen in one text of all, since a look at each costs as much as its JSON."""
+    """Return True if all are certainly fit; checked as one text, since a check of each costs as much as its JSON."""
     is_plain = not "".join(ids).encode("utf-8").translate(None, _PLAIN)
     return is_plain and all(ids) and max(map(len, ids)) <= LONGEST_ID
 

@@ -9,7 +9,7 @@ from carteiro.stores.sql.options import SqlOptions
 
 @value
 class PostgresOptions(SqlOptions):
-    """Clock and limits, too; ``clock`` None: the server's."""
+    """In addition: the clock (None: the server's), and how to connect."""
 
     clock: Callable[[], int] | None = None
     connections: int = 10

@@ -34,7 +34,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
     joining: Joining | None = None,
     table_queue: TableQueue | None = None,
 ) -> LedgerHalf:
-    """Have the jobs where they belong, then return all ports."""
+    """Rebuild or delete the jobs if their place has changed; return all ports."""
     has_queue = options.has_queue
     await keep_jobs(db, here=has_queue)
     erasing = SqlErasing(db, store, has_queue=has_queue)

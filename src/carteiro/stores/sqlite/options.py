@@ -20,7 +20,7 @@ def _free_bytes(path: Path) -> int:
 
 @value
 class SqliteOptions(SqlOptions):
-    """Clock and limits, too."""
+    """In addition: the clock, the limits of the file, and how it is written."""
 
     clock: Callable[[], int] = wall_clock_ms
     min_free_bytes: int = 0  # below it accept refuses, so that settles still have space
