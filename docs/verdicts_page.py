@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from carteiro.policy import classify
 from carteiro.policy.doubt import may_leave_doubt
@@ -92,9 +91,9 @@ def verdicts_page(note: str) -> str:
         "An unknown name is judged by its HTTP status.\n\n"
         f"{_table('name', resend.NAMES, 'resend.')}\n"
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
-        f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES), 'resend.status.')}\n"
+        f"{_table('status', resend.STATUSES | _classes(resend.STATUS_CLASSES), 'resend.status.')}\n"
         "An answer without any name comes from a proxy or a wrong address.\n\n"
-        f"{_table('status', _statuses(http.STATUSES, http.STATUS_CLASSES), 'resend.status.')}\n"
+        f"{_table('status', http.STATUSES | _classes(http.STATUS_CLASSES), 'resend.status.')}\n"
         "## No answer\n\nFor every provider: it was unreachable, the connection broke, or the call timed out.\n\n"
         f"{_table('rule', _silence())}"
     )
@@ -124,11 +123,7 @@ def _details() -> str:
     return f"{_HEADING}{rows}"
 
 
-def _statuses(known: Mapping[int, Ruling], classes: Mapping[int, Ruling]) -> dict[str, Ruling]:
-    return {str(status): ruling for status, ruling in known.items()} | _classes(classes)
-
-
-def _classes(classes: Mapping[Any, Ruling]) -> dict[str, Ruling]:
+def _classes(classes: Mapping[str, Ruling]) -> dict[str, Ruling]:
     return {f"other {each}xx": ruling for each, ruling in classes.items()}
 
 

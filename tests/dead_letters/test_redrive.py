@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from carteiro.dead_letters.redrive import EDITABLE, RedriveTally, redrive_matching, revise
+from carteiro.dead_letters.redrive import EDITABLE, redrive_matching, revise
 from carteiro.email.message import make_email, restore_email, stored_content
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
@@ -53,7 +53,7 @@ async def test_all_that_match_are_redriven_once() -> None:
         first = await redrive_matching(backend.dead_letters, wanted, by="ana")
         again = await redrive_matching(backend.dead_letters, wanted, by="ana")
 
-        assert (first, again) == (RedriveTally(redriven=3), RedriveTally())
+        assert (first, again) == ({RedriveAnswer.REDRIVEN: 3}, {})
         assert await found(backend, is_redriven=False) == [other]
 
 
@@ -73,11 +73,11 @@ async def test_rate_makes_small_pages_with_pauses() -> None:
             DeadFilter(),
             by="ana",
             rate=2.5,
-            progress=lambda so_far: told.append(so_far.redriven),
+            progress=lambda so_far: told.append(so_far[RedriveAnswer.REDRIVEN]),
             sleep=sleep,
         )
 
-        assert tally.redriven == 5
+        assert tally[RedriveAnswer.REDRIVEN] == 5
         assert told == [2, 4, 5]
         assert pauses == [0.8, 0.4]
 
@@ -111,7 +111,7 @@ async def test_message_that_dies_again_meanwhile_is_not_redriven_again() -> None
             backend.dead_letters, DeadFilter(), by="ana", rate=1, sleep=all_die_again
         )
 
-        assert tally.redriven == 3
+        assert tally[RedriveAnswer.REDRIVEN] == 3
 
 
 async def test_message_without_content_is_counted_and_skipped() -> None:
@@ -127,7 +127,7 @@ async def test_message_without_content_is_counted_and_skipped() -> None:
 
         tally = await redrive_matching(backend.dead_letters, DeadFilter(), by="ana")
 
-        assert tally == RedriveTally(redriven=1, no_content=1)
+        assert tally == {RedriveAnswer.REDRIVEN: 1, RedriveAnswer.NO_CONTENT: 1}
 
 
 async def test_redriven_message_is_not_selected() -> None:
@@ -137,7 +137,7 @@ async def test_redriven_message_is_not_selected() -> None:
 
         tally = await redrive_matching(backend.dead_letters, DeadFilter(is_redriven=True), by="ana")
 
-        assert tally == RedriveTally()
+        assert tally == {}
 
 
 # --- editing one

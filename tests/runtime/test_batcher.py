@@ -191,24 +191,6 @@ async def test_full_batcher_refuses_a_caller() -> None:
     assert writer.lists == [[0], [1, 2], [4]]
 
 
-async def test_drain_ends_when_all_is_written() -> None:
-    """Items without a waiting caller count, and items that arrive during the drain."""
-    writer = Writer()
-    gatherer = Gatherer(writer.write)
-    await gatherer.drained()
-    [gone, *_] = await asked(gatherer, range(1))
-    gone.cancel()
-    draining = asyncio.create_task(gatherer.drained())
-    [later] = await asked(gatherer, range(1, 2))
-
-    assert not draining.done()
-    writer.gate.set()
-    await draining
-
-    assert writer.lists == [[0], [1]]
-    assert await later == "1"
-
-
 async def test_unreachable_store_is_called_once_for_the_whole_batch() -> None:
     """One call per item would add up the timeouts: a minute for every dozen."""
     lists: list[int] = []

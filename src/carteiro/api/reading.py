@@ -3,15 +3,8 @@
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    RootModel,
-    ValidationError,
-)
+import pydantic
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -29,21 +22,25 @@ from carteiro.email.message import (
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import Cursor
 
-Asked = TypeVar("Asked", bound=BaseModel)
+Asked = TypeVar("Asked", bound=pydantic.BaseModel)
 
 MOST_IN_A_PAGE = 200
 
 # Not strict inside: the check returns a text, which a strict field would refuse as a time.
-Time = Annotated[AwareDatetime, BeforeValidator(only_time_as_text), Field(strict=False)]
+Time = Annotated[
+    pydantic.AwareDatetime, pydantic.BeforeValidator(only_time_as_text), Field(strict=False)
+]
 
 _MOST_FIELDS = 100  # of an object with known fields: more than any has
 _MOST_PARTS = 50_000
 
 
-class Question(BaseModel):
+class Question(pydantic.BaseModel):
     """A request in camelCase; unknown names are refused, and JSON values are never converted to another type."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+    model_config = pydantic.ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True
+    )
 
 
 class PageQuestion(Question):
@@ -70,20 +67,20 @@ async def read_question(request: Request, shape: type[Asked]) -> Asked:
         raise InvalidMessage([FieldError("body", fault)])
     try:
         return shape.model_validate_json(to_json(fields))
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise plainly(error) from None
 
 
 @cache
-def _bounds(shape: type[BaseModel]) -> tuple[int, dict[str, int]]:
+def _bounds(shape: type[pydantic.BaseModel]) -> tuple[int, dict[str, int]]:
     """The most fields that a document may have, and those of its fields that are documents, by their JSON names."""
-    if issubclass(shape, RootModel):
+    if issubclass(shape, pydantic.RootModel):
         return MOST_VALUES, {}
     return _MOST_FIELDS, {
         field.alias or name: _MOST_FIELDS
         for name, field in shape.model_fields.items()
         for each in (field.annotation, *get_args(field.annotation))
-        if isinstance(each, type) and issubclass(each, BaseModel)
+        if isinstance(each, type) and issubclass(each, pydantic.BaseModel)
     }
 
 
@@ -92,5 +89,5 @@ def read_query(request: Request, shape: type[Asked]) -> Asked:
     given: dict[str, Any] = dict(request.query_params)
     try:
         return shape.model_validate(given, strict=False)  # all values of a query are text
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise plainly(error) from None

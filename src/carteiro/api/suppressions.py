@@ -105,7 +105,7 @@ class SuppressionEndpoints(Endpoints):
         page = await self._suppressions.list(
             tenant, email=asked.email, cursor=asked.after, limit=asked.limit
         )
-        return SuppressionPage.response(page, _view)
+        return SuppressionPage.response(page, view)
 
     @Endpoint("PUT", "/suppressions", "Suppress addresses", SuppressionCount, reads=NewSuppressions)
     async def put(self, request: Request) -> Response:
@@ -170,6 +170,6 @@ async def _judged(asked: NewSuppressions) -> list[str]:
     return normal
 
 
-def _view(suppression: Suppression) -> SuppressionView:
+def view(suppression: Suppression) -> SuppressionView:
     """One entry of the list."""
     return SuppressionView.of(suppression, email=suppression.address, active=suppression.is_active)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import typer
@@ -112,7 +113,7 @@ class DeskCommands(typer.Typer):
     def at_a_desk(
         self, name: str | None = None, *, makes_store: bool = False
     ) -> Callable[[Work], Command]:
-        """Add a command; see the functions of this name."""
+        """Add a command, made as by `at_a_desk`; with ``makes_store`` as by `at_a_new_desk`."""
         return lambda work: self.command(name)(_command(work, makes_store=makes_store))
 
 
@@ -153,9 +154,8 @@ def grouped(work: Command) -> Command:
         taken = {name: _taken(group, options) for name, group in groups.items()}
         work(**options, **taken)
 
-    plain = [each for each in own if each.name not in groups]
-    fields = [each for group in groups.values() for each in _options_of(group)]
-    return told(_with_parameters(command, [*plain, *fields]))
+    options = [_options_of(each.annotation) if each.name in groups else [each] for each in own]
+    return told(_with_parameters(command, list(chain.from_iterable(options))))
 
 
 def _option(key: str) -> str:

@@ -116,16 +116,6 @@ TenantArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="Name of the tenant.")
 ]
 MessageArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Id of the message.")]
-Words: TypeAlias = Annotated[
-    str | None, typer.Option("--text", help="Plain text body; - reads stdin.")
-]
-Html: TypeAlias = Annotated[str | None, typer.Option("--html", help="HTML body; - reads stdin.")]
-TextFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--text-file", help="File of the plain text body; - reads stdin.")
-]
-HtmlFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--html-file", help="File of the HTML body; - reads stdin.")
-]
 RetryPreset: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -8,22 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from carteiro.app import Carteiro
+from carteiro.cli.content import Content
 from carteiro.cli.desk import Desk, at_a_new_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.faults import faults_by_option
-from carteiro.cli.files import read_document, read_words
+from carteiro.cli.files import read_document
 from carteiro.cli.first_tenant import FIRST_TENANT
-from carteiro.cli.options import (
-    ExternalId,
-    Html,
-    HtmlFile,
-    TextFile,
-    Variables,
-    Words,
-    a_time,
-    duration,
-)
+from carteiro.cli.options import ExternalId, Variables, a_time, duration
 from carteiro.cli.template import variables_of
 from carteiro.model import MILLISECOND, Replayed, State, TenantId
 
@@ -33,18 +25,11 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     desk: Desk,
     *,
     tenant: Annotated[str, typer.Option(help="Tenant that sends.")] = FIRST_TENANT,
-    to: Annotated[str | None, typer.Option(help="Recipient address.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Subject.")] = None,
-    text: Words = None,
-    html: Html = None,
-    text_file: TextFile = None,
-    html_file: HtmlFile = None,
-    sender: Annotated[str | None, typer.Option("--from", help="Sender address.")] = None,
+    content: Content,
     cc: Annotated[
         list[str] | None, typer.Option(help="Further visible recipient; repeatable.")
     ] = None,
     bcc: Annotated[list[str] | None, typer.Option(help="Hidden recipient; repeatable.")] = None,
-    reply_to: Annotated[str | None, typer.Option(help="Reply-To address.")] = None,
     template: Annotated[
         str | None, typer.Option(metavar="TYPE", help="Template type of the tenant.")
     ] = None,
@@ -70,15 +55,9 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     ] = None,
 ) -> None:
     """Submit one e-mail; it is stored durably, and a worker sends it."""
-    given = _given(
-        to=to,
-        subject=subject,
-        text=read_words(text, text_file, flag="--text"),
-        html=read_words(html, html_file, flag="--html"),
-        **{"from": sender},
+    given = content.as_fields() | _given(
         cc=cc,
         bcc=bcc,
-        replyTo=reply_to,
         tags=tag,
         externalId=external_id,
         scheduledAt=at,

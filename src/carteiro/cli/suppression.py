@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from carteiro.api.suppressions import view
 from carteiro.cli.desk import Desk, DeskCommands
-from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import Limit, TenantName, duration
 from carteiro.cli.paging import print_pages
@@ -71,7 +71,7 @@ async def add(
     if isinstance(count, StorageLimit):
         text = f"tenant {tenant!r} has {most} suppressions, its limit: remove some, or raise storage.suppressions"
         raise NotNow(text)
-    desk.out.answer(plain({"count": count}), f"Suppressed {count} for tenant {tenant!r}.")
+    desk.out.answer({"count": count}, f"Suppressed {count} for tenant {tenant!r}.")
 
 
 @app.at_a_desk()
@@ -83,17 +83,9 @@ async def rm(desk: Desk, addresses: Addresses, *, tenant: TenantName) -> None:
         text = f"tenant {tenant!r} has none of these suppressed: carteiro suppression ls lists them"
         raise NotFound(text)
     said = f"Removed; tenant {tenant!r} can send to them again."
-    desk.out.answer(plain({"count": count}), said)
+    desk.out.answer({"count": count}, said)
 
 
 def _document(row: Suppression) -> dict[str, Any]:
     """As in the HTTP API."""
-    document = {
-        "email": row.address,
-        "reason": row.reason,
-        "active": row.is_active,
-        "bounces": row.bounces,
-        "createdAt": row.created_at,
-        "expiresAt": row.expires_at,
-    }
-    return {name: plain(each) for name, each in document.items()}
+    return view(row).model_dump(mode="json", by_alias=True)

@@ -1,6 +1,6 @@
 """``carteiro tenant``: tenants, their limits and their state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -146,9 +146,7 @@ async def standing(
     restricted = await desk.tenant_asked_for(tenant)
     standings = await desk.backend.tenants.standings(KindName(kind))
     shown = [each for each in standings if restricted is None or each.tenant == restricted]
-    desk.out.rows(shown, _STANDINGS, document_of)
-    if not shown:
-        desk.out.none("tenants with jobs")
+    desk.out.rows(shown, _STANDINGS, document_of, what="tenants with jobs")
 
 
 def _facts(tenant: Tenant) -> dict[str, object]:
@@ -227,14 +225,14 @@ async def _define(
     desk.out.answer(document_of(tenant), sentence)
 
 
-def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None:
+def _switch(name: str, promise: str, **states: Any) -> None:  # noqa: ANN401 - fields of a tenant
     """One command that switches a tenant's state on or off."""
 
     async def switch(desk: Desk, tenant: TenantArgument) -> None:
-        changed = change(await desk.known_tenant(tenant))
+        changed = replace(await desk.known_tenant(tenant), **states)
         await desk.backend.tenants.define([changed])
-        states = "disabled" if changed.disabled else "paused" if changed.paused else "at work"
-        desk.out.answer(document_of(changed), f"{tenant} is {states}.")
+        state = "disabled" if changed.disabled else "paused" if changed.paused else "at work"
+        desk.out.answer(document_of(changed), f"{tenant} is {state}.")
 
     switch.__doc__ = promise
     app.at_a_desk(name)(switch)
@@ -243,15 +241,11 @@ def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None
 _switch(
     "disable",
     "Disable a tenant: its keys are refused, no message is accepted, waiting ones are held.",
-    lambda tenant: replace(tenant, disabled=True),
+    disabled=True,
 )
-_switch("enable", "Enable a disabled tenant.", lambda tenant: replace(tenant, disabled=False))
-_switch(
-    "pause",
-    "Pause a tenant: its messages are accepted, but wait.",
-    lambda tenant: replace(tenant, paused=True),
-)
-_switch("resume", "Resume a paused tenant.", lambda tenant: replace(tenant, paused=False))
+_switch("enable", "Enable a disabled tenant.", disabled=False)
+_switch("pause", "Pause a tenant: its messages are accepted, but wait.", paused=True)
+_switch("resume", "Resume a paused tenant.", paused=False)
 
 
 @app.at_a_desk()

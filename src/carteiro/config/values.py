@@ -8,15 +8,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+import pydantic
+from pydantic import Field
 from pydantic_core import PydanticKnownError
 
 from carteiro.config.providers import answers, is_remote, specs
@@ -144,7 +137,7 @@ def _answering(raw: str) -> str:
     return raw
 
 
-def shaped(pattern: str, should_be: str) -> AfterValidator:
+def shaped(pattern: str, should_be: str) -> pydantic.AfterValidator:
     """A check of a whole text; its error names the allowed form in words, not as a pattern."""
     shape = re.compile(pattern, re.ASCII)
 
@@ -153,7 +146,7 @@ def shaped(pattern: str, should_be: str) -> AfterValidator:
             raise ValueError(f"should be {should_be}")
         return raw
 
-    return AfterValidator(check)
+    return pydantic.AfterValidator(check)
 
 
 _ADDRESSES = frozenset({"store", "queue", "tickets.bootstrap_servers"})
@@ -245,31 +238,31 @@ HeaderNames: TypeAlias = Annotated[
         "names of headers that begin with X-, separated by spaces",
     ),
 ]
-Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
-SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
+Duration: TypeAlias = Annotated[timedelta, pydantic.BeforeValidator(_duration)]
+SomeDuration: TypeAlias = Annotated[timedelta, pydantic.BeforeValidator(_some_duration)]
 # Two of them make a hold: a longer one would look like a clock that stepped back.
 HoldDuration: TypeAlias = Annotated[
-    timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
+    timedelta, pydantic.BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
 ]
-RetryWait: TypeAlias = Annotated[timedelta, BeforeValidator(_retry_wait)]
-DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
+RetryWait: TypeAlias = Annotated[timedelta, pydantic.BeforeValidator(_retry_wait)]
+DurationOrNone: TypeAlias = Annotated[timedelta | None, pydantic.BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]
-StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]
-QueueUrl: TypeAlias = Annotated[str, AfterValidator(_queue)]
-Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
+StoreUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_store)]
+QueueUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_queue)]
+Networks: TypeAlias = Annotated[str, pydantic.AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
-SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference), Hidden()]
-Route: TypeAlias = Annotated[str, AfterValidator(_route)]
-AnsweringProvider: TypeAlias = Annotated[str, AfterValidator(_answering)]
-AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
-ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
-UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
-ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
+SecretReference: TypeAlias = Annotated[str, pydantic.BeforeValidator(_secret_reference), Hidden()]
+Route: TypeAlias = Annotated[str, pydantic.AfterValidator(_route)]
+AnsweringProvider: TypeAlias = Annotated[str, pydantic.AfterValidator(_answering)]
+AddressOrNone: TypeAlias = Annotated[str, pydantic.BeforeValidator(_address_or_none)]
+ApiUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_api_url)]
+UrlOrNone: TypeAlias = Annotated[str, pydantic.AfterValidator(lambda raw: raw and _api_url(raw))]
+ErrorNames: TypeAlias = Annotated[str, pydantic.AfterValidator(_error_names)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[
-    float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False), BeforeValidator(_number)
+    float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False), pydantic.BeforeValidator(_number)
 ]
 Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several separated by commas")]
 TopicName: TypeAlias = Annotated[
@@ -295,13 +288,13 @@ PageUrlOrNone: TypeAlias = Annotated[
 ]
 
 
-class Section(BaseModel):
+class Section(pydantic.BaseModel):
     """A part of the settings: checked and immutable."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
 
-    @field_validator("*", mode="before")
+    @pydantic.field_validator("*", mode="before")
     @classmethod
-    def _is_number(cls, raw: object, info: ValidationInfo) -> object:
+    def _is_number(cls, raw: object, info: pydantic.ValidationInfo) -> object:
         kind = cls.model_fields[info.field_name or ""].annotation
         return _number(raw, kind) if kind in {int, float} else raw

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -18,6 +18,8 @@ from carteiro.policy.tenancy import SendingRules, asked_sender
 from carteiro.ports import Backend, DeadLetters
 from carteiro.runtime.domain_cache import DomainCache
 
+RedriveTally: TypeAlias = Counter[model.RedriveAnswer]
+
 _PAGE = 500
 _SAYS = ("subject", "html", "text")
 EDITABLE = frozenset(
@@ -28,33 +30,13 @@ EDITABLE = frozenset(
 )
 
 
-@model.value
-class RedriveTally:
-    """Results of a redrive so far."""
-
-    redriven: int = 0
-    already: int = 0
-    not_found: int = 0
-    no_content: int = 0
-
-    def plus(self, answers: Sequence[model.RedriveAnswer]) -> "RedriveTally":
-        """Return the sum with these answers added."""
-        count = Counter(answers)
-        return RedriveTally(
-            redriven=self.redriven + count[model.RedriveAnswer.REDRIVEN],
-            already=self.already + count[model.RedriveAnswer.ALREADY],
-            not_found=self.not_found + count[model.RedriveAnswer.NOT_FOUND],
-            no_content=self.no_content + count[model.RedriveAnswer.NO_CONTENT],
-        )
-
-
 async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and how
     dead_letters: DeadLetters,
     wanted: model.DeadFilter,
     *,
     by: str,
     rate: float | None = None,
-    progress: Callable[[RedriveTally], None] | None = None,
+    progress: Callable[[RedriveTally], None] = lambda _: None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> RedriveTally:
     """Redrive all matching dead letters that are not redriven yet, each once, at most ``rate`` a second.
@@ -64,7 +46,8 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
     """
     size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
     resting = replace(wanted, is_redriven=False)
-    tally, is_first = RedriveTally(), True
+    tally: RedriveTally = Counter()
+    is_first = True
     cursor: model.Cursor | None = None
     if wanted.is_redriven:
         return tally
@@ -72,9 +55,8 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
         page = await dead_letters.find(resting, cursor=cursor, limit=size)
         if not is_first and rate is not None:
             await sleep(len(page.rows) / rate)
-        tally = tally.plus(await dead_letters.redrive([each.id for each in page.rows], by=by))
-        if progress is not None:
-            progress(tally)
+        tally.update(await dead_letters.redrive([each.id for each in page.rows], by=by))
+        progress(tally)
         cursor, is_first = page.next, False
     return tally
 

@@ -13,17 +13,8 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import orjson
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    FailFast,
-    Field,
-    StringConstraints,
-    ValidationError,
-    ValidationInfo,
-)
+import pydantic
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json, to_json
@@ -80,15 +71,15 @@ def only_time_as_text(given: object) -> object:
     raise PydanticCustomError("time_as_text", "")
 
 
-def _text(least: int, most: int, pattern: str = f"[^{_CONTROL}]*") -> StringConstraints:
+def _text(least: int, most: int, pattern: str = f"[^{_CONTROL}]*") -> pydantic.StringConstraints:
     """A text of ``least`` to ``most`` characters that matches the pattern as a whole."""
-    return StringConstraints(
+    return pydantic.StringConstraints(
         strict=True, min_length=least or None, max_length=most, pattern=f"^{pattern}$"
     )
 
 
 _HEADERS = r"(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)"
-Body = Annotated[str, StringConstraints(strict=True)]
+Body = Annotated[str, pydantic.StringConstraints(strict=True)]
 Line = Annotated[str, _text(1, 255)]
 Address = Annotated[str, _text(1, 320)]
 HeaderName = Annotated[str, _text(0, 76, _HEADERS)]
@@ -97,8 +88,8 @@ ContentType = Annotated[str, _text(0, 255, rf"{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL
 ContentId = Annotated[str, _text(1, 255, rf"[^{_CONTROL}\s<>]*")]
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+class _Document(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
 
 class Attachment(_Document):
@@ -143,7 +134,7 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default")  # it means "not given", and a request cannot send it
 
 
-def _subject_unless_template(given: object, info: ValidationInfo) -> object:
+def _subject_unless_template(given: object, info: pydantic.ValidationInfo) -> object:
     if given is not None:
         return given
     is_reported = "template" not in info.data  # an invalid template is reported already
@@ -161,7 +152,7 @@ class Email(_Document):
     template: EmailTemplate | None = Field(
         default=None, description="Gives subject and body, which must then be left out."
     )
-    subject: Annotated[Body, BeforeValidator(_subject_unless_template)] = Field(
+    subject: Annotated[Body, pydantic.BeforeValidator(_subject_unless_template)] = Field(
         default=None,
         validate_default=True,
         json_schema_extra=_without_default,
@@ -182,10 +173,10 @@ class Email(_Document):
         " the tenant's default).",
     )
     # Lists stop at the first fault, as there may be very many.
-    cc: Annotated[tuple[Address, ...], FailFast()] = Field(
+    cc: Annotated[tuple[Address, ...], pydantic.FailFast()] = Field(
         default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
     )
-    bcc: Annotated[tuple[Address, ...], FailFast()] = Field(
+    bcc: Annotated[tuple[Address, ...], pydantic.FailFast()] = Field(
         default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
     )
     reply_to: Address | None = Field(default=None, description="An address without a display name.")
@@ -195,12 +186,12 @@ class Email(_Document):
         description=f"At most {MOST_HEADERS}: ``X-*`` except those that control a relay, ``List-Unsubscribe*``,"
         " References and In-Reply-To.",
     )
-    tags: Annotated[tuple[Line, ...], FailFast()] = Field(
+    tags: Annotated[tuple[Line, ...], pydantic.FailFast()] = Field(
         default=(),
         max_length=MOST_TAGS,
         description=f"At most {MOST_TAGS} words, to search for it.",
     )
-    attachments: Annotated[tuple[Attachment, ...], FailFast()] = Field(
+    attachments: Annotated[tuple[Attachment, ...], pydantic.FailFast()] = Field(
         default=(),
         max_length=MOST_ATTACHMENTS,
         description=f"At most {MOST_ATTACHMENTS} files in base64; the whole request can have at most 1 MiB.",
@@ -212,9 +203,9 @@ class Email(_Document):
     external_id: Line | None = Field(
         default=None, description="The tenant's own id of the e-mail, to search for it."
     )
-    scheduled_at: Annotated[AwareDatetime, BeforeValidator(only_time_as_text)] | None = Field(
-        default=None, description="Earliest time to send it: ISO 8601 with a time zone."
-    )
+    scheduled_at: (
+        Annotated[pydantic.AwareDatetime, pydantic.BeforeValidator(only_time_as_text)] | None
+    ) = Field(default=None, description="Earliest time to send it: ISO 8601 with a time zone.")
     priority: int = Field(
         default=5,
         ge=1,
@@ -273,7 +264,7 @@ def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Emai
         body = _without_crowds(body)
     try:
         given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise plainly(error) from None
     return _judged(given, relay_headers)
 
@@ -337,7 +328,7 @@ def restore_email(content: str) -> Email:
         if len(content) * _LONGEST_UTF8 > _MAX_STORED_BYTES < len(content.encode()):
             raise _too_large()
         email: Email = _VALIDATOR.validate_json(content)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise plainly(error) from None
     except UnicodeEncodeError:
         raise _not_unicode() from None
@@ -556,7 +547,7 @@ _JSON_NAMES: Mapping[int | str, str] = {
 _ANY_PATTERN = "must not contain control characters"
 
 
-def plainly(error: ValidationError) -> InvalidMessage:
+def plainly(error: pydantic.ValidationError) -> InvalidMessage:
     """The faults of a document, field by field, without repeating its values."""
     found = error.errors(include_url=False, include_input=False)
     return InvalidMessage([_plain_fault(each) for each in found[:MOST_FAULTS]])

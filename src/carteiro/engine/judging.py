@@ -11,21 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
+from carteiro import model
 from carteiro.email.message import Email
 from carteiro.errors import InvalidMessage, StoreError
 from carteiro.jobs.confirmation import Confirmation, Confirmed, NeedsCloserLook, Unfit, Unrendered
 from carteiro.jobs.kind import Kind
-from carteiro.model import (
-    ZERO,
-    Dead,
-    DeadReason,
-    LeasedJob,
-    Outcome,
-    Taken,
-    Unknown,
-    Verdict,
-    made_at,
-)
 from carteiro.observability import log
 from carteiro.path.confirm import judge_closely, judge_rendered, unjudgeable, unrenderable
 from carteiro.runtime.fair_thread import Turns
@@ -34,7 +24,7 @@ from carteiro.runtime.fair_thread import Turns
 _JUDGE = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-judge"))
 
 
-def confirm_at_once(kind: Kind, job: LeasedJob) -> Confirmation:
+def confirm_at_once(kind: Kind, job: model.LeasedJob) -> Confirmation:
     """Validate the message of a job, as far as that takes no time."""
     if kind.confirm is None:
         raise TypeError(f"{kind.name} has nothing to confirm")
@@ -48,7 +38,7 @@ def confirm_at_once(kind: Kind, job: LeasedJob) -> Confirmation:
 
 
 async def confirm_slowly(
-    kind: Kind, job: LeasedJob, found: Unrendered | NeedsCloserLook
+    kind: Kind, job: model.LeasedJob, found: Unrendered | NeedsCloserLook
 ) -> Confirmed | Unfit:
     """Render the message if need be, and check its HTML; raises only errors of the process, such as `StoreError`."""
     try:
@@ -63,33 +53,33 @@ async def confirm_slowly(
     return after
 
 
-def judge_outcome(outcome: Outcome, judge: Callable[[], Verdict]) -> Verdict:
+def judge_outcome(outcome: model.Outcome, judge: Callable[[], model.Verdict]) -> model.Verdict:
     """Return the verdict on an attempt; a dead letter if judging fails, unless the provider took the message."""
     try:
         return judge()
     except Exception as error:
-        if isinstance(outcome, Taken):
+        if isinstance(outcome, model.Taken):
             raise
         log.unexpected("judge", error)
-        is_in_doubt = isinstance(outcome, Unknown)
-        reason = DeadReason.IN_DOUBT if is_in_doubt else DeadReason.PERMANENT_ERROR
-        return Dead(reason, outcome.failure)
+        is_in_doubt = isinstance(outcome, model.Unknown)
+        reason = model.DeadReason.IN_DOUBT if is_in_doubt else model.DeadReason.PERMANENT_ERROR
+        return model.Dead(reason, outcome.failure)
 
 
-def replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
+def replays_in(kind: Kind, job: model.LeasedJob, *, last: str | None) -> timedelta:
     """The time for which the provider surely still recognizes the key of this message.
 
     Counted from the message's id, which is older than its first call. A key that was ``last`` used with
     another provider is known only there.
     """
-    made = made_at(job.lease.job)
+    made = model.made_at(job.lease.job)
     if kind.replays_for is None or made is None or last not in {None, kind.provider}:
-        return ZERO
+        return model.ZERO
     return kind.replays_for - timedelta(seconds=time.time() - made)
 
 
 async def _rendered(
-    kind: Kind, job: LeasedJob, email: Email
+    kind: Kind, job: model.LeasedJob, email: Email
 ) -> Confirmed | Unfit | NeedsCloserLook:
     """Render and validate an e-mail that was accepted by SQL, with the current template."""
     if kind.render is None:

@@ -18,22 +18,10 @@ from typing import Any, Protocol
 
 import orjson
 
+from carteiro import model
 from carteiro.errors import CarteiroError
-from carteiro.model import (
-    Dead,
-    DeadReason,
-    End,
-    Failure,
-    Feedback,
-    KindName,
-    LeasedJob,
-    Retry,
-    Sent,
-    State,
-)
 from carteiro.policy.addresses import mask_text
 
-_MILLISECOND = timedelta(milliseconds=1)
 _ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
 _NOT_DELIVERED = "Message not delivered, kept as a dead letter: look into it, then redrive it"
 _MAY_BE_DELIVERED = (
@@ -81,24 +69,26 @@ def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> N
 # --- messages ----------------------------------------------------------------
 
 
-def attempts_sent(jobs: Sequence[LeasedJob], attempts: Sequence[int], ends: Sequence[End]) -> None:
+def attempts_sent(
+    jobs: Sequence[model.LeasedJob], attempts: Sequence[int], ends: Sequence[model.End]
+) -> None:
     """Write the lines of `attempt_finished` for sent messages."""
     if _level > Level.INFO:
         return
     lines = [
-        _of(job, attempt, State.SENT, end.duration)
+        _of(job, attempt, model.State.SENT, end.duration)
         | _through(end.verdict.provider, end.verdict.provider_id)
         for job, attempt, end in zip(jobs, attempts, ends, strict=True)
-        if isinstance(end.verdict, Sent)
+        if isinstance(end.verdict, model.Sent)
     ]
     _log.write_all(Level.INFO, "Attempt finished", "attempt.finished", lines)
 
 
 def attempt_finished(  # noqa: PLR0913 - one per field of the line
-    job: LeasedJob,
+    job: model.LeasedJob,
     *,
     attempt: int,
-    state: State,
+    state: model.State,
     duration: timedelta,
     provider: str,
     provider_id: str | None = None,
@@ -109,8 +99,8 @@ def attempt_finished(  # noqa: PLR0913 - one per field of the line
 
 
 def retry_scheduled(  # noqa: PLR0913 - one per field of the line
-    job: LeasedJob,
-    retry: Retry,
+    job: model.LeasedJob,
+    retry: model.Retry,
     *,
     attempt: int,
     max_attempts: int,
@@ -118,45 +108,47 @@ def retry_scheduled(  # noqa: PLR0913 - one per field of the line
     is_in_doubt: bool = False,
 ) -> None:
     """Report an attempt that failed or has an unknown outcome, and the time of the next one."""
-    fields = _of(job, attempt, State.RETRY_SCHEDULED, duration) | _why(retry.failure)
-    more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
+    fields = _of(job, attempt, model.State.RETRY_SCHEDULED, duration) | _why(retry.failure)
+    more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // model.MILLISECOND}
     said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
     event(Level.WARN, said, "retry.scheduled", fields | more)
 
 
 def message_died(
-    job: LeasedJob, dead: Dead, *, attempt: int, state: State, duration: timedelta
+    job: model.LeasedJob, dead: model.Dead, *, attempt: int, state: model.State, duration: timedelta
 ) -> None:
     """Report a message that became a dead letter."""
     fields = _of(job, attempt, state, duration) | _why(dead.failure) | {"reason": dead.reason}
-    is_in_doubt = dead.reason is DeadReason.IN_DOUBT
+    is_in_doubt = dead.reason is model.DeadReason.IN_DOUBT
     said = _MAY_BE_DELIVERED if is_in_doubt else _NOT_DELIVERED
     event(Level.ERROR, said, "message.died", fields)
 
 
 def attempt_in_doubt(
-    job: LeasedJob, failure: Failure, *, attempt: int, duration: timedelta
+    job: model.LeasedJob, failure: model.Failure, *, attempt: int, duration: timedelta
 ) -> None:
     """Report an attempt with an unknown outcome."""
-    fields = _of(job, attempt, State.SENT_ATTEMPT, duration) | _why(failure)
+    fields = _of(job, attempt, model.State.SENT_ATTEMPT, duration) | _why(failure)
     said = "Handed over, but the answer is unknown: the recipient may or may not have it"
     event(Level.WARN, said, "attempt.in_doubt", fields)
 
 
-def result_late(job: LeasedJob, *, attempt: int, state: State | None, duration: timedelta) -> None:
+def result_late(
+    job: model.LeasedJob, *, attempt: int, state: model.State | None, duration: timedelta
+) -> None:
     """Report a result after the lease was lost; ``state`` is the current state, if known."""
     said = "Result came after the job went to another worker: kept as evidence"
     event(Level.WARN, said, "result.late", _of(job, attempt, state, duration))
 
 
-def doubt_resolved(told: Feedback) -> None:
+def doubt_resolved(told: model.Feedback) -> None:
     """Report that a provider event resolved an unknown outcome: the message is not sent again."""
     fields = {"outboxId": told.message, "provider": told.provider, "feedback": told.type}
     said = "Provider confirms a message that was in doubt: sent"
     event(Level.INFO, said, "doubt.resolved", fields)
 
 
-def feedback_ignored(told: Feedback) -> None:
+def feedback_ignored(told: model.Feedback) -> None:
     """Report an event about a message of another tenant, or one never given to this provider."""
     fields = {
         "outboxId": told.message,
@@ -174,7 +166,7 @@ def feedback_ignored(told: Feedback) -> None:
 # --- processes ----------------------------------------------------------------
 
 
-def worker_started(*, kinds: Sequence[KindName], slots: int) -> None:
+def worker_started(*, kinds: Sequence[model.KindName], slots: int) -> None:
     """Report the kinds and slots of a worker."""
     event(Level.INFO, "Worker started", "worker.started", {"kinds": [*kinds], "slots": slots})
 
@@ -182,7 +174,7 @@ def worker_started(*, kinds: Sequence[KindName], slots: int) -> None:
 def worker_stopping(*, in_flight: int, grace: timedelta) -> None:
     """Report that claiming stopped, and the time left for jobs in flight."""
     said = "Worker stops claiming and finishes jobs in flight; a second signal stops it at once"
-    fields = {"inFlight": in_flight, "graceMs": grace // _MILLISECOND}
+    fields = {"inFlight": in_flight, "graceMs": grace // model.MILLISECOND}
     event(Level.INFO, said, "worker.stopping", fields)
 
 
@@ -199,14 +191,16 @@ def handlers_go_on(calls: int) -> None:
 
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
     """Report a failed operation of the store, and the time of the next try."""
-    fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)
+    fields = {"operation": operation, "nextRetryDelay": wait // model.MILLISECOND} | _of_error(
+        error
+    )
     event(Level.ERROR, "Store failed, trying again", "store.failed", fields)
 
 
 def queue_away(address: str, why: str, *, wait: timedelta) -> None:
     """Report an unreachable queue, and the time of the next try."""
     said = "Queue unreachable: messages are accepted and settled without it, and are put when it is back"
-    fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // model.MILLISECOND}
     event(Level.WARN, said, "queue.away", fields)
 
 
@@ -217,7 +211,7 @@ def queue_back(address: str) -> None:
 
 def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
     """Report an opened circuit, and the time of the next try."""
-    fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // model.MILLISECOND}
     event(Level.WARN, "Circuit opened", "provider.left_alone", fields)
 
 
@@ -288,7 +282,9 @@ def unexpected(where: str, error: BaseException) -> None:
 # --- fields -----------------------------------------------------------------------------------
 
 
-def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) -> dict[str, Any]:
+def _of(
+    job: model.LeasedJob, attempt: int, state: model.State | None, duration: timedelta
+) -> dict[str, Any]:
     """Return the ids in every line of a message, and the duration of its attempt so far."""
     return {
         "outboxId": job.lease.job,
@@ -297,7 +293,7 @@ def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) 
         "companyId": job.tenant,
         "attempt": attempt,
         "state": state,
-        "durationMs": duration // _MILLISECOND,
+        "durationMs": duration // model.MILLISECOND,
     }
 
 
@@ -306,7 +302,7 @@ def _through(provider: str, provider_id: str | None) -> dict[str, Any]:
     return told | {"providerMessageId": provider_id} if provider_id else told
 
 
-def _why(failure: Failure) -> dict[str, Any]:
+def _why(failure: model.Failure) -> dict[str, Any]:
     return {
         "errorCode": failure.code,
         "errorReason": failure.reason,

@@ -33,13 +33,15 @@ from carteiro.runtime.fair_thread import Slice
 from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
-_BYTES_OF_RECIPIENT = 32 * 1024  # what storing one takes, by the time: it is looked up by itself
+_BYTES_OF_RECIPIENT = 32 * 1024  # storing one takes as long as so much content: it is looked up
 _LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
-_NOBODY: Mapping[str | None, model.TenantId | None] = {None: None}
 
 SendAnswer: TypeAlias = model.StoreAnswer | NotAccepted
 PostAnswer: TypeAlias = model.Accepted | model.Replayed | model.KeyConflict | model.OverLimit
+_Owners: TypeAlias = Mapping[str | None, model.TenantId | None]  # by sender
+
+_NOBODY: _Owners = {None: None}
 
 
 class Accepting:
@@ -175,9 +177,7 @@ class Accepting:
                 await turn.pause()
         return made
 
-    async def _owners(
-        self, submissions: Sequence[Submission]
-    ) -> Mapping[str | None, model.TenantId | None]:
+    async def _owners(self, submissions: Sequence[Submission]) -> _Owners:
         """The tenants that claim the domains of their senders."""
         senders = {asked_sender(each.tenant, each.email.from_) for each in submissions}
         return _NOBODY if senders == {None} else await self._domains.owners(senders)
@@ -188,12 +188,7 @@ class Accepting:
             submission.email, tenant=tenant, templates=self._templates, allowance=allowance
         )
 
-    def _message(
-        self,
-        submission: Submission,
-        email: Email,
-        owners: Mapping[str | None, model.TenantId | None],
-    ) -> model.NewMessage:
+    def _message(self, submission: Submission, email: Email, owners: _Owners) -> model.NewMessage:
         """Make the message of a rendered e-mail; raises `InvalidMessage` if it may not use its From."""
         tenant = submission.tenant
         owner = owners[asked_sender(tenant, email.from_)]
@@ -242,9 +237,7 @@ def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.New
 def _known(answer: model.AcceptAnswer) -> PostAnswer:
     match answer:
         case model.TenantUnknown(tenant):
-            text = f"there is no tenant {tenant!r}"
-            raise TenantMissing(text)
+            raise TenantMissing(f"there is no tenant {tenant!r}")
         case model.TenantDisabled(tenant):
-            text = f"tenant {tenant!r} is disabled"
-            raise TenantMissing(text)
+            raise TenantMissing(f"tenant {tenant!r} is disabled")
     return answer

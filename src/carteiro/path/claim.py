@@ -14,9 +14,8 @@ from uuid_utils import uuid7
 from carteiro.model import ZERO, Claimed, ClaimId, KindName
 from carteiro.ports.store import Store
 
-_MOST_FAILED = (
-    100  # after a failure there is no other claim until it is undone: a few for each pool
-)
+# After a failure there is no other claim until it is undone: a few for each pool.
+_MOST_FAILED = 100
 
 
 class Claims:

@@ -11,9 +11,8 @@ from carteiro.model import Fairness
 SCALE = 1_000_000  # the virtual time of one job at weight 1
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
 SUSPECT_CLAIMS = 2  # after this many claims without an end a job is claimed alone
-SUSPECT_TURNS = (
-    5  # cost of such a claim for its tenant: it ends the claim before it, and most are put off
-)
+# Cost of such a claim for its tenant: it ends the claim before it, and most are put off.
+SUSPECT_TURNS = 5
 READIED_PER_TURN = 30
 
 

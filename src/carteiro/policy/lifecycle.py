@@ -15,10 +15,9 @@ from carteiro import model
 from carteiro.errors import TransitionRefused
 from carteiro.policy.tags import tag_value
 
-MILLISECOND = timedelta(milliseconds=1)
-LONGEST_HOLD = timedelta(
-    hours=1
-)  # a longer lease or hold is the result of a clock that stepped back
+MILLISECOND = model.MILLISECOND
+# A longer lease or hold is the result of a clock that stepped back.
+LONGEST_HOLD = timedelta(hours=1)
 LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
 MOST_GLANCES = 100  # opens and clicks on one timeline: some mail scanners open without end

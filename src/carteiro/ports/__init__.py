@@ -20,29 +20,6 @@ from carteiro.ports.tracking import Tracking
 from carteiro.ports.upkeep import Upkeep
 from carteiro.ports.wake import Wake
 
-__all__ = [
-    "Backend",
-    "DeadLetters",
-    "Features",
-    "Handover",
-    "Inbox",
-    "Keys",
-    "Marks",
-    "Parcel",
-    "Provider",
-    "Rates",
-    "Reading",
-    "Recipients",
-    "Store",
-    "Suppressions",
-    "TableQueue",
-    "Templates",
-    "Tenants",
-    "Tracking",
-    "Upkeep",
-    "Wake",
-]
-
 
 @value
 class Backend:

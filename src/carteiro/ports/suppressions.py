@@ -3,15 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from carteiro.model import (
-    Cursor,
-    NewSuppression,
-    Page,
-    StorageLimit,
-    Suppression,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro import model
 
 
 class Suppressions(Protocol):
@@ -28,26 +20,30 @@ class Suppressions(Protocol):
     """
 
     async def put(
-        self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
-    ) -> int | StorageLimit | TenantUnknown:
+        self,
+        new: Sequence[model.NewSuppression],
+        *,
+        tenant: model.TenantId,
+        most: int | None = None,
+    ) -> int | model.StorageLimit | model.TenantUnknown:
         """Suppress addresses, or count their soft bounces; return the number of records written.
 
         With ``most``: all of them, or none if the tenant then had more records. Expired records count
         until they are pruned.
         """
 
-    async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
+    async def remove(self, addresses: Sequence[str], *, tenant: model.TenantId) -> int:
         """Allow these addresses again, for all reasons; return the number of deleted records."""
 
-    async def find(self, addresses: Sequence[str], *, tenant: TenantId) -> Sequence[str]:
+    async def find(self, addresses: Sequence[str], *, tenant: model.TenantId) -> Sequence[str]:
         """The suppressed ones of these addresses, in the given spelling."""
 
     async def list(
         self,
-        tenant: TenantId,
+        tenant: model.TenantId,
         *,
         email: str | None = None,
-        cursor: Cursor | None = None,
+        cursor: model.Cursor | None = None,
         limit: int = 100,
-    ) -> Page[Suppression]:
+    ) -> model.Page[model.Suppression]:
         """The records, newest first, including soft bounces that are only counted."""

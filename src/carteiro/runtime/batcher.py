@@ -52,11 +52,6 @@ class Gatherer(Generic[Item, Answer]):
             self._writing = loop.create_task(self._write_all())
         return answer
 
-    async def drained(self) -> None:
-        """Wait until nothing is left to be written."""
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
-
     async def _write_all(self) -> None:
         try:
             await asyncio.sleep(0)  # callers of this turn of the loop still join the batch
@@ -85,7 +80,7 @@ class Gatherer(Generic[Item, Answer]):
         return batch
 
     def _take_turns(self, whose: Callable[[Item], Hashable]) -> None:
-        """Sort: the first items of all, then their second ones, and so on."""
+        """Sort by turns: the first item of each owner, then the second of each, and so on."""
         turns: Counter[Hashable] = Counter()
         numbered = []
         for each in self._waiting:

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", bound="DataclassInstance")
 
 FAR = 2**62  # an alarm that never rings
-MOST_TIMELINE = (
-    8192  # characters of a timeline in its entry: once it is longer, events are rows of their own
-)
-_STATES: Mapping[str, model.State] = {
-    state.value: state for state in model.State
-}  # a look-up costs less than State(…)
+# Characters of a timeline in its entry: once it is longer, events are rows of their own.
+MOST_TIMELINE = 8192
+# A look-up costs less than State(…).
+_STATES: Mapping[str, model.State] = {state.value: state for state in model.State}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MOST_FAILURES = 1024  # few different values, each used often

@@ -8,10 +8,10 @@ If killed between the two halves, the ledger is ahead, and everything above hold
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from carteiro import model
 from carteiro.errors import StoreUnavailable
@@ -21,6 +21,7 @@ from carteiro.ports.queue import Delay, QueueEntry, QueueHalf, Ticket
 from carteiro.stores.columns import in_ms
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 _PAGE = 500  # tenants
 
@@ -52,24 +53,9 @@ class Paired:
 
     # --- claim --------------------------------------------------------------------------------
 
-    async def claim(
-        self,
-        *,
-        claim_id: model.ClaimId,
-        kinds: Collection[model.KindName],
-        limit: int,
-        lease: timedelta,
-        ahead: int = 0,
-    ) -> model.Claimed:
-        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
-        ask = partial(
-            self._queue.claim,
-            claim_id=claim_id,
-            kinds=kinds,
-            limit=limit,
-            lease=lease,
-            ahead=ahead,
-        )
+    async def claim(self, *, claim_id: model.ClaimId, **asked: Any) -> model.Claimed:  # noqa: ANN401 - as the port has it
+        """Lease ready jobs of the kinds that are asked for, tenants taking turns."""
+        ask = partial(self._queue.claim, claim_id=claim_id, **asked)
         tickets = await ask()
         if tickets is None:
             await self.found()
@@ -87,9 +73,8 @@ class Paired:
         """The messages of claimed jobs; finished ones leave the queue, those that must wait go back to it."""
         try:
             messages = await self._ledger.open(claim, tickets)
-        except (
-            BaseException
-        ):  # nobody will run them: they must not count as claimed while the ledger is unreachable
+        except BaseException:
+            # Nobody will run them: they must not count as claimed while the ledger is unreachable.
             leases = [model.Lease(ticket[0], claim) for ticket in tickets]
             await if_it_is_there(self._queue.release(leases, wait=model.ZERO))
             raise
@@ -176,7 +161,7 @@ class Paired:
         return [each.answer for each in answered]
 
     def _sure(self, leases: Sequence[model.Lease]) -> set[model.Lease]:
-        """The leases that cannot have expired yet; none if a message is named twice, as its items keep their order."""
+        """The leases that cannot have expired yet; none if a message is named twice: its items are applied in order."""
         if len({lease.job for lease in leases}) < len(leases):
             return set()
         sure = {claim for claim in {each.claim for each in leases} if self._queue.is_sure(claim)}
@@ -250,11 +235,7 @@ class Paired:
         """End waiting messages; mark those in flight or in doubt, so that a retry becomes CANCELLED."""
         told = await self._told(self._queue.leased(ids), len(ids))
         answers = await self._ledger.cancel(ids, told, tenant=tenant)
-        over = [
-            message
-            for message, answer in zip(ids, answers, strict=True)
-            if answer is model.CancelAnswer.CANCELLED
-        ]
+        over = with_answer(model.CancelAnswer.CANCELLED, ids, answers)
         if over:
             await if_it_is_there(self._queue.settle(over))
         return answers
@@ -287,6 +268,11 @@ async def if_it_is_there(asked: Awaitable[Answer]) -> Answer | None:
         return await asked
     except StoreUnavailable:
         return None
+
+
+def with_answer(wanted: object, items: Sequence[Item], answers: Sequence[object]) -> list[Item]:
+    """The items that got this answer."""
+    return [item for item, answer in zip(items, answers, strict=True) if answer is wanted]
 
 
 def _entries(

@@ -10,7 +10,7 @@ from carteiro import model, ports
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.queue import QueueHalf
 from carteiro.ports.table_queue import AppliedChanges, RetryWait
-from carteiro.stores.paired import Paired, if_it_is_there
+from carteiro.stores.paired import Paired, if_it_is_there, with_answer
 
 Port = TypeVar("Port")
 
@@ -48,11 +48,7 @@ class PairedTenants(Over[ports.Tenants]):
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the missing tenants; known ones do not change."""
-        unknown = [
-            tenant
-            for tenant, found in zip(ids, await self._port.find(ids), strict=True)
-            if found is None
-        ]
+        unknown = with_answer(None, ids, await self._port.find(ids))
         await self._port.ensure(ids)
         await self._share(unknown)
 
@@ -133,11 +129,7 @@ class PairedDeadLetters(Over[ports.DeadLetters]):
     ) -> list[model.RedriveAnswer]:
         """Redrive the messages in the ledger, then put their jobs."""
         answers = await self._port.redrive(ids, by=by, revision=revision)
-        redriven = [
-            message
-            for message, answer in zip(ids, answers, strict=True)
-            if answer is model.RedriveAnswer.REDRIVEN
-        ]
+        redriven = with_answer(model.RedriveAnswer.REDRIVEN, ids, answers)
         if redriven:
             await if_it_is_there(self._queue.put(await self._desk.entries(redriven)))
         return answers
@@ -173,13 +165,8 @@ class PairedTracking(Over[ports.Tracking]):
     async def note(self, told: Sequence[model.Feedback]) -> builtins.list[model.NoteAnswer]:
         """Record feedback in the ledger; jobs of messages that it proves sent leave the queue."""
         answers = await self._port.note(told)
-        await self._store.forget(
-            [
-                each.message
-                for each, answer in zip(told, answers, strict=True)
-                if answer is model.NoteAnswer.RESOLVED
-            ]
-        )
+        resolved = with_answer(model.NoteAnswer.RESOLVED, told, answers)
+        await self._store.forget([each.message for each in resolved])
         return answers
 
 

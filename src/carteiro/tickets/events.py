@@ -107,9 +107,8 @@ def alertmanager_away(url: str, why: str) -> None:
 
 def alertmanager_back(url: str) -> None:
     """Tell that alerts arrive again."""
-    event(
-        Level.INFO, "Alertmanager accepts alerts again", "alertmanager_back", {"alertmanager": url}
-    )
+    said = "Alertmanager accepts alerts again"
+    event(Level.INFO, said, "alertmanager_back", {"alertmanager": url})
 
 
 def dlq_topic_created(topic: str, *, partitions: int, replicas: int) -> None:
@@ -175,9 +174,8 @@ def tickets_waiting(what: str) -> None:
 
 def tickets_going_on(waited_for: str) -> None:
     """Tell that a wait is over."""
-    event(
-        Level.INFO, "Ticket worker continues", "tickets_going_on", {"waitedFor": _shown(waited_for)}
-    )
+    fields = {"waitedFor": _shown(waited_for)}
+    event(Level.INFO, "Ticket worker continues", "tickets_going_on", fields)
 
 
 # --- tickets and partitions -------------------------------------------------------------------
@@ -214,12 +212,8 @@ def ticket_pause_began(type: TaskType, *, error_type: str, why: str) -> None:
 
 def ticket_pause_ended(type: TaskType) -> None:
     """Tell that a type goes on."""
-    event(
-        Level.INFO,
-        "Pause ended: a ticket of the type succeeded",
-        "ticket_pause_ended",
-        {"taskType": type},
-    )
+    said = "Pause ended: a ticket of the type succeeded"
+    event(Level.INFO, said, "ticket_pause_ended", {"taskType": type})
 
 
 def ticket_pause_given_up(type: TaskType) -> None:

@@ -111,7 +111,7 @@ def said_by(error: KafkaException) -> str:
 
 
 def records_of(messages: Sequence[Message]) -> list[Record]:
-    """Convert messages of one topic, column by column: a call of Python for each would cost as much as its JSON."""
+    """Convert messages of one topic, column by column: a Python call for each would cost as much as its JSON."""
     times = [ms for _, ms in map(Message.timestamp, messages)]
     columns = zip(
         repeat(messages[0].topic(), len(messages)),

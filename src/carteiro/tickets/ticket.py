@@ -83,28 +83,22 @@ class Unreadable:
 
 
 def read_all(records: Sequence[Record]) -> Sequence[Ticket | Unreadable]:
-    """The tickets of records; where all are short and plain, without a call of Python for each."""
+    """The tickets of records; if all are short and plain, without a Python call for each."""
     bodies: list[Any] = [record.body for record in records]
     try:
         if max(map(len, bodies)) <= _READ_ONCE:
             fields = [*map(orjson.loads, bodies)]
-            ids, types = (
-                [each["ticket_id"] for each in fields],
-                [each["task_type"] for each in fields],
-            )
+            ids = [each["ticket_id"] for each in fields]
+            types = [each["task_type"] for each in fields]
             if _are_plain(ids) and all(map(is_fit, set(types))):
                 return [*map(Ticket, ids, types, records, repeat(1), fields)]
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-    ):  # one is not a ticket, if only the longest were known
+    except (ValueError, LookupError, TypeError):  # one of them is not a ticket
         pass
     return [*map(read, records)]
 
 
 def _are_plain(ids: Sequence[str]) -> bool:
-    """Return True if all are fit for sure; seen in one text of all, since a look at each costs as much as its JSON."""
+    """Return True if all are certainly fit; checked as one text, since a check of each costs as much as its JSON."""
     is_plain = not "".join(ids).encode("utf-8").translate(None, _PLAIN)
     return is_plain and all(ids) and max(map(len, ids)) <= LONGEST_ID
 

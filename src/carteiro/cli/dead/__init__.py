@@ -9,11 +9,5 @@ from carteiro.cli.dead.purge import purge
 from carteiro.cli.dead.redrive import redrive
 
 app = typer.Typer(help="Show, edit and redrive dead letters.", no_args_is_help=True)
-app.command()(ls)
-app.command()(show)
-app.command()(group)
-app.command()(edit)
-app.command()(redrive)
-app.command()(export)
-app.command("import")(import_)
-app.command()(purge)
+for command in (ls, show, group, edit, redrive, export, import_, purge):
+    app.command(command.__name__.rstrip("_"))(command)

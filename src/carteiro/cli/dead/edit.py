@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from carteiro.cli.content import Content
 from carteiro.cli.dead.letters import known_letter
 from carteiro.cli.desk import Desk, at_a_desk, who
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.faults import faults_by_option
-from carteiro.cli.files import read_document, read_words
+from carteiro.cli.files import read_document
 from carteiro.cli.messages import known_message
-from carteiro.cli.options import Html, HtmlFile, MessageArgument, OfTenant, TextFile, Words
+from carteiro.cli.options import MessageArgument, OfTenant
 from carteiro.dead_letters.redrive import revise
 from carteiro.model import RedriveAnswer
 
@@ -25,33 +26,13 @@ _REFUSED = {
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Content):
     """The changes; None keeps the value."""
 
-    to: Annotated[str | None, typer.Option(help="Recipient address.")] = None
-    subject: Annotated[str | None, typer.Option(help="Subject.")] = None
-    text: Words = None
-    html: Html = None
-    text_file: TextFile = None
-    html_file: HtmlFile = None
-    sender: Annotated[str | None, typer.Option("--from", help="Sender address.")] = None
-    reply_to: Annotated[str | None, typer.Option(help="Reply-To address.")] = None
     file: Annotated[
         Path | None,
         typer.Option(help="Changes as one JSON document; null removes a field; - reads stdin."),
     ] = None
-
-    def as_fields(self) -> dict[str, Any]:
-        """The fields of an e-mail that options change."""
-        given = {
-            "to": self.to,
-            "subject": self.subject,
-            "text": read_words(self.text, self.text_file, flag="--text"),
-            "html": read_words(self.html, self.html_file, flag="--html"),
-            "from": self.sender,
-            "replyTo": self.reply_to,
-        }
-        return {name: each for name, each in given.items() if each is not None}
 
 
 @at_a_desk

@@ -7,7 +7,6 @@ import typer
 
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk, confirm, who
-from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode, WrongUse
 from carteiro.cli.messages import known_message, print_answers
 from carteiro.cli.options import Yes, a_rate
@@ -77,8 +76,14 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
             wanted,
             by=who(),
             rate=rate,
-            progress=lambda tally: tell(tally.redriven),
+            progress=lambda tally: tell(tally[RedriveAnswer.REDRIVEN]),
         )
-    left = tally.no_content
+    redriven, left = tally[RedriveAnswer.REDRIVEN], tally[RedriveAnswer.NO_CONTENT]
     past = f" {left} cannot be redriven: their content was pruned." if left else ""
-    desk.out.answer(document_of(tally), f"Redriven: {tally.redriven}.{past}")
+    document = {
+        "redriven": redriven,
+        "already": tally[RedriveAnswer.ALREADY],
+        "notFound": tally[RedriveAnswer.NOT_FOUND],
+        "noContent": left,
+    }
+    desk.out.answer(document, f"Redriven: {redriven}.{past}")

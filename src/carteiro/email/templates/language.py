@@ -76,8 +76,7 @@ def readable(variables: Mapping[str, Any]) -> Readable:
     except TypeError:
         raise TemplateFault("must be JSON values") from None
     if len(text) > MAX_VARIABLES_BYTES:
-        fault = f"must have at most {MAX_VARIABLES_BYTES} bytes"
-        raise TemplateFault(fault)
+        raise TemplateFault(f"must have at most {MAX_VARIABLES_BYTES} bytes")
     if _NUL.search(text):
         raise TemplateFault("must not contain U+0000")
     return Readable(orjson.loads(text), len(text))

@@ -228,8 +228,7 @@ def _trimmer(trim: _Filter) -> _Filter:
     @wraps(trim)
     def few(text: object, chars: object = None) -> object:
         if isinstance(chars, str) and len(chars) > _MOST_TRIMMED:
-            fault = f"'trim' takes at most {_MOST_TRIMMED} characters"
-            raise TemplateRuntimeError(fault)
+            raise TemplateRuntimeError(f"'trim' takes at most {_MOST_TRIMMED} characters")
         return trim(text, chars)
 
     return few

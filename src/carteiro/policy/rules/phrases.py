@@ -55,7 +55,9 @@ def _line(found: list[str]) -> str:
 
 
 # A name written as one word says what its parts say, too: "ReceivingRatePerm" is about a receiving rate.
-_MAY_BE_JOINED = re.compile("[A-Z][a-z]+[A-Z]")  # three times as fast, and most texts have none
+_MAY_BE_JOINED = re.compile(
+    "[A-Z][a-z]+[A-Z]"
+)  # tried first: it is three times as fast, and most texts have no such name
 _JOINED = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 _SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

@@ -6,17 +6,7 @@ from carteiro.model import Failure
 from carteiro.policy.classify import failure_of, one_line, upper_snake
 from carteiro.policy.rules import http
 from carteiro.policy.rules.answers import FOUND_OUT, Answers
-from carteiro.policy.rules.ruling import (
-    BAD_MESSAGE,
-    MESSAGE_LATER,
-    OUR_ACCOUNT,
-    OUR_SENDER,
-    THROTTLED,
-    UNAVAILABLE,
-    UNKNOWN,
-    Ruling,
-    meanings,
-)
+from carteiro.policy.rules.ruling import OUR_SENDER, UNKNOWN, Ruling, meanings
 
 NAMES = meanings("""
     INVALID_MESSAGE:
@@ -40,14 +30,16 @@ FORBIDDEN = 403
 FORBIDDEN_NAMES: Mapping[str, Ruling] = {"validation_error": OUR_SENDER}
 
 # A name that is not known: by its status where that says something, else by the class of it.
-STATUSES: Mapping[int, Ruling] = {
-    401: OUR_ACCOUNT,
-    403: OUR_ACCOUNT,
-    408: UNAVAILABLE,
-    409: MESSAGE_LATER,
-    429: THROTTLED,
-}
-STATUS_CLASSES: Mapping[int, Ruling] = {4: BAD_MESSAGE, 5: UNAVAILABLE}
+STATUSES = meanings("""
+    OUR_ACCOUNT: 401 403
+    UNAVAILABLE: 408
+    MESSAGE_LATER: 409
+    THROTTLED: 429
+""")
+STATUS_CLASSES = meanings("""
+    BAD_MESSAGE: 4
+    UNAVAILABLE: 5
+""")
 
 
 def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
@@ -75,7 +67,7 @@ def _rule(name: str, status: int | None) -> tuple[str, Ruling]:
 def _of_status(status: int, *, is_named: bool) -> Ruling | None:
     if not is_named:
         return http.ruling_of(status)
-    return STATUSES.get(status) or STATUS_CLASSES.get(status // 100)
+    return STATUSES.get(str(status)) or STATUS_CLASSES.get(str(status // 100))
 
 
 _CODES = {name: classify_resend(name, name).code for name in NAMES}

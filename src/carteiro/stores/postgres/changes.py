@@ -30,9 +30,8 @@ class Held(NamedTuple):
     claim: ClaimId | None = None
     parked_until: int | None = None
     is_leased: bool = False
-    is_requested: bool = (
-        False  # an application requested a change, to be applied before the next attempt
-    )
+    # An application requested a change, to be applied before the next attempt.
+    is_requested: bool = False
     last_position: int | None = None  # of its events, if some are rows of their own
     timeline_length: int | None = None
     expires_at: int | None = None  # None: it is finished

@@ -40,9 +40,8 @@ async def _driver_connection(connection: Any) -> Any:  # noqa: ANN401 - theirs h
     if hasattr(connection, "get_bind"):  # an AsyncSession: its connection is in its transaction
         connection = await connection.connection()
     if hasattr(connection, "get_raw_connection"):  # an AsyncConnection
-        await connection.exec_driver_sql(
-            "SELECT"
-        )  # its transaction begins in the driver with the first statement
+        # Its transaction begins in the driver with the first statement.
+        await connection.exec_driver_sql("SELECT")
         connection = (await connection.get_raw_connection()).driver_connection
     if not hasattr(connection, "is_in_transaction"):
         kind = type(connection).__name__

@@ -3,26 +3,16 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from carteiro.model import Fairness, value
-from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.model import value
+from carteiro.stores.sql.options import SqlOptions
 
 
 @value
-class PostgresOptions:
-    """Clock, sharing, lifetimes and limits; ``clock`` None: the server's."""
+class PostgresOptions(SqlOptions):
+    """In addition: the clock (None: the server's), and how to connect."""
 
     clock: Callable[[], int] | None = None
-    fairness: Fairness = Fairness()
-    dead_letter_ttl: timedelta = timedelta(days=7)
     connections: int = 10
     command_timeout: timedelta = timedelta(seconds=30)
-    prepared_statements: bool = (
-        True  # off behind a pooler that shares connections between transactions
-    )
-
-    has_queue: bool = True  # else a separate queue has the jobs
-
-    @property
-    def dead_letter_ttl_ms(self) -> int:
-        """As it is stored."""
-        return self.dead_letter_ttl // MILLISECOND
+    # Off behind a pooler that shares connections between transactions.
+    prepared_statements: bool = True

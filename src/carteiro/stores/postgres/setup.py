@@ -16,20 +16,7 @@ from carteiro.stores.postgres.store import PostgresStore
 from carteiro.stores.postgres.table_queue import PostgresTableQueue
 from carteiro.stores.postgres.upkeep import PostgresUpkeep
 from carteiro.stores.postgres.wake import PostgresWake
-from carteiro.stores.sql.dead_letters import SqlDeadLetters
-from carteiro.stores.sql.erasing import SqlErasing
-from carteiro.stores.sql.inbox import SqlInbox
-from carteiro.stores.sql.keeping import keep_jobs
-from carteiro.stores.sql.keys import SqlKeys
-from carteiro.stores.sql.marks import SqlMarks
-from carteiro.stores.sql.paired_ledger import SqlLedgerDesk
-from carteiro.stores.sql.rates import SqlRates
-from carteiro.stores.sql.reading import SqlReading
-from carteiro.stores.sql.recipients import SqlRecipients
-from carteiro.stores.sql.suppressions import SqlSuppressions
-from carteiro.stores.sql.templates import SqlTemplates
-from carteiro.stores.sql.tenants import SqlTenants
-from carteiro.stores.sql.tracking import SqlTracking
+from carteiro.stores.sql.setup import set_up
 
 
 @asynccontextmanager
@@ -60,29 +47,18 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
     wake = PostgresWake(url, db)
     entries = PostgresEntries(db, options)
     store = PostgresStore(db, entries, wake, options)
-    erasing = SqlErasing(db, store, has_queue=options.has_queue)
     try:
-        await keep_jobs(db, here=options.has_queue)
-        backend = Backend(
+        yield await set_up(
+            db,
+            entries,
+            PostgresLedger(db, entries, store),
             store=store,
-            tenants=SqlTenants(db, wake, erasing, options.fairness),
-            keys=SqlKeys(db),
-            templates=SqlTemplates(db),
-            recipients=SqlRecipients(db, erasing),
-            suppressions=SqlSuppressions(db),
-            tracking=SqlTracking(db, entries, wake),
-            rates=SqlRates(db),
-            dead_letters=SqlDeadLetters(db, wake, entries, has_queue=options.has_queue),
-            reading=SqlReading(db, has_queue=options.has_queue),
             upkeep=PostgresUpkeep(db, entries, wake),
-            inbox=SqlInbox(db),
-            marks=SqlMarks(db),
             wake=wake,
+            options=options,
             joining=PostgresJoining(db),
             table_queue=PostgresTableQueue(db, entries, wake, options),
         )
-        ledger = PostgresLedger(db, entries, store)
-        yield LedgerHalf(ledger, SqlLedgerDesk(db, erasing), backend)
     finally:
         await wake.close()
         await db.close()

@@ -76,9 +76,8 @@ class PostgresWake(Bell):
                 heard.set()
                 if told == _CHANGE:
                     self.changes.ring()
-                elif not self._db.is_ours(
-                    pid
-                ):  # else it has rung already: looking twice takes twice as long
+                elif not self._db.is_ours(pid):
+                    # Ours has rung already: looking twice takes twice as long.
                     self.ring()
 
             await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
@@ -86,9 +85,8 @@ class PostgresWake(Bell):
             self.changes.ring()
             await self._db.fetch("tell")
             with suppress(TimeoutError):
-                async with asyncio.timeout(
-                    _HEARS_WITHIN_S
-                ):  # `wait_for` may swallow the cancellation
+                # `wait_for` may swallow the cancellation.
+                async with asyncio.timeout(_HEARS_WITHIN_S):
                     await heard.wait()
             while not connection.is_closed():
                 if heard.is_set():

@@ -13,9 +13,8 @@ from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
 from carteiro.stores.redis.sure import SureLeases
 
-_STEP = (
-    1 << 43
-)  # a rank is the priority times this, plus the due time: exact as a score up to priority 1023
+# A rank is the priority times this, plus the due time: exact as a score up to priority 1023.
+_STEP = 1 << 43
 _CLAIM_PATIENCE = timedelta(seconds=5)  # without jobs a worker has nothing else to do
 _PAGE = 500  # entries in one script: other clients must be served, too
 

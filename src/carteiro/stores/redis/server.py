@@ -38,9 +38,8 @@ from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.redis.options import RedisOptions
 
 Argument: TypeAlias = str | int | list[Any]
-PREFIX = (
-    "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name
-)
+# One slot for all keys, with the index of dead letters under its own name.
+PREFIX = "{email:send:dlq}"
 CHECK_WHO = "check user and password"
 _SENTINEL = "redis+sentinel"
 _SENTINEL_PATIENCE_S = 0.5
@@ -97,8 +96,7 @@ class Server:
         """
         left = self._away_until - time.monotonic()
         if left > 0:
-            text = f"The queue at {self._shown} is unreachable; next try in {left:.1f} s"
-            raise QueueAway(text)
+            raise QueueAway(f"The queue at {self._shown} is unreachable; next try in {left:.1f} s")
         try:
             async with timeout((patience or self._patience).total_seconds()):
                 answer = await self._ask(script(operation), [*map(_packed, arguments)])
@@ -111,8 +109,7 @@ class Server:
         except ResponseError as error:
             if str(error).startswith(_CANNOT_WRITE):
                 raise self._went_away(error) from error
-            text = f"The queue at {self._shown} refused it: {error}"
-            raise StoreError(text) from error
+            raise StoreError(f"The queue at {self._shown} refused it: {error}") from error
         if self._pause_s:
             self._pause_s = 0.0
             log.queue_back(self._shown)
@@ -193,9 +190,8 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
             )
             client = Redis(connection_pool=pool)
         made = client.connection_pool
-        made.connection_class(
-            **made.connection_kwargs
-        )  # parses its parameters, and does not connect yet
+        # It parses its parameters, and does not connect yet.
+        made.connection_class(**made.connection_kwargs)
     except (ValueError, TypeError, RedisError) as error:
         said = _wrong_with(error)
         raise ConfigError(f"{shown(url)} is not an address of a Redis server: {said}") from None

@@ -21,9 +21,8 @@ async def keep_jobs(db: Database, *, here: bool) -> None:
 
 async def _keep(session: Session, now: int, *, here: bool) -> None:
     await session.fetch("lock_ring")
-    changes_hands, is_restored = await _found(
-        session, now, here=here
-    )  # another process may be faster
+    # Looked at again under the lock: another process may be faster.
+    changes_hands, is_restored = await _found(session, now, here=here)
     if changes_hands:
         await session.run("clear_jobs")
         if here:

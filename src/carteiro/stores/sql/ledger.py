@@ -146,7 +146,7 @@ def _close(end: model.End, told: Told, held: Held | None, now: int) -> Judged:
 
 
 def _is_open_question(held: Held | None, claim: model.ClaimId, now: int) -> bool:
-    """True if it takes the queue to say whether an unexpired lease still has the job."""
+    """True if only the queue can tell whether an unexpired lease still has the job."""
     return held is None or held.entry is None or not is_clear(held.entry, claim, now=now)
 
 

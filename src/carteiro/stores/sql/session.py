@@ -9,10 +9,12 @@ On SQLite nothing here ever suspends: the writer drives an operation to its end 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from carteiro import ports
+
 Result = TypeVar("Result")
 
 
-class Wake(Protocol):
+class Wake(ports.Wake, Protocol):
     """Wakes idle workers."""
 
     async def tell(self) -> None:

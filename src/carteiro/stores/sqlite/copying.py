@@ -61,5 +61,4 @@ def _size(path: Path) -> int:
 
 def _refuse_taken(target: Path) -> None:
     if target.exists():
-        text = f"{target} exists already: name another file, or move it away"
-        raise CannotBackUp(text)
+        raise CannotBackUp(f"{target} exists already: name another file, or move it away")

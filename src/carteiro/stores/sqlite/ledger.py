@@ -6,27 +6,22 @@ Every function here runs in the writer's transaction: if killed anywhere, nothin
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Entry, Stamped
 from carteiro.ports.ledger import LEASED, SENT, Closed
-from carteiro.stores.columns import (
-    FAR,
-    MOST_TIMELINE,
-    entry_of,
-    entry_row,
-    failure_text,
-    timeline_text,
-)
+from carteiro.stores import columns
 from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run, run_many
 from carteiro.stores.sqlite.writer import Writer
+
+_Rows: TypeAlias = list[tuple[object, ...]]
 
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
@@ -156,10 +151,14 @@ def _connection(session: Session) -> sqlite3.Connection:
 
 
 def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
-    """The row of each message; None for all if one is named twice."""
+    """The row of each message; None for all if one is named twice.
+
+    0 number, 1 claim, 2 seat, 3 whether it declares, 4 due time, 5 expiry, 6 state (None: nothing happened yet),
+    7 whether lists can write its timeline, 8 who holds its attempt, 9 until when.
+    """
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
-    return run(db, "find_leased", ids=as_json(ids), most=MOST_TIMELINE).fetchall()
+    return run(db, "find_leased", ids=as_json(ids), most=columns.MOST_TIMELINE).fetchall()
 
 
 def _first_attempts(
@@ -196,7 +195,7 @@ def _declare(db: sqlite3.Connection, usual: Sequence[tuple[model.Start, Any]], n
 
 
 def _first_timeline(start: model.Start, now: int) -> str:
-    told: list[tuple[object, ...]] = [
+    told: _Rows = [
         (event.type, now - event.ago // MILLISECOND, event.metadata) for event in start.events
     ]
     told.append(("SENT_ATTEMPT", now, {"attempt": 1, "provider": start.provider}))
@@ -247,7 +246,7 @@ def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) 
     _store_sent(db, usual, now)
     run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
     seats = Counter([row[2] for _, row in usual])
-    run_many(db, "touch_seats", [(FAR, -jobs, seat) for seat, jobs in seats.items()])
+    run_many(db, "touch_seats", [(columns.FAR, -jobs, seat) for seat, jobs in seats.items()])
     return bool(seats) and free_slots(db, seats, now)
 
 
@@ -284,13 +283,9 @@ class Changes:
         self.now = now
         self._has_queue = has_queue  # else a separate queue has the jobs, and others move them
         self._changed: list[tuple[Held, Sequence[Stamped]]] = []
-        self._held: list[tuple[object, ...]] = []
-        self._dropped: dict[str, list[tuple[object, ...]]] = {
-            "ready": [],
-            "delayed": [],
-            "leased": [],
-        }
-        self._put: dict[str, list[tuple[object, ...]]] = {"ready": [], "delayed": []}
+        self._held: _Rows = []
+        self._dropped: dict[str, _Rows] = {"ready": [], "delayed": [], "leased": []}
+        self._put: dict[str, _Rows] = {"ready": [], "delayed": []}
         self._buried: list[tuple[str, str, str | None, int]] = []
         self._unburied: list[str] = []
         self._touched: dict[int, list[int]] = {}
@@ -306,7 +301,7 @@ class Changes:
             self._drop(held, entry)
         if change.buried is not None:
             reason, failure, failed = change.buried
-            self._buried.append((entry.id, reason.value, failure_text(failure), failed))
+            self._buried.append((entry.id, reason.value, columns.failure_text(failure), failed))
         if change.unburied:
             self._unburied.append(entry.id)
 
@@ -325,7 +320,7 @@ class Changes:
             "leased": (held.seat, held.message_no),
         }
         self._dropped[held.place].append(keys[held.place])
-        self._touch(held, FAR, jobs=jobs)
+        self._touch(held, columns.FAR, jobs=jobs)
         if held.claim is not None:
             self._freed.add(held.seat)
 
@@ -341,7 +336,7 @@ class Changes:
 
     def _touch(self, held: Held, at: int, *, jobs: int = 0) -> None:
         if held.seat is not None:
-            seat = self._touched.setdefault(held.seat, [FAR, 0])
+            seat = self._touched.setdefault(held.seat, [columns.FAR, 0])
             seat[0] = min(seat[0], at)
             seat[1] += jobs
 
@@ -356,19 +351,19 @@ class Changes:
         return self._has_queue and self._move_jobs()
 
     def _save_entries(self) -> None:
-        entries: list[tuple[object, ...]] = []
-        events: list[tuple[object, ...]] = []
-        opened: list[tuple[object, ...]] = []
-        closed: list[tuple[object, ...]] = []
+        entries: _Rows = []
+        events: _Rows = []
+        opened: _Rows = []
+        closed: _Rows = []
         for held, told in self._changed:
-            no, entry, timeline = held.message_no, held.entry, timeline_text(told)
-            if held.next_position or held.timeline_length >= MOST_TIMELINE:
+            no, entry, timeline = held.message_no, held.entry, columns.timeline_text(told)
+            if held.next_position or held.timeline_length >= columns.MOST_TIMELINE:
                 timeline = ""
                 events += [
                     (no, position, each.type, orjson.dumps(each.metadata).decode(), each.at)
                     for position, each in enumerate(told, held.next_position or 1)
                 ]
-            entries.append((no, timeline, *entry_row(entry)))
+            entries.append((no, timeline, *columns.entry_row(entry)))
             expires_at = entry.expires_at if entry.finished_at is None else None
             if held.expires_at != expires_at:
                 closed += [(held.expires_at, no)] if held.expires_at is not None else []
@@ -400,7 +395,7 @@ def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.M
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
         *job, place, position, length = row[:8]
-        entry = entry_of(row[8:])
+        entry = columns.entry_of(row[8:])
         expires_at = entry.expires_at if entry.finished_at is None else None
         has_job = expires_at is not None or place == "leased"
         place = place if has_job else None

@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from carteiro.errors import (
-    CarteiroError,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreMoved,
-    StoreUnavailable,
-    TextUnfit,
-)
+from carteiro import errors
 from carteiro.stores.migrations import Migration, migrations_of, pending
 from carteiro.stores.statements import statements_of
 
@@ -32,7 +24,7 @@ def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite
         text = (
             f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with {needed} or newer"
         )
-        raise StoreError(text)
+        raise errors.StoreError(text)
     create_private(path)
     with in_our_words(path):
         connection = sqlite3.connect(
@@ -114,8 +106,7 @@ def _pending(connection: sqlite3.Connection, path: Path) -> list[Migration]:
 def _apply(connection: sqlite3.Connection, path: Path) -> None:
     migrations = _pending(connection, path)  # check again, now that no other process can write
     if version(connection) == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        text = f"{path} is a database of another program: name another file"
-        raise StoreError(text)
+        raise errors.StoreError(f"{path} is a database of another program: name another file")
     for migration in migrations:
         for statement in split(migration.script):
             connection.execute(statement)
@@ -164,26 +155,30 @@ def in_our_words(path: Path) -> Iterator[None]:
 
 def translated(  # noqa: PLR0911 - a table, one error a code
     error: sqlite3.Error | UnicodeEncodeError, path: Path
-) -> CarteiroError:
+) -> errors.CarteiroError:
     """Our own error for an error of SQLite."""
     if isinstance(error, UnicodeEncodeError):
-        return TextUnfit(error)
+        return errors.TextUnfit(error)
     full_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if full_code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:  # only a move has triggers
-        return StoreMoved(str(error))
+        return errors.StoreMoved(str(error))
     code = full_code & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return StoreFull(f"No room left on the disk of {path}: free some space")
+        return errors.StoreFull(f"No room left on the disk of {path}: free some space")
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return StoreCorrupt(f"{path} is damaged or not a database: restore it from a backup")
+        return errors.StoreCorrupt(f"{path} is damaged or not a database: restore it from a backup")
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
-        return StoreUnavailable(f"{path} or its folder cannot be written: check its permissions")
+        return errors.StoreUnavailable(
+            f"{path} or its folder cannot be written: check its permissions"
+        )
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreUnavailable(
+        return errors.StoreUnavailable(
             f"{path} cannot be opened: check that its folder exists and can be written"
         )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return StoreUnavailable(f"{path} is locked by another process: try again")
+        return errors.StoreUnavailable(f"{path} is locked by another process: try again")
     if code == sqlite3.SQLITE_IOERR:
-        return StoreUnavailable(f"Reading or writing {path} failed ({error}): check the disk")
-    return StoreError(f"{path}: {error}")
+        return errors.StoreUnavailable(
+            f"Reading or writing {path} failed ({error}): check the disk"
+        )
+    return errors.StoreError(f"{path}: {error}")

@@ -7,20 +7,7 @@ from pathlib import Path
 
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
-from carteiro.stores.sql.dead_letters import SqlDeadLetters
-from carteiro.stores.sql.erasing import SqlErasing
-from carteiro.stores.sql.inbox import SqlInbox
-from carteiro.stores.sql.keeping import keep_jobs
-from carteiro.stores.sql.keys import SqlKeys
-from carteiro.stores.sql.marks import SqlMarks
-from carteiro.stores.sql.paired_ledger import SqlLedgerDesk
-from carteiro.stores.sql.rates import SqlRates
-from carteiro.stores.sql.reading import SqlReading
-from carteiro.stores.sql.recipients import SqlRecipients
-from carteiro.stores.sql.suppressions import SqlSuppressions
-from carteiro.stores.sql.templates import SqlTemplates
-from carteiro.stores.sql.tenants import SqlTenants
-from carteiro.stores.sql.tracking import SqlTracking
+from carteiro.stores.sql.setup import set_up
 from carteiro.stores.sqlite.database import SqliteDatabase
 from carteiro.stores.sqlite.ledger import SqliteEntries
 from carteiro.stores.sqlite.options import SqliteOptions
@@ -54,8 +41,7 @@ async def open_sqlite_ledger(
 
 @asynccontextmanager
 async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHalf]:
-    clock, busy_timeout_ms, durable = options.clock, options.busy_timeout_ms, options.durable
-    has_queue = options.has_queue
+    busy_timeout_ms, durable = options.busy_timeout_ms, options.durable
     wake = SqliteWake()
     writer = Writer(
         place,
@@ -67,30 +53,19 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     await writer.start()
     wake.attach(writer)
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms, durable=durable)
-    db = SqliteDatabase(writer, reader, clock)
+    db = SqliteDatabase(writer, reader, options.clock)
     entries = SqliteEntries(writer, options)
     store = SqliteStore(writer, entries, wake, place, options)
-    erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
-        await keep_jobs(db, here=has_queue)
-        backend = Backend(
+        yield await set_up(
+            db,
+            entries,
+            SqliteLedger(db, entries, store),
             store=store,
-            tenants=SqlTenants(db, wake, erasing, options.fairness),
-            keys=SqlKeys(db),
-            templates=SqlTemplates(db),
-            recipients=SqlRecipients(db, erasing),
-            suppressions=SqlSuppressions(db),
-            tracking=SqlTracking(db, entries, wake),
-            rates=SqlRates(db),
-            dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
-            reading=SqlReading(db, has_queue=has_queue),
             upkeep=SqliteUpkeep(db, entries, wake, writer, place, options),
-            inbox=SqlInbox(db),
-            marks=SqlMarks(db),
             wake=wake,
+            options=options,
         )
-        ledger = SqliteLedger(db, entries, store)
-        yield LedgerHalf(ledger, SqlLedgerDesk(db, erasing), backend)
     finally:
         await writer.stop()
         reader.close()

@@ -81,9 +81,8 @@ def _shrink(db: sqlite3.Connection) -> bool:
     if spare <= 0:
         return False
     for _ in range(min(spare, _MOST_PAGES_BACK)):
-        db.execute(
-            "PRAGMA incremental_vacuum(1)"
-        )  # returns one page per step, whatever number is requested
+        # It returns one page per step, whatever number is requested.
+        db.execute("PRAGMA incremental_vacuum(1)")
     return spare > _MOST_PAGES_BACK
 
 

@@ -94,8 +94,7 @@ class Writer:
         Cancelling the caller does not cancel the operation: it is written all the same.
         """
         if self._is_stopped:
-            text = f"{self._path} is closed"
-            raise StoreUnavailable(text)
+            raise StoreUnavailable(f"{self._path} is closed")
         answer: asyncio.Future[Result] = self._loop.create_future()
         self._asked.append(_Asked(operation, durable, answer))
         if self._writing is None:
@@ -132,9 +131,8 @@ class Writer:
             self._answer(asked, result, failure)
 
     async def _begin(self, *, durable: bool) -> None:
-        if (
-            self._is_durable and durable != self._is_full
-        ):  # losing a claim is harmless: no need to wait for the disk
+        # Losing a claim is harmless: no need to wait for the disk.
+        if self._is_durable and durable != self._is_full:
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_full = durable
         try:

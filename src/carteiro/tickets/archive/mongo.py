@@ -106,7 +106,7 @@ class MongoArchive:
         ].get_collection(settings.mongo_collection, write_concern=acknowledged)
 
     async def close(self) -> None:
-        """End its connections and tasks; not waited for without end, as its locks may be lost by a cancellation."""
+        """End its connections and tasks; wait a limited time only, as a cancellation may leave its locks taken."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PARTING_S):
                 await self._client.close()

@@ -49,13 +49,11 @@ class Archive(Protocol):
         self, wanted: Wanted, *, cursor: Cursor | None, limit: int, is_whole: bool = False
     ) -> Page[Archived]:
         """A page of those that match."""
-        ...
 
     async def mark(
         self, tickets: Sequence[Archived], state: ArchiveState, step: Step
     ) -> list[Archived]:
         """Put them into a state; return those that were as given until then."""
-        ...
 
 
 class Counts(Protocol):
@@ -63,7 +61,6 @@ class Counts(Protocol):
 
     async def forget(self, ids: Sequence[TicketId]) -> None:
         """Forget all of these, acknowledged; raises `CountsAway`."""
-        ...
 
 
 class Producer(Protocol):
@@ -73,7 +70,6 @@ class Producer(Protocol):
         self, topic: str, envelopes: Sequence[Envelope]
     ) -> Sequence[CarteiroError | None]:
         """Return, of each, what went wrong: None once the broker has acknowledged it."""
-        ...
 
 
 Fetch: TypeAlias = Callable[[str], Awaitable[Record | None]]

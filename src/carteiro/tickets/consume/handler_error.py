@@ -72,7 +72,7 @@ def _of_classes(error: BaseException) -> Iterable[str]:
 
 def _of_status(error: BaseException) -> Iterable[str]:
     if type(error).__module__ == "builtins" and not error.__dict__:
-        return []  # most are such; to look in vain costs more than all the rest
+        return []  # most errors: they have no status, and a search would cost more than all the rest
     for place in _STATUS_PLACES:
         with suppress(BaseException):
             status = place(error)

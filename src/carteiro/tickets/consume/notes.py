@@ -39,7 +39,7 @@ class Noted:
 
 
 def note_down(noted: Noted) -> tuple[str, bool]:
-    """The notes as a text that fits, and whether all come near the most: then more records should wait."""
+    """The notes as a text that fits; True if they nearly fill it: then more records should wait."""
     packed = _packed(noted)
     is_nearly_full = len(packed) > _MOST_BYTES * 3 // 4
     while len(packed) > _MOST_BYTES:

@@ -68,7 +68,7 @@ class TypeHealth:
             self._last.clear()
         self._has_given_up = False
         self.is_paused = self.breaker.is_open
-        # Others remember only successes, too; to look at all of them would cost more than it saves.
+        # Not exact: a type that remembers only successes may count as imperfect. To look at all would cost more.
         self.is_perfect = not self.is_paused and (ends or len(rounds) >= REMEMBERED)
         return ends
 

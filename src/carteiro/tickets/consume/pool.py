@@ -134,9 +134,8 @@ class HandlerPool:
                     await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
                 except KeyboardInterrupt:
                     raise
-                except (
-                    GeneratorExit
-                ) as raised:  # Python closes all that await a thread which raised it
+                except GeneratorExit as raised:
+                    # Python closes all that await a thread which raised it.
                     work.error = read_error(raised)
                     line.returned.append(work)
                     self._turn_soon()

@@ -32,19 +32,15 @@ class Keeper(Protocol):
 
     async def assigned(self, given: Sequence[Given]) -> None:
         """These are ours from now on; their records come after this has returned."""
-        ...
 
     async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
         """These go to others: end what is in flight, and say what to commit last."""
-        ...
 
     async def lost(self, parts: Sequence[Part]) -> None:
         """These are others' already: whatever is in flight must leave no trace."""
-        ...
 
     async def arrived(self, records: Sequence[Record]) -> None:
         """Records, each partition's in order; the next ones come after this has returned."""
-        ...
 
 
 class TicketLog(Protocol):
@@ -56,30 +52,24 @@ class TicketLog(Protocol):
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop` is called; partitions are revoked before it returns."""
-        ...
 
     def stop(self) -> None:
         """Take no more; from any thread."""
-        ...
 
     def pause(self, parts: Sequence[Part]) -> None:
         """Bring none of these for now; unknown ones are ignored."""
-        ...
 
     def resume(self, parts: Sequence[Part]) -> None:
         """Bring them again."""
-        ...
 
     def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
         """Where each partition ends, as it was last heard; those of which nothing was heard are left out."""
-        ...
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them, before any that a later `Keeper.revoked` answers.
 
         False: not stored, say so again later, unless the partitions are lost by then.
         """
-        ...
 
 
 @value
@@ -109,26 +99,21 @@ class FailureCounter(Protocol):
 
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question."""
-        ...
 
     async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
         """One more failure of each: how many it has now, at least as many as the caller knows of; in one question."""
-        ...
 
     async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
         """Each is done, or its dead letter is stored: forget its failures, and remember the place of its record.
 
         A worker that reads that record again, because we could not commit, must not begin with the first attempt.
         """
-        ...
 
     async def keep_errors(self, errors: Sequence[tuple[TicketId, LastError]]) -> None:
         """Each is held: remember what it died of, until it has ended."""
-        ...
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
         """Return the last error of each, as far as that is known."""
-        ...
 
 
 class DeadLetterTopic(Protocol):
@@ -139,8 +124,6 @@ class DeadLetterTopic(Protocol):
 
         Otherwise why it is not known to be safe, or cannot be: `PublishFailed`, or a bug of ours.
         """
-        ...
 
     async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
         """Tell the archive that a ticket which it had is done; returns when that is safe, or raises `PublishFailed`."""
-        ...

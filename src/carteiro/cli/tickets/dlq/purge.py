@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from carteiro.cli.desk import confirm, who
-from carteiro.cli.options import Yes, a_duration, in_words
+from carteiro.cli.options import Yes, duration, in_words
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Choice, DryRun, at_the_archive
 from carteiro.observability import log
 from carteiro.tickets import events
@@ -24,10 +24,7 @@ Reason = Annotated[str, typer.Option("--why", help="The reason, for the log.")]
 async def purge(  # noqa: PLR0913 - a parameter per flag
     session: ArchiveSession,
     *,
-    older_than: Annotated[
-        timedelta,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Minimum age in the archive."),
-    ] = "90d",  # type: ignore[assignment] # as it would be written: Typer reads it
+    older_than: Annotated[timedelta, duration("Minimum age in the archive.")] = "90d",  # type: ignore[assignment] # as it would be written: Typer reads it
     why: Reason = "",
     choice: Choice,
     dry_run: DryRun = False,

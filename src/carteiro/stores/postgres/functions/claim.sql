@@ -560,7 +560,7 @@ BEGIN
             )
         ),
         stop AS MATERIALIZED (
-            SELECT s.pos, s.i, s.is_fresh, s.is_end AND s.is_due AND (s.is_fresh OR s.message_no IS NULL) AS is_due,
+            SELECT s.pos, s.i, s.vt, s.before, s.is_fresh, s.is_end AND s.is_due AND (s.is_fresh OR s.message_no IS NULL) AS is_due,
                 s.is_job AND s.claims >= p_suspect AS is_suspect,
                 s.is_job AND s.claims >= p_suspect AND s.before = 0 AND o_numbers = '{}' AS is_alone
             FROM sorted AS s
@@ -636,7 +636,11 @@ BEGIN
                 array_agg(CASE WHEN x.i = o.i THEN x.lost_from END) AS lost_from,
                 array_agg(x.kind || ' ' || x.tenant) FILTER (WHERE x.i = o.i OR NOT x.is_lost) AS readied
             FROM page AS x
-            WHERE o.is_due AND (x.i = o.i OR (o.is_fresh AND x.is_fresh AND x.is_delayed))
+            WHERE o.is_due AND (x.i = o.i OR (
+                o.is_fresh AND x.is_fresh AND x.is_delayed AND NOT x.is_limited
+                -- Only what the walk would certainly visit: none of these has a second turn before.
+                AND (NOT v_in_turns OR (x.vt = o.vt AND o.before + v_batch * (x.i - o.i) < v_room))
+            ))
         ) AS f ON true;
         v_ring.has_changed := v_ring.has_changed OR v_round.visits > 0;
         IF v_round.jobs > 0 THEN
