@@ -524,7 +524,7 @@ BEGIN
         ),
         heads AS (
             SELECT g.i, g.place, g.kind, g.tenant, g.preset, g.vt, g.stride, g.due_from, g.lost_from, g.is_limited, g.need,
-                g.is_due, g.is_fresh, g.is_stop,
+                g.is_due, g.is_fresh, g.is_stop, g.is_shared,
                 h.message_no, h.id, h.rank, h.claims, h.job, h.found, coalesce(h.no, 1) AS no,
                 coalesce(coalesce(h.no, 1) > g.allowance, false) AS is_over
             FROM page AS g
