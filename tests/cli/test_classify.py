@@ -108,7 +108,7 @@ def test_verdict_is_one_document_with_the_fields_of_a_failure(
             ["provider's code  4.7.28", "whose fault      destination", "unchanged"],
         ),
         ("NetworkingError", ["the name of the error decides", "may open"]),
-        ("550 x - gsmtp no such user: does not exist", ["google is known for this text"]),
+        ("550 no such user: does not exist - gsmtp", ["google is known for this text"]),
         ("what?", ["no rule matches"]),
         ("Connection refused", ["the connection failed", "may open"]),
         ("timed out", ["no answer in time"]),
