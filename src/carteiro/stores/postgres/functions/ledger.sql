@@ -383,8 +383,9 @@ $$;
 
 -- Stores sent messages, without a rule each: those whose job has the claim, that were never redriven and whose timeline has
 -- room (p_most); of a kind that declares, only a declared attempt. Each belongs to a group, which has the claim, the
--- provider and 1 if an attempt is to be counted. Returns the items (1, 2, …) that were left out; `has_work`: a job may be
--- claimed sooner than before.
+-- provider and 1 if an attempt is to be counted. Without p_has_jobs a separate queue has the jobs: then a declared attempt
+-- needs a live hold of its claim. Returns the items (1, 2, …) that were left out; `has_work`: a job may be claimed sooner
+-- than before.
 CREATE OR REPLACE FUNCTION carteiro.settle_sent(
     p_id text[], p_group integer[], p_duration_ms bigint[], p_provider_id text[], p_claim text[], p_provider text[],
     p_attempted integer[], p_most integer, p_longest bigint, p_has_jobs boolean, p_now bigint,
