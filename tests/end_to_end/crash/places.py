@@ -139,9 +139,10 @@ class Place:
             db.execute(statement)
 
     def waiting(self) -> Sequence[Any]:
-        """Some of the unfinished work: jobs, and messages that should have one."""
-        if not self.queue:
-            return self.jobs()[:5]
+        """Some of the unfinished work: jobs, and messages that should have one.
+
+        A job that moves while the tables are read one by one is in none of them: its message is unfinished.
+        """
         return [*self.unfinished(5), *self.jobs()[:5]]
 
     def unfinished(self, most: int = 1_000_000) -> list[MessageId]:
