@@ -20,7 +20,7 @@ from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import opened
 from end_to_end.crash.traffic import prepare
 
-PATIENCE_S = 60.0  # far more than anything here takes: a wait of this length never ends
+PATIENCE_S = 180.0  # far more than anything here takes: a wait of this length never ends
 _POLL_S = 0.01
 
 
