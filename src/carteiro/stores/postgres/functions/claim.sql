@@ -153,35 +153,35 @@ BEGIN
         PERFORM carteiro.rebuild_ring(now);
     END IF;
     PERFORM carteiro.read_notes(p_jitter);
-    SELECT max(c.v), max(c.turn), max(c.seen_at), count(*) INTO v, turn, v_seen_at, v_count
-    FROM carteiro.clocks(p_kinds) AS c;
-    IF v_count < cardinality(p_kinds) THEN
-        INSERT INTO carteiro.ring_clock (kind)
-        SELECT k.kind FROM unnest(p_kinds) AS k (kind)
-        WHERE NOT EXISTS (SELECT FROM carteiro.ring_clock AS c WHERE c.kind = k.kind);
-        v := coalesce(v, 0);
-        turn := coalesce(turn, 0);
-    END IF;
-    has_changed := now < v_seen_at - p_jitter;
-    IF has_changed THEN
-        PERFORM carteiro.step_back(p_kinds, now);
-    END IF;
-    SELECT
-        array_agg(CASE
-            WHEN c.limit_count IS NOT NULL THEN carteiro.sends_left(c.draws, c.limit_count, c.limit_per_ms, now)
-        END ORDER BY c.i),
-        array_agg(c.least_vt ORDER BY c.i), array_agg(c.lost_from ORDER BY c.i),
-        array_agg(coalesce((
-            SELECT l.parked_until FROM carteiro.leased AS l -- what is gone is not walked over again
-            WHERE l.kind = c.kind AND l.parked_until >= c.lost_from
-            ORDER BY l.parked_until LIMIT 1
-        ), c_far) ORDER BY c.i),
-        array_agg(EXISTS (
-            SELECT FROM carteiro.leased AS l WHERE l.kind = c.kind AND l.parked_until > now + p_longest
-            ORDER BY l.parked_until LIMIT 1 -- so that this index is taken, whatever the planner thinks
-        ) ORDER BY c.i)
-    INTO left_of, least_of, v_lost, lost_of, has_far
-    FROM carteiro.clocks(p_kinds) AS c;
+    has_changed := false;
+    LOOP
+        SELECT max(c.v), max(c.turn), max(c.seen_at), count(*),
+            array_agg(CASE
+                WHEN c.limit_count IS NOT NULL THEN carteiro.sends_left(c.draws, c.limit_count, c.limit_per_ms, now)
+            END ORDER BY c.i),
+            array_agg(c.least_vt ORDER BY c.i), array_agg(c.lost_from ORDER BY c.i),
+            array_agg(coalesce((
+                SELECT l.parked_until FROM carteiro.leased AS l -- what is gone is not walked over again
+                WHERE l.kind = c.kind AND l.parked_until >= c.lost_from
+                ORDER BY l.parked_until LIMIT 1
+            ), c_far) ORDER BY c.i),
+            array_agg(EXISTS (
+                SELECT FROM carteiro.leased AS l WHERE l.kind = c.kind AND l.parked_until > now + p_longest
+                ORDER BY l.parked_until LIMIT 1 -- so that this index is taken, whatever the planner thinks
+            ) ORDER BY c.i)
+        INTO v, turn, v_seen_at, v_count, left_of, least_of, v_lost, lost_of, has_far
+        FROM carteiro.clocks(p_kinds) AS c;
+        IF v_count < cardinality(p_kinds) THEN
+            INSERT INTO carteiro.ring_clock (kind)
+            SELECT k.kind FROM unnest(p_kinds) AS k (kind)
+            WHERE NOT EXISTS (SELECT FROM carteiro.ring_clock AS c WHERE c.kind = k.kind);
+        ELSIF now < v_seen_at - p_jitter THEN
+            has_changed := true;
+            PERFORM carteiro.step_back(p_kinds, now);
+        ELSE
+            EXIT;
+        END IF;
+    END LOOP;
     has_changed := has_changed OR v_lost <> lost_of;
     WITH due AS MATERIALIZED (
         SELECT s.ctid AS place, c.v, c.i
@@ -376,6 +376,34 @@ BEGIN
 END
 $$;
 
+-- True if a claim of these kinds would find nothing. It locks nothing: a wake-up that is for another worker costs little.
+-- Whatever is committed later brings a wake-up of its own.
+CREATE OR REPLACE FUNCTION carteiro.is_idle(p_kinds text[], p_jitter bigint, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM carteiro.unseen_notes()) THEN -- by itself: the usual case pays only this
+        RETURN false;
+    END IF;
+    RETURN NOT carteiro.is_restored() AND (
+        SELECT count(*) = cardinality(p_kinds) AND bool_and(
+            p_now >= k.seen_at - p_jitter
+            AND NOT EXISTS (
+                SELECT FROM carteiro.seats AS s
+                WHERE s.kind = k.kind AND s.wake_at IS NULL AND s.vt >= k.least_vt
+                ORDER BY s.vt LIMIT 1
+            )
+            AND NOT EXISTS (
+                SELECT FROM carteiro.seats AS s
+                WHERE s.kind = k.kind AND s.wake_at >= k.seen_at - p_jitter AND s.wake_at <= p_now
+                ORDER BY s.wake_at LIMIT 1
+            )
+        )
+        FROM carteiro.clocks(p_kinds) AS k
+    );
+END
+$$;
+
 -- The first seats in the rings of kinds, in the order of their turns, with what their tenants may take (`allowance`, NULL: no
 -- limit). `is_shared`: another seat may draw from the same limit; `is_due`: jobs can be made ready, `is_fresh`: and none were.
 -- `pace` and `spent` are the sums, up to this seat, of jobs by virtual time and of jobs served.
@@ -484,6 +512,14 @@ DECLARE
     v_heeds_due boolean := true;
     v_left bigint[];
 BEGIN
+    o_now := coalesce(p_now, carteiro.now_ms());
+    o_numbers := '{}';
+    o_claims := '{}';
+    o_tenants := '{}';
+    IF carteiro.is_idle(p_kinds, p_jitter, o_now) THEN
+        o_idle_ms := carteiro.idle_ms(p_kinds, o_now);
+        RETURN;
+    END IF;
     PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
     SELECT * INTO v_ring FROM carteiro.open_ring(p_kinds, p_longest, p_jitter, p_now);
     SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
@@ -495,9 +531,6 @@ BEGIN
         v_batch := 1;
     END IF;
     o_now := v_ring.now;
-    o_numbers := '{}';
-    o_claims := '{}';
-    o_tenants := '{}';
     v_left := v_ring.left_of;
     v_until := o_now + p_lease_ms;
     IF cardinality(p_kinds) = 1 AND v_ring.left_of[1] IS NOT NULL THEN
