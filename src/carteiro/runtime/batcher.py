@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 MOST_ITEMS = 500
 MOST_BYTES = 1024 * 1024
-_BYTES_OF_ITEM = 4096  # storing one takes as long as so many bytes more
+_BYTES_OF_ITEM = 4096  # besides its own: the time to store an item
 
 
 class Gatherer(Generic[Item, Answer]):
