@@ -387,6 +387,27 @@ async def test_start_that_crosses_the_end_of_its_lease_is_not_made(
     assert not again.open_attempt
 
 
+async def test_release_that_crosses_a_start_leaves_the_attempt(url: str, application: Any) -> None:
+    """A worker that stops gives back jobs whose start it has given up: it may be stored all the same."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store)
+        async with application.transaction():
+            await application.fetchval(_BEGIN, job.lease.claim, clock() + 2_000)
+            releasing = asyncio.create_task(backend.store.release([job.lease]))
+            await _until_waiting(application)
+        await releasing
+        early = await claimed(backend.store)
+        clock.advance(timedelta(seconds=2))
+        again = await claimed_alone(backend.store)
+
+    assert early == []
+    assert again.lease.job == message
+    assert again.open_attempt
+
+
 @pytest.mark.parametrize("verdict", [dead(), retry(timedelta(hours=1))])
 async def test_end_that_crosses_the_end_of_its_hold_is_late(
     url: str, application: Any, verdict: Dead | Retry
