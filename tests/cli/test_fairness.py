@@ -50,6 +50,7 @@ def test_empty_or_contradicting_change_is_refused(line: CommandLine) -> None:
         (),
         ("--reset", "--max-jobs-per-tenant-batch", "1"),
         ("--max-jobs-per-tenant-batch", "0"),
+        ("--max-jobs-per-tenant-batch", "1000001"),
     ):
         assert line("fairness", "set", *wrong).code == ExitCode.WRONG_USE
 

@@ -305,6 +305,7 @@ def test_unknown_flag_is_refused() -> None:
         ("[delivery]\ngrace_ms = 1000000000000000000000", "whole milliseconds"),
         ("[delivery]\ngrace_ms = true", "whole milliseconds"),
         ("[fairness]\nmax_jobs_per_tenant_batch = 0", "should be at least 1"),
+        ("[fairness]\nmax_jobs_per_tenant_batch = 2147483647", "should be at most 1000000"),
         (
             "[tiers]\ngold = 0",
             "tiers.gold = 0 (from carteiro.toml): should be at least",

@@ -109,6 +109,37 @@ async def test_tenants_take_turns_when_not_everything_fits() -> None:
     assert writer.lists == [[0], [10, 20, 30, 11], [31, 12, 13, 14], [15, 16, 17, 18], [19]]
 
 
+async def test_turns_are_counted_in_bytes() -> None:
+    """Many small items of one tenant go before the second large one of another."""
+    writer = Writer()
+    gatherer = Gatherer(
+        writer.write,
+        size=lambda item: MOST_BYTES // 2 if item < 20 else 1,
+        whose=lambda item: item // 10,
+    )
+    first = await asked(gatherer, range(1))
+    large = await asked(gatherer, range(10, 14))
+    small = await asked(gatherer, range(20, 25))
+
+    writer.gate.set()
+    await asyncio.gather(*first, *large, *small)
+
+    assert writer.lists == [[0], [10, 20, 21, 22, 23, 24], [11, 12], [13]]
+
+
+async def test_large_item_is_not_passed_over_for_ever() -> None:
+    """The next item of a tenant waits behind one of each other, however large it is."""
+    writer = Writer()
+    gatherer = Gatherer(writer.write, size=lambda item: item, whose=lambda item: item)
+    first = await asked(gatherer, range(1))
+    waiting = [asyncio.ensure_future(gatherer(each)) for each in (5, 2 * MOST_BYTES, 6, 7)]
+
+    writer.gate.set()
+    await asyncio.gather(*first, *waiting)
+
+    assert writer.lists == [[0], [5], [2 * MOST_BYTES], [6, 7]]
+
+
 async def test_one_bad_item_fails_alone() -> None:
     """A batch that fails is written again item by item."""
     writer = an_open_writer(bad=frozenset({2}))

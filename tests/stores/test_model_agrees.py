@@ -109,7 +109,6 @@ def test_a_store_answers_as_the_model(name: str) -> None:
     class Beside(StoreBesideModel):
         opens = staticmethod(opens_store)
         has_two_parts = "+" in name
-        claims_ahead = "redis" not in name  # so far
 
     run_state_machine_as_test(
         Beside,
@@ -395,7 +394,6 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     opens: Opens
     has_two_parts: bool
-    claims_ahead: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -489,7 +487,6 @@ class StoreBesideModel(RuleBasedStateMachine):
     ) -> MultipleResults[Hand]:
         """A worker with free slots, and room for jobs ahead."""
         self.claims += 1
-        ahead = ahead if self.claims_ahead else 0
         claim_id = ClaimId(f"c-{self.claims:03}")
         naps: list[timedelta] = []
 

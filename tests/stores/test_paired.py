@@ -4,10 +4,35 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from carteiro.model import EMAIL, Begun, CancelAnswer, End, Late, LeasedJob, Settled, Start, State
+from carteiro.errors import QueueAway
+from carteiro.model import (
+    EMAIL,
+    Begun,
+    CancelAnswer,
+    End,
+    Late,
+    LeasedJob,
+    MessageFilter,
+    MessageId,
+    RedriveAnswer,
+    Settled,
+    Start,
+    State,
+)
 from carteiro.ports import Backend
 from carteiro.stores.redis.server import Argument, Server
-from support.builders import ACME, BRASA, TASK, a_task, messages, retry, sent, tenants_named
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_message,
+    a_task,
+    dead,
+    messages,
+    retry,
+    sent,
+    tenants_named,
+)
 from support.clock import StoreClock
 from support.set_ups import SET_UPS, SetUp
 from support.steps import HOLD, LEASE, accepted, claimed
@@ -46,6 +71,25 @@ def asked(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> list[str]:
 
     monkeypatch.setattr(Server, "run", noted)
     return names
+
+
+@pytest.fixture
+def redriven(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> list[MessageId]:
+    """Messages to be redriven just before the next ended jobs leave the queue."""
+    wanted: list[MessageId] = []
+    run = Server.run
+
+    async def after_redrive(
+        self: Server, operation: str, *arguments: Argument, **options: object
+    ) -> object:
+        if operation == "settle" and wanted:
+            ids = wanted.copy()
+            wanted.clear()
+            assert await backend.dead_letters.redrive(ids, by="ana") == [RedriveAnswer.REDRIVEN]
+        return await run(self, operation, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Server, "run", after_redrive)
+    return wanted
 
 
 def _starts(jobs: list[LeasedJob]) -> list[Start]:
@@ -114,6 +158,69 @@ async def test_cancelled_message_has_lost_its_lease(backend: Backend, asked: lis
 
     assert asked[0] == "extend"
     assert isinstance(answer, Late)
+
+
+async def test_queue_whose_clock_is_behind_does_not_delay_a_message(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is due at once; a time that was asked for comes by the queue's clock."""
+    monkeypatch.setattr(Server, "now", property(lambda _: clock() - 5000))
+    at_once, later = a_message(), a_message(due=clock.at())
+
+    await accepted(backend.store, at_once, later)
+
+    assert [job.lease.job for job in await claimed(backend.store)] == [at_once.id]
+
+
+async def test_message_redriven_while_its_dead_job_leaves_is_claimed(
+    backend: Backend, redriven: list[MessageId]
+) -> None:
+    """Its new job was not put: the old one was still there."""
+    store = backend.store
+    await accepted(store, *messages(1))
+    [job] = await claimed(store)
+    await store.declare(_starts([job]))
+
+    redriven.append(job.lease.job)
+    await store.settle([End(job.lease, dead())])
+
+    assert [again.lease.job for again in await claimed(store)] == [job.lease.job]
+
+
+async def test_message_redriven_while_it_expires_is_claimed(
+    backend: Backend, clock: StoreClock, redriven: list[MessageId]
+) -> None:
+    """As above, where upkeep removes the job."""
+    await accepted(backend.store, a_message(ttl=LEASE))
+    clock.advance(LEASE)
+
+    redriven.extend(each.id for each in (await backend.reading.messages(MessageFilter())).rows)
+    await backend.upkeep.expire(limit=10)
+
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_message_redriven_while_its_stale_job_is_found_is_claimed(
+    backend: Backend, clock: StoreClock, redriven: list[MessageId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue was unreachable when the message died, so that a later claim finds its job."""
+    store = backend.store
+    await accepted(store, *messages(1))
+    [job] = await claimed(store)
+    await store.declare(_starts([job]))
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(Server, "run", _is_unreachable)
+        await store.settle([End(job.lease, dead())])
+    clock.advance(HOLD)
+
+    redriven.append(job.lease.job)
+    assert await claimed(store) == []
+
+    assert [again.lease.job for again in await claimed(store)] == [job.lease.job]
+
+
+async def _is_unreachable(self: Server, operation: str, *_: Argument, **__: object) -> object:
+    raise QueueAway(operation)
 
 
 async def test_retries_and_ends_of_one_batch_move_in_one_step(

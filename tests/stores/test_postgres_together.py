@@ -18,6 +18,7 @@ from carteiro.model import (
     ApiLimits,
     Begun,
     BounceKind,
+    Dead,
     End,
     Erased,
     EventType,
@@ -26,6 +27,7 @@ from carteiro.model import (
     NoteAnswer,
     Refused,
     RefusedWhy,
+    Retry,
     Settled,
     Start,
     State,
@@ -47,6 +49,7 @@ from support.builders import (
     a_task,
     dead,
     messages,
+    retry,
     sent,
     tenants_named,
 )
@@ -393,6 +396,52 @@ async def test_start_that_crosses_the_end_of_its_lease_is_not_made(
     assert [job.lease.job for job in jobs] == [taken, kept]
     assert again.lease.job == taken
     assert not again.open_attempt
+
+
+async def test_release_that_crosses_a_start_leaves_the_attempt(url: str, application: Any) -> None:
+    """A worker that stops gives back jobs whose start it has given up: it may be stored all the same."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store)
+        async with application.transaction():
+            await application.fetchval(_BEGIN, job.lease.claim, clock() + 2_000)
+            releasing = asyncio.create_task(backend.store.release([job.lease]))
+            await _until_waiting(application)
+        await releasing
+        early = await claimed(backend.store)
+        clock.advance(timedelta(seconds=2))
+        again = await claimed_alone(backend.store)
+
+    assert early == []
+    assert again.lease.job == message
+    assert again.open_attempt
+
+
+@pytest.mark.parametrize("verdict", [dead(), retry(timedelta(hours=1))])
+async def test_end_that_crosses_the_end_of_its_hold_is_late(
+    url: str, application: Any, verdict: Dead | Retry
+) -> None:
+    """Else the message would have ended, or would have to wait, while its job is ready for the next worker."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store)
+        await declare(backend.store, job, hold=timedelta(seconds=1))
+        assert await claimed(backend.store) == []  # it reads the end of the hold
+        clock.advance(timedelta(seconds=2))
+        async with application.transaction():
+            await application.execute("SELECT carteiro.reap(1, 3600000, $1)", clock())
+            ending = asyncio.create_task(backend.store.settle([End(job.lease, verdict)]))
+            await _until_waiting(application)
+        [end] = await ending
+        again = await claimed_alone(backend.store)
+
+    assert isinstance(end, Late)
+    assert again.lease.job == message
+    assert again.open_attempt
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

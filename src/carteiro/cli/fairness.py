@@ -8,7 +8,7 @@ import typer
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import WrongUse
-from carteiro.model import Fairness
+from carteiro.model import LARGEST_BATCH, Fairness
 
 app = DeskCommands("Show and change how tenants take turns.")
 
@@ -24,7 +24,8 @@ class Fields:
         bool | None, typer.Option(help="Take turns; otherwise first in, first out.")
     ] = None
     max_jobs_per_tenant_batch: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of jobs in one turn.")
+        int | None,
+        typer.Option(min=1, max=LARGEST_BATCH, help="Maximum number of jobs in one turn."),
     ] = None
     round_robin_base_priority: Annotated[
         int | None,

@@ -135,7 +135,7 @@ class FairnessSettings(values.Section):
     """Turns of the tenants."""
 
     enable_round_robin: bool
-    max_jobs_per_tenant_batch: values.SomeCount
+    max_jobs_per_tenant_batch: values.Batch
     round_robin_base_priority: values.SomeCount
     priority_increment_per_round: values.Count
     max_round_robin_priority: values.SomeCount

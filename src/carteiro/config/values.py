@@ -14,7 +14,7 @@ from pydantic_core import PydanticKnownError
 
 from carteiro.config.providers import answers, is_remote, specs
 from carteiro.errors import ConfigError
-from carteiro.model import HEAVIEST, LIGHTEST
+from carteiro.model import HEAVIEST, LARGEST_BATCH, LIGHTEST
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
@@ -253,6 +253,7 @@ Networks: TypeAlias = Annotated[str, pydantic.AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
+Batch: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
 SecretReference: TypeAlias = Annotated[str, pydantic.BeforeValidator(_secret_reference), Hidden()]
 Route: TypeAlias = Annotated[str, pydantic.AfterValidator(_route)]
 AnsweringProvider: TypeAlias = Annotated[str, pydantic.AfterValidator(_answering)]

@@ -100,6 +100,7 @@ from carteiro.model.templates import (
 )
 from carteiro.model.tenants import (
     HEAVIEST,
+    LARGEST_BATCH,
     LARGEST_CAP,
     LIGHTEST,
     MOST_LIVE_KEYS,

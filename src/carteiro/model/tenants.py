@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from carteiro.model.basics import ZERO, KeyId, KindName, TenantId, value
 
 LIGHTEST, HEAVIEST = 1e-6, 1e6  # weights
-LARGEST_CAP = 1_000_000
+LARGEST_CAP = LARGEST_BATCH = 1_000_000  # jobs
 _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
 _MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
 _LONGEST_DOMAIN = 253
@@ -118,8 +118,8 @@ class Fairness:
 
     def check(self) -> None:
         """Raise ValueError if a setting is out of range."""
-        if self.max_jobs_per_tenant_batch < 1:
-            raise ValueError("max_jobs_per_tenant_batch must be at least 1")
+        if not 1 <= self.max_jobs_per_tenant_batch <= LARGEST_BATCH:
+            raise ValueError(f"max_jobs_per_tenant_batch must be 1 to {LARGEST_BATCH}")
         if min(self.round_robin_base_priority, self.max_round_robin_priority) < 1:
             raise ValueError("round-robin priorities must be at least 1")
         if self.priority_increment_per_round < 0:

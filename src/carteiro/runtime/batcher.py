@@ -1,7 +1,7 @@
 """The batcher: items of many callers are written as lists, without a timer.
 
 While one list is written, callers queue up; the next list is everything that arrived meanwhile.
-No caller waits for a batch to fill. If that is more than fits, tenants take turns.
+No caller waits for a batch to fill. If that is more than fits, tenants take turns, by bytes.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MOST_ITEMS = 500
-MOST_BYTES = 4 * 1024 * 1024
+MOST_BYTES = 1024 * 1024
+_BYTES_OF_ITEM = 4096  # besides its own: the time to store an item
 
 
 class Gatherer(Generic[Item, Answer]):
@@ -80,13 +81,13 @@ class Gatherer(Generic[Item, Answer]):
         return batch
 
     def _take_turns(self, whose: Callable[[Item], Hashable]) -> None:
-        """Sort by turns: the first item of each owner, then the second of each, and so on."""
+        """Sort by turns: the first item of each owner, then those with the fewest bytes of their owner before them."""
         turns: Counter[Hashable] = Counter()
         numbered = []
         for each in self._waiting:
             who = whose(each[0])
             numbered.append((turns[who], each))
-            turns[who] += 1
+            turns[who] += self._weight(each[0]) + _BYTES_OF_ITEM
         self._waiting = deque(each for _, each in sorted(numbered, key=itemgetter(0)))
 
     def _weight(self, item: Item) -> int:

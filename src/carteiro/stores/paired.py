@@ -84,6 +84,7 @@ class Paired:
             over = [ticket[0] for ticket, each in opened if each is None]
             again = [each for each in messages if isinstance(each, Delay)]
             await if_it_is_there(self._queue.settle(over, again))
+            await self._put_redriven(over)
         return jobs
 
     async def found(self) -> str:
@@ -188,12 +189,20 @@ class Paired:
         if over or again:
             buried = await self._desk.buried(dead) if dead else None
             await if_it_is_there(self._queue.settle(over, again, buried))
+            await self._put_redriven(dead)
+
+    async def _put_redriven(self, ids: Sequence[model.MessageId]) -> None:
+        """Put those that were redriven before their old job left: as a known job it was not put then."""
+        entries = await self._desk.entries(ids) if ids else ()
+        if entries:
+            await if_it_is_there(self._queue.put(entries))
 
     async def forget(self, ids: Sequence[model.MessageId]) -> None:
         """Finished messages: their jobs leave the queue, and its index shows those that are dead letters."""
         if ids:
             buried = await self._desk.buried(ids)
             await if_it_is_there(self._queue.settle(ids, dead=buried))
+            await self._put_redriven(ids)
 
     async def show_dead(self, ids: Sequence[model.MessageId]) -> None:
         """Make the queue's index show exactly those of the messages that are dead letters."""
@@ -284,7 +293,9 @@ def _entries(
     entries = []
     for message, answer in accepted:
         due_at = now[answer.received_at]
+        parked_until = 0  # ready at once, whatever the queue's clock says
         if message.due is not None:
-            due_at = max(due_at, in_ms(message.due))
-        entries.append((message.id, message.kind, message.tenant, message.priority, due_at, due_at))
+            due_at = parked_until = max(due_at, in_ms(message.due))
+        job = (message.id, message.kind, message.tenant)
+        entries.append((*job, message.priority, due_at, parked_until))
     return entries

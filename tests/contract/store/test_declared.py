@@ -79,6 +79,19 @@ async def test_declared_attempt_that_never_ended_is_found_open(
     ]
 
 
+async def test_hold_that_ends_before_its_lease_is_reaped(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The hold replaces the lease, also for upkeep while nobody claims."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    await declare(backend.store, job, hold=LEASE / 3)
+
+    clock.advance(LEASE / 2)
+
+    assert await backend.store.reap(limit=10) == 1
+
+
 async def test_reaping_leaves_the_doubt_to_the_next_claimer(
     backend: Backend, clock: StoreClock
 ) -> None:

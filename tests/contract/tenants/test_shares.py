@@ -212,6 +212,7 @@ async def test_fairness_that_makes_no_sense_is_refused(backend: Backend) -> None
     """It would be kept, and stop every worker that reads it."""
     for fairness in (
         Fairness(max_jobs_per_tenant_batch=0),
+        Fairness(max_jobs_per_tenant_batch=1_000_001),  # more than a store can compute with
         Fairness(round_robin_base_priority=0),
         Fairness(max_round_robin_priority=0),
         Fairness(priority_increment_per_round=-1),

@@ -58,7 +58,8 @@ class Gauges:
 
     async def _read_or_none(self) -> Reading | None:
         try:
-            return await asyncio.wait_for(self._read(), _PATIENCE_S)
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self._read()
         except Exception as error:  # noqa: BLE001 - a scrape must report an unreachable store, not fail with it
             log.store_failed("metrics", error, wait=_KEPT)
             return None

@@ -767,6 +767,7 @@ DECLARE
     v_given record;
 BEGIN
     PERFORM carteiro.lock_ring(); -- tokens are claim's
+    PERFORM carteiro.lock_claims(p_claims); -- before the entries are read: else an attempt that is declared now is given back
     SELECT array_agg(m.no), array_agg(a.claim), array_agg(m.tenant), array_agg(m.kind) INTO v_no, v_claim, v_tenant, v_kind
     FROM unnest(p_ids, p_claims) AS a (id, claim) JOIN carteiro.messages AS m ON m.id = a.id
     WHERE NOT EXISTS (

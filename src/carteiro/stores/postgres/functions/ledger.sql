@@ -133,8 +133,9 @@ BEGIN
                 ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
         );
     END IF;
-    IF 3 = ANY (p_job) THEN
-        -- Before the leases are read: else a concurrent extension could be shortened unnoticed.
+    IF NOT 0 = ALL (p_job) THEN
+        -- Before the leases are read: else an extension could be shortened unnoticed, or the job of a lease that expires now
+        -- stay behind, ready, although its message has ended or must wait.
         PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
         PERFORM carteiro.lock_claims(p_claim);
     END IF;
@@ -244,7 +245,6 @@ BEGIN
             FROM (SELECT message_no FROM from_delayed UNION ALL SELECT message_no FROM from_ready) AS g;
             v_gone := v_gone || v_waiting;
         END IF;
-        -- The job of a lease that has just expired is ready again: it stays, and is found stale when it is claimed.
         v_all := v_all AND cardinality(v_gone) = cardinality(v_moved);
         IF 2 = ANY (p_job) THEN
             INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)

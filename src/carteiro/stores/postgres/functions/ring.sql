@@ -259,8 +259,10 @@ AS $$
 DECLARE
     v_no bigint[]; v_claim text[]; v_tenant text[]; v_kind text[];
     v_count integer;
+    v_noted bigint;
 BEGIN
     PERFORM carteiro.lock_ring();
+    SELECT min(n.lease_end) INTO v_noted FROM carteiro.unseen_notes() AS n;
     DELETE FROM carteiro.claims AS c WHERE NOT EXISTS (SELECT FROM carteiro.leased AS l WHERE l.claim_id = c.id);
     SELECT array_agg(f.no), array_agg(f.claim_id), array_agg(f.tenant), array_agg(f.kind) INTO v_no, v_claim, v_tenant, v_kind
     FROM (
@@ -269,7 +271,7 @@ BEGIN
         CROSS JOIN LATERAL (
             (
                 SELECT e.* FROM carteiro.leased AS e
-                WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, p_now) AND e.parked_until <= p_now
+                WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, v_noted, p_now) AND e.parked_until <= p_now
                 ORDER BY e.parked_until FETCH FIRST (p_limit) ROWS WITH TIES
             )
             UNION ALL
