@@ -13,7 +13,7 @@ from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.postgres.database import Database, Session, again_after_deadlock
-from carteiro.stores.postgres.literals import few_texts, numbers, texts
+from carteiro.stores.postgres.literals import few_texts, joined, numbers, once, texts
 from carteiro.stores.sql.door import admit, limits_of, lock, names_of
 
 _Recipients = Sequence[model.RecipientId | None]
@@ -99,15 +99,16 @@ def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
+    content, mark = joined([each.content for each in new])
     few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]
     return {
         "id": texts([each.id for each in new]),
         "tenant": texts([each.tenant for each in new]),
-        "kind": texts([each.kind for each in new]),
-        "declares": numbers([each.declares for each in new]),
-        "delivery": texts([each.delivery for each in new]),
-        "priority": numbers([each.priority for each in new]),
-        "ttl_ms": numbers([each.ttl // MILLISECOND for each in new]),
+        "kind": texts(once([each.kind for each in new])),
+        "declares": numbers(once([each.declares for each in new])),
+        "delivery": texts(once([each.delivery for each in new])),
+        "priority": numbers(once([each.priority for each in new])),
+        "ttl_ms": numbers([each // MILLISECOND for each in once([each.ttl for each in new])]),
         "request_id": texts([each.request_id for each in new]),
         "external_id": few_texts([each.external_id for each in new]),
         "recipient_id": few_texts(recipients),
@@ -115,8 +116,14 @@ def _parameters(
         "subject": few_texts([each.subject for each in new]),
         "template_type": few_texts([each.template_type for each in new]),
         "tags": few_texts(few_tags),
-        "due_at": numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
-        "content": texts([each.content for each in new]),
+        "due_at": numbers(
+            [
+                now if due is None else max(now, in_ms(due))
+                for due in once([each.due for each in new])
+            ]
+        ),
+        "content": content,
+        "mark": mark,
         "tag_item": numbers([item for item, _ in tags]),
         "tag": texts([tag for _, tag in tags]),
         "now": now,

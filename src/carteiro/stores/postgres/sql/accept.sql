@@ -1,8 +1,8 @@
 -- name: accept
--- Adds messages with their jobs: see the function of that name.
+-- Adds messages with their jobs: see the function of that name. :content: joined by :mark
 SELECT o_item, o_why, o_created_at, o_recipient_id, o_request_id
 FROM carteiro.accept(
-    :due_at::text::bigint[], :content::text::text[], :tag_item::text::integer[], :tag::text::text[], :now,
+    :due_at::text::bigint[], string_to_array(:content, :mark), :tag_item::text::integer[], :tag::text::text[], :now,
     {accepted_given}
 );
 
