@@ -100,14 +100,14 @@ class Task:
 
     def _made(self, call: Mapping[str, Any]) -> model.NewMessage | NotAccepted:
         try:
-            return self._message(**{"tenant": None, **call})
+            return self._message(**call)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
 
     def _message(
         self,
         *,
-        tenant: object,
+        tenant: object = None,
         due: object = None,
         **arguments: Any,  # noqa: ANN401 - the function's own arguments
     ) -> model.NewMessage:

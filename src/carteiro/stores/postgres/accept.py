@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
+from uuid_utils import uuid7
 
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.postgres.database import Database, Session, again_after_deadlock
 from carteiro.stores.postgres.literals import few_texts, joined, numbers, once, texts
-from carteiro.stores.sql.door import admit, limits_of, lock, names_of
+from carteiro.stores.sql.door import Told, admit, limits_of, lock, names_of
+from carteiro.stores.sql.session import Session as SqlSession
 
 _Recipients = Sequence[model.RecipientId | None]
 
@@ -37,12 +39,22 @@ async def accept_within(
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
-    door, answers, fresh = await admit(session, new, now)
+    door, answers, fresh = await admit(session, new, now, _meet)
     messages, recipients = [each for each, _ in fresh], [recipient for _, recipient in fresh]
     put = iter(await _put(session, messages, recipients, now) if fresh else ())
     await _show(session, messages)
-    await door.save(session, now)
+    await door.save(session, fresh, now)
     return [next(put) if answer is None else answer for answer in answers]
+
+
+async def _meet(session: SqlSession, told: Sequence[Told], now: int) -> list[model.RecipientId]:
+    """As `meet`, of many: one statement."""
+    rows = [
+        (str(uuid7()), tenant, to.email, to.external_id, to.cpf_cnpj_hash, to.razao_social, to.nome)
+        for tenant, to in told
+    ]
+    met: list[model.RecipientId] = await session.value("recipients_meet", rows=rows, now=now)
+    return met
 
 
 def _needs_door(message: model.NewMessage) -> bool:

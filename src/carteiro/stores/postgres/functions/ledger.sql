@@ -116,6 +116,53 @@ BEGIN
 END
 $$;
 
+-- The ids of recipients: of a known one of the tenant, by external id, else by document (one that has no other external
+-- id), which is updated; else of a new one. One after the other: each sees those before it. The caller holds their locks.
+CREATE OR REPLACE FUNCTION carteiro.meet(
+    p_id text[], p_tenant text[], p_email text[], p_external_id text[], p_cpf_cnpj_hash text[], p_razao_social text[],
+    p_nome text[], p_now bigint
+) RETURNS text[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_known text;
+BEGIN
+    FOR i IN 1..cardinality(p_id) LOOP
+        v_known := (
+            SELECT r.id FROM carteiro.recipient_records AS r
+            WHERE r.tenant = p_tenant[i] AND r.external_id = p_external_id[i] AND r.deleted_at IS NULL
+        );
+        IF v_known IS NULL AND p_cpf_cnpj_hash[i] IS NOT NULL THEN
+            v_known := (
+                SELECT r.id FROM carteiro.recipient_records AS r
+                WHERE
+                    r.tenant = p_tenant[i] AND r.cpf_cnpj_hash = p_cpf_cnpj_hash[i] AND r.deleted_at IS NULL
+                    AND (p_external_id[i] IS NULL OR r.external_id IS NULL)
+                ORDER BY r.id
+                LIMIT 1
+            );
+        END IF;
+        IF v_known IS NULL THEN
+            INSERT INTO carteiro.recipient_records (
+                id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at
+            )
+            VALUES (
+                p_id[i], p_tenant[i], p_email[i], p_external_id[i], p_cpf_cnpj_hash[i], p_razao_social[i], p_nome[i], p_now
+            );
+        ELSE
+            UPDATE carteiro.recipient_records AS r
+            SET email = p_email[i], external_id = coalesce(p_external_id[i], r.external_id),
+                cpf_cnpj_hash = coalesce(p_cpf_cnpj_hash[i], r.cpf_cnpj_hash),
+                razao_social = coalesce(p_razao_social[i], r.razao_social), nome = coalesce(p_nome[i], r.nome)
+            WHERE r.id = v_known;
+            p_id[i] := v_known;
+        END IF;
+    END LOOP;
+    RETURN p_id;
+END
+$$;
+
 -- Stores judged entries, each only if it still has the version that was judged (0: none), and its job is still leased to
 -- the same claim (NULL: to none). p_was is the expiry under which it is unfinished so far. p_job 0 leaves the job, 1 drops it,
 -- 2 parks it until p_until without a claim, 3 holds it for its claim until then. Events that a timeline has no room for, and

@@ -80,3 +80,10 @@ UNION ALL
     LIMIT 1
 )
 LIMIT 1;
+
+-- name: recipients_meet
+-- The ids of recipients, in order; new ones are added: see the function `meet`.
+-- :rows = [[id if it is new, tenant, email, external id, document, company name, name], …]; :now
+SELECT carteiro.meet(
+    :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::text[], :rows_6::text[], :now
+);
