@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.stores.postgres.literals import few_texts, numbers, texts
+from carteiro.stores.postgres.literals import few_texts, joined, numbers, once, texts
 from support.set_ups import PROPERTY
 from support.shared_servers import shared_postgres
 
@@ -58,3 +58,25 @@ async def test_missing_text_is_filled_up_among_others(values: list[str | None]) 
         await connection.close()
 
     assert [row[0] for row in rows] == values
+
+
+@PROPERTY
+@given(values=st.lists(_TEXT.filter(bool) | st.just("a\x1fb"), min_size=1, max_size=5))
+async def test_joined_texts_come_back_unchanged(values: list[str]) -> None:
+    """Also those that contain the usual mark."""
+    connection = await asyncpg.connect(shared_postgres().url())
+    try:
+        read = await connection.fetchval("SELECT string_to_array($1, $2)", *joined(values))
+    finally:
+        await connection.close()
+
+    assert read == values
+
+
+@pytest.mark.parametrize(
+    ("values", "sent"),
+    [([], []), ([1], [1]), ([1, 1, 1], [1]), ([1, 1, 2], [1, 1, 2]), ([None, None], [None])],
+)
+def test_common_value_is_sent_once(values: list[int | None], sent: list[int | None]) -> None:
+    """The server repeats it."""
+    assert once(values) == sent

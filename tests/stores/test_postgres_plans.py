@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from carteiro.model import End, LeasedJob, Settled
+from carteiro.model import End, LeasedJob, NewRecipient, Settled
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.pacing import MOST_DRAWS
@@ -55,6 +55,10 @@ ready AS (
 )
 INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
 SELECT $3, tenant, count(*), min(at), min(carteiro.rank(5, at)) FROM new GROUP BY tenant
+"""
+_RECIPIENTS = """
+INSERT INTO carteiro.recipient_records (id, tenant, email, external_id, cpf_cnpj_hash, created_at)
+SELECT gen_random_uuid(), 'tenant-00', format('%s@example.com', n), n, n, 0 FROM generate_series(1, $1::integer) AS n
 """
 _READ = """
 SELECT coalesce(sum(seq_tup_read), 0)::bigint, coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::bigint
@@ -116,7 +120,9 @@ async def test_operations_without_statistics_read_no_more_than_needed(
 ) -> None:
     """After a bulk load without analyze, each operation on 200 jobs reads a few thousand rows of 100,000."""
     await _load(looker, _LOADED, "bulk")
+    await looker.execute(_RECIPIENTS, _LOADED)
     emails = [a_message(_TENANTS[0]) for _ in range(_SLOTS)]
+    known = [NewRecipient("a@example.com", cpf_cnpj_hash=f"{n}") for n in range(_SLOTS)]
     most: dict[str, tuple[int, int]] = {}
 
     async def read(name: str, asked: Any) -> Any:
@@ -137,6 +143,7 @@ async def test_operations_without_statistics_read_no_more_than_needed(
     lost = await claim(store, kinds=[TASK], limit=50)
     await read("undo claims", store.undo_claims([lost.jobs[0].lease.claim]))
     await read("accept", accepted(store, *emails, a_task(_TENANTS[1])))
+    await read("meet", store.accept([a_message(_TENANTS[0], recipient=each) for each in known]))
     mails = await claimed(store, limit=1)
     await read("declare", declare(store, mails[0]))
     await read("cancel", store.cancel([each.id for each in emails[:20]], tenant=emails[0].tenant))

@@ -58,6 +58,7 @@ UNPLANNED = {
     "move_empty": _NO_PLAN,
     "move_fence": _NO_PLAN,
     "move_unfence": _NO_PLAN,
+    "recipients_meet": _CALLS,
     "requests_apply": _CALLS,
     "save": _CALLS,
     "settle_sent": _CALLS,

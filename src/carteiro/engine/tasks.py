@@ -100,14 +100,14 @@ class Task:
 
     def _made(self, call: Mapping[str, Any]) -> model.NewMessage | NotAccepted:
         try:
-            return self._message(**{"tenant": None, **call})
+            return self._message(**call)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
 
     def _message(
         self,
         *,
-        tenant: object,
+        tenant: object = None,
         due: object = None,
         **arguments: Any,  # noqa: ANN401 - the function's own arguments
     ) -> model.NewMessage:
@@ -122,11 +122,11 @@ class Task:
             ttl=self.options.ttl,
             priority=self.options.priority,
             due=_moment(due),
-            declares=self.options.declares,
+            declares=self._declares,
             delivery=self.options.delivery,
         )
 
-    def _content(self, arguments: Mapping[str, Any]) -> str:
+    def _content(self, arguments: dict[str, Any]) -> str:
         names = tuple(arguments)
         if names != self._fitting:  # the check is slow, so it is skipped for the same names
             try:
@@ -183,9 +183,9 @@ def _moment(due: object) -> datetime | None:
     return due
 
 
-def _as_json(arguments: Mapping[str, Any]) -> str:
+def _as_json(arguments: dict[str, Any]) -> str:
     try:
-        content = orjson.dumps(dict(arguments))
+        content = orjson.dumps(arguments)
     except TypeError as error:
         raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
     if len(content) > MAX_CONTENT_BYTES:

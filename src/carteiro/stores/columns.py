@@ -49,7 +49,7 @@ def _accepted(form: str) -> str:
 # Lists of columns, by the word that stands for them in statements and functions, as in ``{accepted}``.
 LISTS = {
     "accepted": _accepted("{0}"),
-    "accepted_arrays": _accepted("p_{0}"),
+    "accepted_items": _accepted("p_{0}[i]"),
     "accepted_parameters": _accepted("p_{0} {1}[] DEFAULT '{{}}'"),
     "accepted_given": _accepted(":{0}::text::{1}[]"),
     "accepted_values": _accepted("?"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.model import Accepted, NewRecipient, Recipient, RecipientId
+from carteiro.model import Accepted, IdempotencyKey, NewRecipient, Recipient, RecipientId, Replayed
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, an_id
 from support.clock import StoreClock
@@ -112,6 +112,21 @@ async def test_two_messages_of_one_batch_have_the_same_recipient(backend: Backen
     assert isinstance(first, Accepted)
     assert isinstance(second, Accepted)
     assert first.recipient_id == second.recipient_id
+
+
+async def test_repetition_in_one_batch_is_answered_with_the_recipient(backend: Backend) -> None:
+    """As if it had come later, and its idempotency key stands for the same answer."""
+    ana = NewRecipient("ana@example.com", external_id="ana")
+    key = IdempotencyKey("key-1", "digest")
+    new = a_message(recipient=ana, key=key)
+
+    first, *others = await backend.store.accept([new, new, a_message(recipient=ana, key=key)])
+    [later] = await backend.store.accept([a_message(recipient=ana, key=key)])
+
+    assert isinstance(first, Accepted)
+    assert first.recipient_id is not None
+    told = Replayed(new.id, first.received_at, first.recipient_id, new.request_id)
+    assert [*others, later] == [told] * 3
 
 
 async def test_given_id_is_kept_and_changes_no_recipient(backend: Backend) -> None:

@@ -63,6 +63,22 @@ async def test_repeated_message_in_one_batch_is_accepted_once(store: Store) -> N
     assert await claimed_ids(store) == [new.id]
 
 
+async def test_new_messages_next_to_a_known_one_are_accepted(backend: Backend) -> None:
+    """Each as it was submitted, whatever it has in common with the others."""
+    known = a_message()
+    await accepted(backend.store, known)
+    new = [a_message(priority=1, content='{"text":"\x1f"}'), a_task(BRASA, ttl=timedelta(hours=3))]
+
+    first, second, third = await backend.store.accept([new[0], known, new[1]])
+
+    assert isinstance(first, Accepted)
+    assert isinstance(second, Replayed)
+    assert isinstance(third, Accepted)
+    stored = [await backend.reading.message(each.id) for each in new]
+    told = [(e.priority, e.content, e.kind, e.expires_at - e.due_at) for e in stored if e]
+    assert told == [(each.priority, each.content, each.kind, each.ttl) for each in new]
+
+
 @pytest.mark.parametrize("verdict", [sent(), dead()], ids=["sent", "dead"])
 async def test_finished_message_is_replayed_and_not_sent_again(
     store: Store, verdict: Verdict

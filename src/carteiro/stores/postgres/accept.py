@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
+from uuid_utils import uuid7
 
 from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.postgres.database import Database, Session, again_after_deadlock
-from carteiro.stores.postgres.literals import few_texts, numbers, texts
-from carteiro.stores.sql.door import admit, limits_of, lock, names_of
+from carteiro.stores.postgres.literals import few_texts, joined, numbers, once, texts
+from carteiro.stores.sql.door import Told, admit, limits_of, lock, names_of
+from carteiro.stores.sql.session import Session as SqlSession
 
 _Recipients = Sequence[model.RecipientId | None]
 
@@ -37,12 +39,22 @@ async def accept_within(
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
-    door, answers, fresh = await admit(session, new, now)
+    door, answers, fresh = await admit(session, new, now, _meet)
     messages, recipients = [each for each, _ in fresh], [recipient for _, recipient in fresh]
     put = iter(await _put(session, messages, recipients, now) if fresh else ())
     await _show(session, messages)
-    await door.save(session, now)
+    await door.save(session, fresh, now)
     return [next(put) if answer is None else answer for answer in answers]
+
+
+async def _meet(session: SqlSession, told: Sequence[Told], now: int) -> list[model.RecipientId]:
+    """As `meet`, of many: one statement."""
+    rows = [
+        (str(uuid7()), tenant, to.email, to.external_id, to.cpf_cnpj_hash, to.razao_social, to.nome)
+        for tenant, to in told
+    ]
+    met: list[model.RecipientId] = await session.value("recipients_meet", rows=rows, now=now)
+    return met
 
 
 def _needs_door(message: model.NewMessage) -> bool:
@@ -99,15 +111,16 @@ def _parameters(
     new: Sequence[model.NewMessage], recipients: _Recipients, now: int
 ) -> dict[str, object]:
     tags = [(item, tag) for item, message in enumerate(new, 1) for tag in message.tags]
+    content, mark = joined([each.content for each in new])
     few_tags = [orjson.dumps(each.tags).decode() if each.tags else None for each in new]
     return {
         "id": texts([each.id for each in new]),
         "tenant": texts([each.tenant for each in new]),
-        "kind": texts([each.kind for each in new]),
-        "declares": numbers([each.declares for each in new]),
-        "delivery": texts([each.delivery for each in new]),
-        "priority": numbers([each.priority for each in new]),
-        "ttl_ms": numbers([each.ttl // MILLISECOND for each in new]),
+        "kind": texts(once([each.kind for each in new])),
+        "declares": numbers(once([each.declares for each in new])),
+        "delivery": texts(once([each.delivery for each in new])),
+        "priority": numbers(once([each.priority for each in new])),
+        "ttl_ms": numbers([each // MILLISECOND for each in once([each.ttl for each in new])]),
         "request_id": texts([each.request_id for each in new]),
         "external_id": few_texts([each.external_id for each in new]),
         "recipient_id": few_texts(recipients),
@@ -115,8 +128,14 @@ def _parameters(
         "subject": few_texts([each.subject for each in new]),
         "template_type": few_texts([each.template_type for each in new]),
         "tags": few_texts(few_tags),
-        "due_at": numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
-        "content": texts([each.content for each in new]),
+        "due_at": numbers(
+            [
+                now if due is None else max(now, in_ms(due))
+                for due in once([each.due for each in new])
+            ]
+        ),
+        "content": content,
+        "mark": mark,
         "tag_item": numbers([item for item, _ in tags]),
         "tag": texts([tag for _, tag in tags]),
         "now": now,

@@ -4,8 +4,14 @@ The driver's own encoding checks whether each element is a list, and costs the c
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
+from uuid import uuid4
 
 import orjson
+
+_MARK = "\x1f"  # JSON escapes it
+
+Value = TypeVar("Value")
 
 
 def numbers(values: Sequence[int | None]) -> str:
@@ -28,8 +34,22 @@ def texts(values: Sequence[str | None]) -> str:
 
 
 def few_texts(values: Sequence[str | None]) -> str:
-    """As `texts`, but empty if every element is None: `unnest` pads it with NULL to the length of the other lists."""
+    """As `texts`, but empty if every element is None: elements beyond the end of a list are NULL."""
     return "{}" if values.count(None) == len(values) else texts(values)
+
+
+def once(values: list[Value]) -> list[Value]:
+    """The value that all have in common, alone; else all: see the function `carteiro.spread`."""
+    return values[:1] if values and values.count(values[0]) == len(values) else values
+
+
+def joined(values: Sequence[str]) -> tuple[str, str]:
+    """Long texts as one, and the mark between them: `string_to_array` takes a fifth of the time of a literal."""
+    text = _MARK.join(values)
+    if text.count(_MARK) < len(values):
+        return text, _MARK
+    mark = f"{_MARK}{uuid4()}"  # in none of them
+    return mark.join(values), mark
 
 
 def _quoted(values: Sequence[str | None]) -> str:

@@ -1,6 +1,7 @@
 """Admission: replays known ids and keys, refuses disabled tenants and exceeded limits, stores keys and counts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +14,8 @@ from carteiro.stores.columns import moment
 from carteiro.stores.sql.session import Session
 
 Admitted: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # and for which recipient
+Told: TypeAlias = tuple[TenantId, NewRecipient]
+Meeting: TypeAlias = Callable[[Session, Sequence[Told], int], Awaitable[list[RecipientId]]]
 
 
 class First(NamedTuple):
@@ -39,8 +42,7 @@ class Door:
         self._tallies = tallies
         self._at = moment(now)
         self._counted: set[model.TenantId] = set()
-        # To be stored: tenant, key, digest, message, recipient, request.
-        self._keys: list[tuple[object, ...]] = []
+        self._keyed: list[tuple[model.NewMessage, model.IdempotencyKey]] = []
 
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
         """The answer to a message that is not admitted; None counts it, and `let_in` must follow."""
@@ -56,20 +58,23 @@ class Door:
             return None
         return self._asked_before(message) or self._over_limit(message)
 
-    def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
-        """Remember the message and its key."""
-        answer = model.Replayed(message.id, self._at, recipient, message.request_id)
+    def let_in(self, message: model.NewMessage) -> None:
+        """Remember the message and its key; its recipient is not known yet."""
+        answer = model.Replayed(message.id, self._at, None, message.request_id)
         self._known[message.id] = answer
         if message.key is not None:
-            key, digest = message.key.key, message.key.digest
-            self._firsts[message.tenant, key] = First(digest, answer)
-            told = (message.id, recipient, message.request_id)
-            self._keys.append((message.tenant, key, digest, *told))
+            self._firsts[message.tenant, message.key.key] = First(message.key.digest, answer)
+            self._keyed.append((message, message.key))
 
-    async def save(self, session: Session, now: int) -> None:
+    async def save(self, session: Session, fresh: Sequence[Admitted], now: int) -> None:
         """Store keys and counts, after the messages: on Postgres those lock their tenants, as an erasure does first."""
-        if self._keys:
-            await session.run("accept_save_keys", rows=self._keys, now=now)
+        if self._keyed:
+            to = {message.id: recipient for message, recipient in fresh}
+            keys = [
+                (each.tenant, key.key, key.digest, each.id, to[each.id], each.request_id)
+                for each, key in self._keyed
+            ]
+            await session.run("accept_save_keys", rows=keys, now=now)
         counts = [
             (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
         ]
@@ -96,21 +101,40 @@ class Door:
 
 
 async def admit(
-    session: Session, new: Sequence[model.NewMessage], now: int
+    session: Session, new: Sequence[model.NewMessage], now: int, meeting: Meeting
 ) -> tuple[Door, list[model.AcceptAnswer | None], list[Admitted]]:
     """Return the answer to each message, None for an admitted one; and those. `Door.save` must follow."""
     door = await _door(session, new, now)
     answers: list[model.AcceptAnswer | None] = []
-    fresh: list[Admitted] = []
+    fresh: list[model.NewMessage] = []
     for message in new:
         answer = door.refusal(message)
         if answer is None:
-            told = message.recipient
-            recipient = None if told is None else await meet(session, message.tenant, told, now)
-            door.let_in(message, recipient)
-            fresh.append((message, recipient))
+            door.let_in(message)
+            fresh.append(message)
         answers.append(answer)
-    return door, answers, fresh
+    met = await _met(session, fresh, now, meeting)
+    if met:  # also in answers to repetitions of these messages
+        answers = [
+            replace(each, recipient_id=met[each.id])
+            if isinstance(each, Replayed) and each.id in met
+            else each
+            for each in answers
+        ]
+    return door, answers, [(each, met.get(each.id) if met else None) for each in fresh]
+
+
+async def _met(
+    session: Session, fresh: Sequence[model.NewMessage], now: int, meeting: Meeting
+) -> dict[model.MessageId, RecipientId]:
+    """The recipients of messages; only those without a given id are looked up, or added."""
+    told = [(each, each.recipient) for each in fresh if each.recipient is not None]
+    met = {each.id: to.recipient_id for each, to in told if to.recipient_id is not None}
+    asked = [(each, to) for each, to in told if to.recipient_id is None]
+    if asked:
+        found = await meeting(session, [(each.tenant, to) for each, to in asked], now)
+        met |= {each.id: identity for (each, _), identity in zip(asked, found, strict=True)}
+    return met
 
 
 async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> Door:
@@ -183,6 +207,11 @@ async def charge(
         counts = [(tenant, *row) for row in tally.rows()]
         await session.run("accept_save_counts", rows=counts)
     return charged
+
+
+async def meet_each(session: Session, told: Sequence[Told], now: int) -> list[RecipientId]:
+    """As `meet`, of many."""
+    return [await meet(session, *each, now) for each in told]
 
 
 async def meet(session: Session, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:

@@ -12,7 +12,7 @@ from carteiro.errors import TextUnfit
 from carteiro.model import AcceptAnswer, Accepted, NewMessage
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import in_ms, moment
-from carteiro.stores.sql.door import Admitted, admit
+from carteiro.stores.sql.door import Admitted, admit, meet_each
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.moving import refuse_left
 from carteiro.stores.sqlite.rows import as_json, run, run_many
@@ -28,10 +28,10 @@ def accept(
         refuse_left(db)
         return []
     session = SqliteSession(db)
-    door, answers, fresh = finished(admit(session, new, now))
+    door, answers, fresh = finished(admit(session, new, now, meet_each))
     if fresh:
         _insert(db, fresh, now, has_queue=has_queue)
-    finished(door.save(session, now))
+    finished(door.save(session, fresh, now))
     at = moment(now)
     accepted = iter([Accepted(message.id, at, recipient) for message, recipient in fresh])
     return [next(accepted) if answer is None else answer for answer in answers]

@@ -1,6 +1,13 @@
+-- A list whose items are all the same is sent as one item.
+CREATE OR REPLACE FUNCTION carteiro.spread(items anyarray, count integer) RETURNS anyarray
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT CASE WHEN cardinality(items) = 1 AND count > 1 THEN array_fill(items[1], ARRAY[count]) ELSE items END $$;
+
 -- Adds messages with their jobs. Returns the items (1, 2, …) that were not added, with the reason: 'known' (with the first
 -- answer), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the ring,
 -- so an open transaction neither hides nor blocks a tenant.
+--
+-- Items are read as p_id[i]: the language keeps its arrays taken apart, and `unnest` of many arrays costs three times as much.
 CREATE OR REPLACE FUNCTION carteiro.accept(
     p_due_at bigint[], p_content text[],
     p_tag_item integer[], p_tag text[], p_now bigint, {accepted_parameters}
@@ -10,55 +17,77 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    c_count CONSTANT integer := cardinality(p_id);
+    v_asked text[] := ARRAY(SELECT DISTINCT unnest(p_tenant));
     v_open text[];    -- tenants that may send
     v_known text[];   -- tenants that there are
     v_no bigint[];
-    v_new bigint[];
+    v_new bigint[];   -- those that were added, unless all were
     v_all boolean;
     -- The caller's clock may be a little ahead: ready jobs are not delayed by that.
     v_here bigint := CASE WHEN p_now - carteiro.now_ms() BETWEEN 0 AND 1000 THEN carteiro.now_ms() ELSE p_now END;
 BEGIN
-    SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
+    p_due_at := carteiro.spread(p_due_at, c_count);
+    p_kind := carteiro.spread(p_kind, c_count);
+    p_declares := carteiro.spread(p_declares, c_count);
+    p_delivery := carteiro.spread(p_delivery, c_count);
+    p_priority := carteiro.spread(p_priority, c_count);
+    p_ttl_ms := carteiro.spread(p_ttl_ms, c_count);
+    SELECT coalesce(array_agg(t.id) FILTER (WHERE NOT t.disabled), '{}'), array_agg(t.id) INTO v_open, v_known
     FROM (
         SELECT s.id, s.disabled FROM carteiro.tenants AS s
-        WHERE s.id = ANY (ARRAY(SELECT DISTINCT unnest(p_tenant)))
+        WHERE s.id = ANY (v_asked)
         ORDER BY s.id
         FOR KEY SHARE -- it is not erased before this is committed
     ) AS t;
-    v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_subscripts(p_id, 1));
-    WITH added AS (
-        INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
-        SELECT no, due_at, {accepted}, p_now
-        FROM unnest(v_no, p_due_at, {accepted_arrays}) AS a (no, due_at, {accepted})
-        WHERE a.tenant = ANY (v_open)
-        ON CONFLICT (id) DO NOTHING
-        RETURNING no
-    )
-    SELECT coalesce(array_agg(a.no), '{}') INTO v_new FROM added AS a;
-    v_all := cardinality(v_new) = cardinality(v_no);
+    v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_series(1, c_count));
+    v_all := cardinality(v_open) = cardinality(v_asked);
+    IF v_all AND c_count > 1 THEN
+        BEGIN -- usually none is known, and ON CONFLICT looks each up before it adds it
+            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
+            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now FROM generate_series(1, c_count) AS i;
+        EXCEPTION WHEN unique_violation THEN
+            v_all := false;
+        END;
+    END IF;
+    IF NOT v_all OR c_count = 1 THEN
+        WITH added AS (
+            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
+            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now
+            FROM generate_series(1, c_count) AS i
+            WHERE p_tenant[i] = ANY (v_open)
+            ON CONFLICT (id) DO NOTHING
+            RETURNING no
+        )
+        SELECT coalesce(array_agg(a.no), '{}') INTO v_new FROM added AS a;
+        v_all := cardinality(v_new) = c_count;
+    END IF;
 
     INSERT INTO carteiro.unfinished (expires_at, message_no)
-    SELECT a.due_at + a.ttl_ms, a.no
-    FROM unnest(v_no, p_due_at, p_ttl_ms) AS a (no, due_at, ttl_ms)
-    WHERE v_all OR a.no = ANY (v_new);
+    SELECT p_due_at[i] + p_ttl_ms[i], v_no[i]
+    FROM generate_series(1, c_count) AS i
+    WHERE v_all OR v_no[i] = ANY (v_new);
     INSERT INTO carteiro.contents (message_no, content)
-    SELECT a.no, a.content FROM unnest(v_no, p_content) AS a (no, content) WHERE v_all OR a.no = ANY (v_new);
+    SELECT v_no[i], p_content[i] FROM generate_series(1, c_count) AS i WHERE v_all OR v_no[i] = ANY (v_new);
     IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else a separate queue has the jobs
         INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
-        SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
-        FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
-        WHERE a.due_at <= p_now AND (v_all OR a.no = ANY (v_new));
+        SELECT p_tenant[i], p_kind[i], carteiro.rank(p_priority[i], p_due_at[i]), p_id[i], v_no[i]
+        FROM generate_series(1, c_count) AS i
+        WHERE p_due_at[i] <= p_now AND (v_all OR v_no[i] = ANY (v_new));
         IF p_now < ANY (p_due_at) THEN
             INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
-            SELECT a.no, a.id, a.kind, a.tenant, carteiro.rank(a.priority, a.due_at), a.due_at
-            FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
-            WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
+            SELECT v_no[i], p_id[i], p_kind[i], p_tenant[i], carteiro.rank(p_priority[i], p_due_at[i]), p_due_at[i]
+            FROM generate_series(1, c_count) AS i
+            WHERE p_due_at[i] > p_now AND (v_all OR v_no[i] = ANY (v_new));
         END IF;
         INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
         SELECT a.kind, a.tenant, count(*), min(CASE WHEN a.due_at <= p_now THEN least(a.due_at, v_here) ELSE a.due_at END),
             min(CASE WHEN a.due_at <= p_now THEN carteiro.rank(a.priority, a.due_at) END)
-        FROM unnest(v_no, p_tenant, p_kind, p_priority, p_due_at) AS a (no, tenant, kind, priority, due_at)
-        WHERE v_all OR a.no = ANY (v_new)
+        FROM (
+            SELECT p_kind[i] AS kind, p_tenant[i] AS tenant, p_priority[i] AS priority, p_due_at[i] AS due_at
+            FROM generate_series(1, c_count) AS i
+            WHERE v_all OR v_no[i] = ANY (v_new)
+        ) AS a
         GROUP BY a.kind, a.tenant;
     END IF;
     IF cardinality(p_tag_item) > 0 THEN
@@ -68,7 +97,7 @@ BEGIN
         WHERE v_all OR v_no[g.item] = ANY (v_new)
         ON CONFLICT DO NOTHING;
     END IF;
-    IF cardinality(v_new) > 0 THEN
+    IF (CASE WHEN v_all THEN c_count ELSE cardinality(v_new) END) > 0 THEN
         PERFORM pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
     END IF;
     IF v_all THEN
@@ -82,8 +111,55 @@ BEGIN
             ELSE 'unknown'
         END,
         m.created_at, m.recipient_id, m.request_id
-    FROM generate_subscripts(p_id, 1) AS i LEFT JOIN carteiro.messages AS m ON m.id = p_id[i]
+    FROM generate_series(1, c_count) AS i LEFT JOIN carteiro.messages AS m ON m.id = p_id[i]
     WHERE NOT v_no[i] = ANY (v_new);
+END
+$$;
+
+-- The ids of recipients: of a known one of the tenant, by external id, else by document (one that has no other external
+-- id), which is updated; else of a new one. One after the other: each sees those before it. The caller holds their locks.
+CREATE OR REPLACE FUNCTION carteiro.meet(
+    p_id text[], p_tenant text[], p_email text[], p_external_id text[], p_cpf_cnpj_hash text[], p_razao_social text[],
+    p_nome text[], p_now bigint
+) RETURNS text[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_known text;
+BEGIN
+    FOR i IN 1..cardinality(p_id) LOOP
+        v_known := (
+            SELECT r.id FROM carteiro.recipient_records AS r
+            WHERE r.tenant = p_tenant[i] AND r.external_id = p_external_id[i] AND r.deleted_at IS NULL
+        );
+        IF v_known IS NULL AND p_cpf_cnpj_hash[i] IS NOT NULL THEN
+            v_known := (
+                SELECT r.id FROM carteiro.recipient_records AS r
+                WHERE
+                    r.tenant = p_tenant[i] AND r.cpf_cnpj_hash = p_cpf_cnpj_hash[i] AND r.deleted_at IS NULL
+                    AND (p_external_id[i] IS NULL OR r.external_id IS NULL)
+                ORDER BY r.id
+                LIMIT 1
+            );
+        END IF;
+        IF v_known IS NULL THEN
+            INSERT INTO carteiro.recipient_records (
+                id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at
+            )
+            VALUES (
+                p_id[i], p_tenant[i], p_email[i], p_external_id[i], p_cpf_cnpj_hash[i], p_razao_social[i], p_nome[i], p_now
+            );
+        ELSE
+            UPDATE carteiro.recipient_records AS r
+            SET email = p_email[i], external_id = coalesce(p_external_id[i], r.external_id),
+                cpf_cnpj_hash = coalesce(p_cpf_cnpj_hash[i], r.cpf_cnpj_hash),
+                razao_social = coalesce(p_razao_social[i], r.razao_social), nome = coalesce(p_nome[i], r.nome)
+            WHERE r.id = v_known;
+            p_id[i] := v_known;
+        END IF;
+    END LOOP;
+    RETURN p_id;
 END
 $$;
 

@@ -1,8 +1,8 @@
 -- name: accept
--- Adds messages with their jobs: see the function of that name.
+-- Adds messages with their jobs: see the function of that name. :content: joined by :mark
 SELECT o_item, o_why, o_created_at, o_recipient_id, o_request_id
 FROM carteiro.accept(
-    :due_at::text::bigint[], :content::text::text[], :tag_item::text::integer[], :tag::text::text[], :now,
+    :due_at::text::bigint[], string_to_array(:content, :mark), :tag_item::text::integer[], :tag::text::text[], :now,
     {accepted_given}
 );
 
@@ -80,3 +80,10 @@ UNION ALL
     LIMIT 1
 )
 LIMIT 1;
+
+-- name: recipients_meet
+-- The ids of recipients, in order; new ones are added: see the function `meet`.
+-- :rows = [[id if it is new, tenant, email, external id, document, company name, name], …]; :now
+SELECT carteiro.meet(
+    :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::text[], :rows_6::text[], :now
+);
