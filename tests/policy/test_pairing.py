@@ -6,7 +6,7 @@ import pytest
 
 from carteiro.model import ClaimId, End, Lease, Start, State, Verdict
 from carteiro.policy.lifecycle import Entry, begin
-from carteiro.policy.pairing import is_clear, is_over, not_yet, owns_end, owns_start
+from carteiro.policy.pairing import is_clear, not_yet, owns_end, owns_start
 from support.builders import TASK, a_claim_id, a_message, an_id, dead, retry, sent
 from support.clock import StoreClock
 
@@ -103,16 +103,15 @@ def test_settle_without_a_queue_needs_no_attempt() -> None:
     assert not owns_end(_entry(), _end(sent()), told=None, now=NOW)
 
 
-def test_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
+def test_job_that_the_queue_kept_too_long_waits() -> None:
     """It is delayed to its time in the ledger; anything that the queue knew already is left to declare."""
-    later = _entry(state=State.RETRY_SCHEDULED, due_at=NOW + 1000)
+    later = (State.RETRY_SCHEDULED, None, NOW + 1000)
 
-    assert not_yet(later, due_at=NOW, now=NOW) == NOW + 1000
-    assert not_yet(later, due_at=NOW + 1000, now=NOW) is None
-    assert not_yet(_attempted(ANOTHER), due_at=NOW, now=NOW) == NOW + HOLD_MS
-    assert not_yet(_entry(), due_at=NOW, now=NOW) is None
-    assert is_over(_entry(state=State.SENT))
-    assert not is_over(later)
+    assert not_yet(*later, queued_at=NOW, now=NOW) == NOW + 1000
+    assert not_yet(*later, queued_at=NOW + 1000, now=NOW) is None
+    assert not_yet(State.SENT_ATTEMPT, NOW + 5, NOW, queued_at=NOW, now=NOW) == NOW + 5
+    assert not_yet(State.SENT_ATTEMPT, NOW, NOW, queued_at=NOW, now=NOW) is None
+    assert not_yet(State.ENQUEUED, None, NOW, queued_at=NOW, now=NOW) is None
 
 
 def test_unexpired_lease_suffices_for_a_message_that_nobody_else_changed() -> None:

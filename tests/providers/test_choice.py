@@ -12,7 +12,7 @@ import pytest
 
 from carteiro.app import Carteiro
 from carteiro.errors import ConfigError, StoreUnavailable
-from carteiro.model import EMAIL, ClaimId, LeasedJob, State
+from carteiro.model import EMAIL, ClaimId, KindName, LeasedJob, State
 from carteiro.ports import Marks
 from carteiro.providers import choice
 from support.working import TOO_LONG
@@ -24,6 +24,9 @@ _ELSEWHERE = r"provider is not set here, but this installation sends through smt
 def store(tmp_path: Path) -> str:
     """The address of a store that several processes share."""
     return f"sqlite:///{tmp_path}/post.db"
+
+
+TICK = KindName("tick")
 
 
 @asynccontextmanager
@@ -150,6 +153,25 @@ async def test_claim_that_cannot_be_checked_is_undone(store: str) -> None:
 
         [job] = await claimed(post)
         assert (job.claims, job.attempts) == (1, 0)
+
+
+async def test_claim_of_tasks_alone_is_not_checked(store: str) -> None:
+    """They start a round trip sooner: a task has no provider."""
+    async with Carteiro.open(store) as post:
+
+        @post.task(TICK)
+        async def tick() -> None:
+            """Do nothing."""
+
+        await tick.send(tenant="acme")
+        marks = FailingMarks(post.backend.marks)
+        await marks.find("provider")  # from now on it fails
+        checked = choice.checked_store(post.backend.store, post.settings, marks, refuse=print)
+        found = await checked.claim(
+            claim_id=ClaimId("a claim"), kinds=[TICK], limit=10, lease=timedelta(minutes=1)
+        )
+
+    assert [job.kind for job in found.jobs] == [TICK]
 
 
 async def test_worker_with_a_provider_pays_for_no_check(store: str) -> None:

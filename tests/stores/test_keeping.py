@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from carteiro.model import EMAIL, LeasedJob, Start
@@ -99,3 +100,40 @@ async def test_store_without_its_jobs_hands_out_none(ways: Ways) -> None:
     assert [entry[2] for entry in page.rows] == [ACME, BRASA]
     assert sum(depth.unfinished for depth in depths) == 0
     assert sorted(tenants) == [ACME, BRASA]
+
+
+@pytest.mark.servers
+async def test_new_process_reads_no_messages_accepted_before_it(
+    tmp_path: Path, clock: StoreClock
+) -> None:
+    """It goes on from the last number: all messages of the past would be read, finished or not."""
+    ways = _in_a_database(tmp_path, clock)
+    async with ways.ledger() as half:
+        await half.backend.tenants.define(tenants_named([ACME]))
+        _, start = await half.ledger.recent(after=None, limit=0)
+        await half.ledger.accept(messages(3, ACME))
+    async with ways.ledger() as half:
+        _, place = await half.ledger.recent(after=None, limit=0)
+        known, _ = await half.ledger.recent(after=place, limit=10)
+        [new] = messages(1, ACME)
+        await half.ledger.accept([new])
+        found, _ = await half.ledger.recent(after=place, limit=10)
+
+    assert (start, known) == (0, [])
+    assert [entry[0] for entry in found] == [new.id]
+
+
+@pytest.mark.servers
+async def test_new_process_reads_messages_of_open_transactions(
+    tmp_path: Path, clock: StoreClock
+) -> None:
+    """They are committed after it has started, with lower numbers."""
+    async with _in_a_database(tmp_path, clock).ledger() as half:
+        application = await asyncpg.connect(postgres_url(tmp_path))
+        async with application.transaction():
+            await application.execute("SELECT pg_current_xact_id()")
+            number = await application.fetchval("SELECT nextval('carteiro.message_no')")
+            _, place = await half.ledger.recent(after=None, limit=0)
+        await application.close()
+
+    assert place < number

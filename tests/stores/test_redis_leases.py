@@ -89,6 +89,15 @@ async def test_claim_is_one_record_for_each_tenant(
     assert _kept(client) == []
 
 
+async def test_leases_are_a_table(server: RedisServer, client: "redis.Redis") -> None:
+    """A few hundred leases would be a list, which is searched from the start for each of them."""
+    async with _queue(server, StoreClock(), ACME, jobs=5) as half:
+        await _claimed(half, a_claim_id())
+
+    assert client.object("encoding", f"{P}:leases") == "hashtable"
+    assert client.hlen(f"{P}:leases") == 5
+
+
 async def test_hold_of_all_jobs_moves_the_records_alone(
     server: RedisServer, client: "redis.Redis"
 ) -> None:

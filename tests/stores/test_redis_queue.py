@@ -5,6 +5,7 @@ import io
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from itertools import takewhile
 
 import orjson
 import pytest
@@ -115,6 +116,21 @@ async def test_put_of_a_known_job_changes_nothing(
         assert (first, again) == (1, 0)
         assert await _claimed(half) == []
         assert client.hlen(f"{P}:leases") == 1
+
+
+async def test_put_of_known_jobs_wakes_nobody(server: RedisServer, client: "redis.Redis") -> None:
+    """The relay puts all jobs again from time to time: idle workers would look for work in vain."""
+    clock = StoreClock()
+    async with _queue(server, clock) as half:
+        entries = _entries(3, clock)
+        with client.pubsub(ignore_subscribe_messages=True) as line:  # type: ignore[no-untyped-call] # the library has no types here
+            line.subscribe(f"{P}:bell", "end")
+            for _ in range(3):
+                await half.queue.put(entries)
+            client.publish("end", "")
+            heard = takewhile(lambda each: each["channel"] != "end", line.listen())
+
+            assert len([*heard]) == 1
 
 
 async def test_waiting_job_takes_an_earlier_time(

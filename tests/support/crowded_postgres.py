@@ -155,19 +155,34 @@ _BY_TYPE: dict[str, _Sample] = {
     "name": lambda _: "name",
 }
 
+_LISTS = {"text": "text", "integer": "int4", "bigint": "int8"}  # as casts write them
+
 
 def parameters(operation: str, types: list[str]) -> list[object]:
     """A value for each parameter, of arrays `ITEMS`; ``types`` as the server knows them (``text``, ``int8[]``)."""
     statement, names = numbered(statements_of("carteiro.stores.postgres")[operation])
     head = " ".join(line[2:].strip() for line in statement.splitlines() if line.startswith("--"))
     if names:
-        return [_value(_named(name, head), each) for name, each in zip(names, types, strict=True)]
+        lists = {int(n): _LISTS[of] for n, of in re.findall(r"\$(\d+)::text::(\w+)\[\]", statement)}
+        return [
+            _literal(_named(name, head), lists[number])
+            if number in lists
+            else _value(_named(name, head), each)
+            for number, (name, each) in enumerate(zip(names, types, strict=True), start=1)
+        ]
     words = re.findall(r"\$(\d+)([^$]*)", head)
     said = {int(number): text for number, text in words}
     for number in sorted(said, reverse=True):  # "$2, $3 the one": both are
         if said[number].strip(" ,") == "" and number + 1 in said:
             said[number] = said[number + 1]
     return [_value(said.get(place, ""), each) for place, each in enumerate(types, start=1)]
+
+
+def _literal(said: str, type_name: str) -> str:
+    """A list that is sent as one text."""
+    found = _value(said, f"{type_name}[]")
+    assert isinstance(found, list)
+    return f"{{{','.join(map(str, found))}}}"
 
 
 def _named(name: str, head: str) -> str:

@@ -24,6 +24,7 @@ _PAGE = 500
 _LEAST_PAUSE_S = 0.05
 _LONGEST_LEAVE_S = 1.0
 _FULL_EVERY = timedelta(hours=1)
+_RENEWALS = 4  # in a term
 
 
 async def relay(
@@ -84,6 +85,7 @@ class Relay:
         self._outages = queue.queue.outages
         self._place: int | None = None  # everything up to here was put
         self._full_at = 0.0
+        self._renew_at = 0.0
 
     async def leave(self) -> None:
         """Give up the leadership at once."""
@@ -93,13 +95,22 @@ class Relay:
 
     async def round(self) -> None:
         """Put all messages that may be missing."""
-        is_leader = await self._upkeep.lead(RELAY, holder=self._holder, term=self._term)
+        is_leader = await self._is_leader()
         if self._queue.outages != self._outages or (is_leader and await self._is_all_due()):
             await self.complete()
         elif is_leader and self._place is not None:
             self._place = await self._put_recent(self._place)
         if not is_leader:
             self._place = None
+
+    async def _is_leader(self) -> bool:
+        """Take the lead, or renew it from time to time: a renewal is a commit, and rounds may be many."""
+        if time.monotonic() >= self._renew_at:
+            is_leader = await self._upkeep.lead(RELAY, holder=self._holder, term=self._term)
+            pause = self._term / _RENEWALS if is_leader else ZERO
+            self._renew_at = time.monotonic() + pause.total_seconds()
+            return is_leader
+        return True
 
     async def _is_all_due(self) -> bool:
         is_old = time.monotonic() - self._full_at > _FULL_EVERY.total_seconds()

@@ -4,7 +4,7 @@
 everything since the claim, so the hold of an attempt is respected regardless of the queue.
 """
 
-from carteiro.model import FINISHED, ClaimId, Dead, End, State
+from carteiro.model import ClaimId, Dead, End, State
 from carteiro.policy.lifecycle import Entry, is_live, is_open
 
 _WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
@@ -34,16 +34,13 @@ def is_clear(entry: Entry, claim: ClaimId, *, now: int) -> bool:
     return _holds(entry, claim, now) or (is_waiting and is_as_accepted)
 
 
-def not_yet(entry: Entry, *, due_at: int, now: int) -> int | None:
-    """Time until which a claimed job must wait, if the queue was wrong; ``due_at`` is its due time in the queue."""
-    if is_open(entry) and is_live(entry.held_until, now):
-        return entry.held_until
-    return entry.due_at if entry.due_at > now and entry.due_at != due_at else None
-
-
-def is_over(entry: Entry) -> bool:
-    """True if a claimed job is finished."""
-    return entry.state in FINISHED
+def not_yet(
+    state: State, held_until: int | None, due_at: int, *, queued_at: int, now: int
+) -> int | None:
+    """Time until which a claimed job must wait, if the queue was wrong; ``queued_at`` is its due time in the queue."""
+    if state == State.SENT_ATTEMPT and is_live(held_until, now):
+        return held_until
+    return due_at if due_at > now and due_at != queued_at else None
 
 
 def _holds(entry: Entry, claim: ClaimId, now: int) -> bool:

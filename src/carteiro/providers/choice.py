@@ -2,7 +2,8 @@
 
 The sandbox is the default, and a process that was started without its settings (from cron, in another shell, on another
 machine) has the default. So the store remembers the provider that was set last, and a real one until another real one
-is set. A worker that was given none refuses to send while the store names another: it asks after each claim.
+is set. A worker that was given none refuses to send while the store names another: it asks after each claim,
+except of tasks alone.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from carteiro.config import Settings
 from carteiro.config.providers import is_remote, specs
 from carteiro.config.values import provider_names
 from carteiro.errors import ConfigError
-from carteiro.model import Claimed, ClaimId
+from carteiro.model import EMAIL, Claimed, ClaimId
 from carteiro.ports import Marks, Store
 
 _MARK = "provider"
@@ -83,8 +84,9 @@ def checked_store(
 ) -> Store:
     """The store as a worker with these settings may use it; ``refuse`` must stop the worker.
 
-    With a provider set it is the store itself. Without one, each claim is checked and undone if another process has
-    set one. That process remembers its provider before it accepts mail, so a check after the claim misses none.
+    With a provider set it is the store itself. Without one, each claim is checked, except of tasks alone, and undone if
+    another process has set one. That process remembers its provider before it accepts mail, so a check after the claim
+    misses none.
     """
     if is_chosen(settings):
         return store
@@ -107,6 +109,10 @@ class _CheckedStore:
     async def claim(self, *, claim_id: ClaimId, **asked: Any) -> Claimed:  # noqa: ANN401 - as the store has it
         """As the store; nothing if the worker is refused."""
         claimed = await self._store.claim(claim_id=claim_id, **asked)
+        if claimed.jobs and not any(
+            job.kind == EMAIL for job in claimed.jobs
+        ):  # tasks wait for no answer
+            return claimed
         try:
             await check(self._settings, self._marks)
         except ConfigError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.model import ClaimId, KindName, Lease, MessageId
+from carteiro.model import ClaimId, KindName, Lease, MessageId, TenantId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import MOST_DRAWS
@@ -38,12 +38,15 @@ class RedisQueue:
         """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
         new = 0
         for page in pieces(entries, _PAGE):
-            rows = [
-                (id_, kind, tenant, priority * _STEP + due_at, parked_until)
-                for id_, kind, tenant, priority, due_at, parked_until in page
+            ids, kinds, tenants, priorities, due, parked = zip(*page, strict=True)
+            seats: dict[tuple[KindName, TenantId], int] = {}
+            numbers = [
+                seats.setdefault(seat, len(seats) + 1) for seat in zip(kinds, tenants, strict=True)
             ]
+            ranks = [priority * _STEP + at for priority, at in zip(priorities, due, strict=True)]
+            lists = [ids, numbers, ranks, parked, *zip(*seats, strict=True)]
             new += await self._server.run(
-                "put", self._server.now, rows, patience=self._put_patience
+                "put", self._server.now, lists, patience=self._put_patience
             )
         return new
 

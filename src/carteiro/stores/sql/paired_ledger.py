@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
-from carteiro.policy.pairing import is_over, not_yet
+from carteiro.policy.pairing import not_yet
 from carteiro.ports.ledger import Closed, Told
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.ports.store import Store
-from carteiro.stores.columns import FAR, entry_of, recipient_of
+from carteiro.stores.columns import FAR, recipient_of
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.sql import ledger
@@ -19,8 +19,7 @@ from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.session import Database, Session
 
 QueueAnswers: TypeAlias = Sequence[Told]
-ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
-_STATE, _DUE = 7, 8
+_STATE, _DUE = 2, 4  # columns of `open`
 _WAITING, _OPEN = model.State.ENQUEUED.value, model.State.SENT_ATTEMPT.value
 _FIRST = (-FAR, "0")
 _DELIVERIES = {each.value: each for each in model.Delivery}
@@ -46,31 +45,36 @@ class SqlLedger(ABC):
     async def _open(
         self, session: Session, claim: model.ClaimId, tickets: Sequence[Ticket], now: int
     ) -> list[model.LeasedJob | Delay | None]:
-        rows = await session.fetch("open", ids=[ticket[0] for ticket in tickets])
-        found = {row[2]: row for row in rows}
-        people = sorted({row[26] for row in rows} - {None})
+        rows = await self._rows(session, tickets)
+        found = {row[0]: row for row in rows}
+        people = sorted({row[14] for row in rows} - {None})
         named = await session.fetch("claim_recipients", ids=people) if people else []
         recipients = {recipient.id: recipient for recipient in map(recipient_of, named)}
         put_off = _put_off(claim, tickets, found, now)
         jobs = [
             model.LeasedJob(
-                model.Lease(ticket[0], claim),
-                *(ticket[1], ticket[2], ticket[3], row[28], row[3], row[24], _DELIVERIES[row[25]]),
-                *(row[10], row[11], row[12], row[14], row[_STATE] == _OPEN),
-                (row[9] - now) * MILLISECOND,
-                row[17] is not None,
-                row[26],
-                recipients.get(row[26]) if recipients else None,
-                row[27],
-                row[19],
+                model.Lease(job, claim),
+                *(kind, tenant, claims, row[16], row[1], row[12], _DELIVERIES[row[13]]),
+                *(row[6], row[7], row[8], row[9], row[_STATE] == _OPEN),
+                (row[5] - now) * MILLISECOND,
+                bool(row[10]),
+                row[14],
+                recipients.get(row[14]) if recipients else None,
+                row[15],
+                row[11],
             )
-            for ticket in tickets
-            if ticket[0] not in put_off
-            for row in (found[ticket[0]],)
+            for job, kind, tenant, claims, _ in tickets
+            if job not in put_off
+            for row in (found[job],)
         ]
-        heeded = await with_suppressed(session, jobs, {row[3] for row in rows if row[29]}, now)
+        heeded = await with_suppressed(session, jobs, {row[1] for row in rows if row[17]}, now)
+        if not put_off:
+            return [*heeded]
         left = iter(heeded)
         return [put_off[each[0]] if each[0] in put_off else next(left) for each in tickets]
+
+    async def _rows(self, session: Session, tickets: Sequence[Ticket]) -> list[Any]:
+        return await session.fetch("open", ids=[ticket[0] for ticket in tickets])
 
     async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """Extend the holds of declared attempts like their leases; never shorten one."""
@@ -148,17 +152,16 @@ def _put_off(
 ) -> dict[model.MessageId, Delay | None]:
     """Those of the claimed jobs that cannot run now; None: finished or unknown."""
     put_off: dict[model.MessageId, Delay | None] = {}
-    for ticket in tickets:
-        job = ticket[0]
+    for job, _, _, _, queued_at in tickets:
         if job not in found:
             put_off[job] = None
         elif found[job][_STATE] != _WAITING or found[job][_DUE] > now:
-            entry = entry_of(found[job][ENTRY])
-            until = not_yet(entry, due_at=ticket[4], now=now)
-            if is_over(entry):
+            state, held_until, due_at = found[job][_STATE : _DUE + 1]
+            until = not_yet(state, held_until, due_at, queued_at=queued_at, now=now)
+            if state in model.FINISHED:
                 put_off[job] = None
             elif until is not None:
-                put_off[job] = Delay(model.Lease(job, claim), entry.due_at, until)
+                put_off[job] = Delay(model.Lease(job, claim), due_at, until)
     return put_off
 
 

@@ -13,27 +13,31 @@ CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.n
 WHERE e.state = 'SENT_ATTEMPT' AND e.holder = l.claim;
 
 -- name: open
--- Data of messages in the ledger: number, version, the entry, then other data that a worker needs. :ids
+-- Messages as a worker must know them. :ids; :places: number (1, 2, …) of the tenant of each; :tenants, each once
 SELECT
-    m.no, m.version,
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
-    m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
-    m.failure, m.duration_ms, m.finished_at,
-    m.request_id, m.delivery, m.recipient_id,
+    m.id, m.tenant, m.state, m.held_until, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.revision,
+    m.cancel_requested_at IS NOT NULL, m.provider, m.request_id, m.delivery, m.recipient_id,
     coalesce(
         CASE WHEN m.template_type IS NOT NULL THEN (
             SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
             WHERE t.tenant = m.tenant AND t.type = m.template_type
             ORDER BY t.version DESC LIMIT 1
         ) END,
-        (SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = m.tenant)
+        -- once for each tenant, not for each message
+        (
+            SELECT array_agg((SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = g.id) ORDER BY g.place)
+            FROM unnest(:tenants::text::text[]) WITH ORDINALITY AS g (id, place)
+        )[i.place]
     ),
     (SELECT c.content FROM carteiro.contents AS c WHERE c.message_no = m.no),
     (
-        SELECT true FROM carteiro.suppressions AS s WHERE s.tenant = m.tenant
-        ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
-    ) IS NOT NULL
-FROM unnest(:ids::text[]) AS i (id)
+        SELECT array_agg((
+            SELECT true FROM carteiro.suppressions AS s WHERE s.tenant = g.id
+            ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
+        ) IS NOT NULL ORDER BY g.place)
+        FROM unnest(:tenants::text::text[]) WITH ORDINALITY AS g (id, place)
+    )[i.place]
+FROM unnest(:ids::text::text[], :places::text::integer[]) AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m;
 
 -- name: shares
@@ -43,10 +47,14 @@ FROM carteiro.tenants
 WHERE id = ANY (:ids::text[]);
 
 -- name: unfinished_mark
--- The last assigned number, and the range of transactions that may still be open and have taken it.
+-- The last number; if it is above :known, a new transaction id, which is above those of all transactions that may have taken
+-- it; and the lowest id of an open transaction. A snapshot's xmax would not do: it is at most the lowest open id above all
+-- that have ended.
 SELECT
-    (SELECT last_value FROM carteiro.message_no),
-    pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+    s.last_value - (NOT s.is_called)::integer,
+    CASE WHEN s.last_value - (NOT s.is_called)::integer > :known::bigint THEN pg_current_xact_id()::text::bigint END,
+    pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+FROM carteiro.message_no AS s;
 
 -- name: unfinished_page
 -- The next unfinished messages as jobs, by expiry. :now; :longest; :expires_at, :edge: a message number; :limit

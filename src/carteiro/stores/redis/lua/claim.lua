@@ -17,7 +17,8 @@ local is_fair, batch = (tuned[1] or ARGV[7]) == '1', tonumber(tuned[2] or ARGV[8
 local readied_a_turn, suspect_claims, most_draws = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local SUSPECT_TURNS = 5  -- as in policy/fairness.py
 local has_counts = redis.call('EXISTS', P .. ':claims') == 1
-local kinds, clocks, shares, seats, left, taken = {}, {}, {}, {}, {}, {}
+local kinds, clocks, shares, seats, left = {}, {}, {}, {}, {}
+local its_kinds, its_tenants, ids, numbers, counts, dues, taken = {}, {}, {}, {}, {}, {}, 0  -- of the answer
 local v, turn, seen_at, is_over, has_expired, heads = 0, 0, 0, false, false, 1
 
 -- --- the rates of tenants: {interval_us, burst_us, next_us}
@@ -202,12 +203,12 @@ local function refill(seat, wanted)
   flush(seat)
   local most = math.max(wanted, heads) + 1
   local rows = redis.call('ZRANGE', P .. ':ready:' .. seat.name, 0, most - 1, 'WITHSCORES')
-  local ids, ranks = {}, {}
+  local its_ids, ranks = {}, {}
   for i = 1, #rows / 2 do
-    ids[i], ranks[i] = rows[2 * i - 1], rows[2 * i]
+    its_ids[i], ranks[i] = rows[2 * i - 1], rows[2 * i]
   end
-  seat.ids, seat.ranks, seat.at, seat.has_more = ids, ranks, 1, #ids == most
-  seat.counts = has_counts and values(P .. ':claims', ids) or {}
+  seat.ids, seat.ranks, seat.at, seat.has_more = its_ids, ranks, 1, #its_ids == most
+  seat.counts = has_counts and values(P .. ':claims', its_ids) or {}
 end
 
 -- Makes a page of due jobs ready, also those whose lease has expired.
@@ -262,7 +263,7 @@ local function offered(seat, most)
   for i = 1, has_counts and count or 0 do
     if claims_of(seat, seat.at + i - 1) >= suspect_claims then
       is_over = true
-      return (#taken == 0 and i == 1) and 1 or i - 1
+      return (taken == 0 and i == 1) and 1 or i - 1
     end
   end
   return count
@@ -285,9 +286,17 @@ local function draw(pace, count)
 end
 
 local function take(seat, count, share)
+  if not seat.number then
+    seat.number = #its_kinds
+    its_kinds[seat.number + 1], its_tenants[seat.number + 1] = seat.kind, seat.tenant
+  end
+  local its_ids, its_ranks, its_taken, number = seat.ids, seat.ranks, seat.taken, seat.number
+  local had = #its_taken - seat.at + 1
   for place = seat.at, seat.at + count - 1 do
-    taken[#taken + 1] = {seat, seat.ids[place], seat.ranks[place], claims_of(seat, place) + 1}
-    seat.taken[#seat.taken + 1] = seat.ids[place]
+    taken = taken + 1
+    ids[taken], its_taken[had + place] = its_ids[place], its_ids[place]
+    numbers[taken], dues[taken] = number, its_ranks[place] % STEP
+    counts[taken] = has_counts and claims_of(seat, place) + 1 or 1
   end
   seat.at, room = seat.at + count, room - count
   seat.processed, seat.last_at, seat.is_changed = seat.processed + count, now, true
@@ -548,17 +557,8 @@ else
 end
 store_leases()
 store_seats()
-if #taken > 0 then
+if taken > 0 then
   store_clocks()
 end
 
-local its_kinds, its_tenants, ids, numbers, counts, dues = {}, {}, {}, {}, {}, {}
-for i, job in ipairs(taken) do
-  local seat = job[1]
-  if not seat.number then
-    seat.number = #its_kinds
-    its_kinds[#its_kinds + 1], its_tenants[#its_tenants + 1] = seat.kind, seat.tenant
-  end
-  ids[i], numbers[i], counts[i], dues[i] = job[2], seat.number, job[4], tonumber(job[3]) % STEP
-end
 return {now, idle(), its_kinds, its_tenants, ids, numbers, counts, dues}

@@ -1,10 +1,12 @@
 #!lua
 -- Makes jobs claimable at their time. A known job does not change; one that waits for its due time gets the new one.
 -- Nothing is put while memory is full.
--- KEYS: the prefix. ARGV: now or '', a list with id, kind, tenant, rank, parked until of each. Returns the number of new ones.
-local now, new, entries = moment(ARGV[1]), 0, cjson.decode(ARGV[2])
+-- KEYS: the prefix. ARGV: now or '', lists: ids, numbers of their seats (1, 2, …), ranks, parked until; kinds and tenants of
+-- the seats. Returns the number of new ones.
+local now, new, has_moved = moment(ARGV[1]), 0, false
+local ids, numbers, ranks, parks, kinds, tenants = unpack(cjson.decode(ARGV[2]))
 local NEW_SEAT = cmsgpack.pack({0, 0, 0, 0, 0, 0})
-local ids, records, ready, delayed, first, seats = {}, {}, {}, {}, {}, {}
+local records, seats, was_put = {}, {}, {}
 
 -- True if the job waits for its due time, and that is another one now.
 local function is_misplaced(job, rank)
@@ -15,50 +17,48 @@ local function is_misplaced(job, rank)
   return waits_until and tonumber(waits_until) == job.rank % STEP
 end
 
-local function put(id, kind, tenant, rank, parked_until)
-  local seat = kind .. '\t' .. tenant
-  if not first[seat] then
-    seats[#seats + 1] = {seat, kind, tenant}
-    ready[seat], delayed[seat] = {}, {}
-  end
-  first[seat] = math.min(first[seat] or FAR, parked_until)
-  add(records, id, stored_job(rank, seat))
+local function put(id, seat, rank, parked_until)
+  seat.first = math.min(seat.first, parked_until)
+  add(records, id, stored_job(rank, seat.name))
   if parked_until > now then
-    add(delayed[seat], parked_until, id)
+    add(seat.delayed, parked_until, id)
   else
-    add(ready[seat], rank, id)
+    add(seat.ready, rank, id)
   end
 end
 
-for i, entry in ipairs(entries) do
-  ids[i] = entry[1]
+for i, kind in ipairs(kinds) do
+  seats[i] = {name = kind .. '\t' .. tenants[i], first = FAR, ready = {}, delayed = {}}
 end
-local was_put = {}
 for i, known in ipairs(values(P .. ':jobs', ids)) do
-  local id, kind, tenant, rank, parked_until = unpack(entries[i])
-  local job = known and read_job(id, known)
-  if was_put[id] then
-    job = nil
-  elseif not job then
-    new = new + 1
-    put(id, kind, tenant, rank, parked_until)
-  elseif is_misplaced(job, rank) then
-    redis.call('ZREM', P .. ':delayed:' .. job.seat, id)
-    put(id, kind, tenant, rank, parked_until)
+  local id, seat, rank = ids[i], seats[numbers[i]], ranks[i]
+  if not known and not was_put[id] then
+    new, was_put[id] = new + 1, true
+    put(id, seat, rank, parks[i])
+  elseif known and tonumber(known:match('^%d+')) ~= rank and not was_put[id] then
+    was_put[id] = true
+    local job = read_job(id, known)
+    if is_misplaced(job, rank) then
+      has_moved = true
+      redis.call('ZREM', P .. ':delayed:' .. job.seat, id)
+      put(id, seat, rank, parks[i])
+    end
   end
-  was_put[id] = true
 end
 many('HSET', P .. ':jobs', records)
-for _, seat in ipairs(seats) do
-  local name, kind, tenant = unpack(seat)
-  many('ZADD', P .. ':ready:' .. name, ready[name])
-  many('ZADD', P .. ':delayed:' .. name, delayed[name])
-  if redis.call('HSETNX', key('seats', kind), tenant, NEW_SEAT) == 1 then
-    redis.call('SADD', P .. ':kinds', kind)
-    redis.call('ZADD', key('alarms', kind), first[name], tenant)
-  else
-    touch(kind, tenant, first[name])
+for i, seat in ipairs(seats) do
+  if seat.first < FAR then
+    many('ZADD', P .. ':ready:' .. seat.name, seat.ready)
+    many('ZADD', P .. ':delayed:' .. seat.name, seat.delayed)
+    if redis.call('HSETNX', key('seats', kinds[i]), tenants[i], NEW_SEAT) == 1 then
+      redis.call('SADD', P .. ':kinds', kinds[i])
+      redis.call('ZADD', key('alarms', kinds[i]), seat.first, tenants[i])
+    else
+      touch(kinds[i], tenants[i], seat.first)
+    end
   end
 end
-bell()
+if new > 0 or has_moved then
+  bell()
+end
 return new

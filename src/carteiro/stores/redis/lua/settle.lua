@@ -31,8 +31,11 @@ local function remove(ids)
   end
   many('HDEL', P .. ':jobs', ids)
   many('HDEL', P .. ':leases', ids)
-  many('HDEL', P .. ':claims', ids)
-  many('ZREM', index, ids)
+  for command, place in pairs({HDEL = P .. ':claims', ZREM = index}) do  -- usually both are empty
+    if redis.call('EXISTS', place) == 1 then
+      many(command, place, ids)
+    end
+  end
   for name in pairs(counts) do
     tenants[#tenants + 1] = group_of(name).tenant
   end

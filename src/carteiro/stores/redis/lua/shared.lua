@@ -4,6 +4,7 @@ local FAR = 9007199254740991  -- an alarm that never rings: the largest whole nu
 local LONGEST = 3600000  -- no lease or hold is longer: one that ends later was made before the clock was set back
 local STEP = 8796093022208  -- 2^43: a rank is the priority times this, plus the due time
 local MOST_WORDS = 1000  -- of one command: more do not fit on the stack
+local LONG = string.rep('-', 65)  -- longer than hash-max-listpack-value
 
 local function key(name, kind, tenant)
   if tenant then
@@ -138,20 +139,26 @@ end
 
 -- Stores new groups: {name, ids, end} of each.
 local function store_groups(new)
-  local lists, counts, leases, ends = {}, {}, {}, {}
+  if #new == 0 then
+    return
+  end
+  -- A small hash of short values is a list, which the server searches from the start for each field: a long value for a
+  -- moment makes it a table.
+  local lists, counts, leases, ends, n = {}, {}, {'', LONG}, {}, 2
   for _, group in ipairs(new) do
     local name, ids, ends_at = unpack(group)
     add(lists, name, cmsgpack.pack(ids))
     add(counts, name, #ids)
     add(ends, ends_at, name)
     for _, id in ipairs(ids) do
-      add(leases, id, name)
+      leases[n + 1], leases[n + 2], n = id, name, n + 2
     end
     redis.call('ZADD', P .. ':leased:' .. group_of(name).seat, ends_at, name)
   end
   many('HSET', P .. ':groups', lists)
   many('HSET', P .. ':left', counts)
   many('HSET', P .. ':leases', leases)
+  redis.call('HDEL', P .. ':leases', '')
   many('ZADD', P .. ':ends', ends)
 end
 

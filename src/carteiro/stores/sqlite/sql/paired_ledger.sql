@@ -11,14 +11,10 @@ FROM json_each(:leases) AS l CROSS JOIN ledger AS m
 WHERE m.id = l.value ->> 0 AND m.state = 'SENT_ATTEMPT' AND m.holder = l.value ->> 1;
 
 -- name: open
--- Data of messages in the ledger: number, version (none here), the entry, then other data that a worker needs.
--- :ids = [id, …]
+-- Messages as a worker must know them. :ids = [id, …]
 SELECT
-    m.no, 0,
-    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
-    m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
-    m.provider_message_id, m.failure, m.duration_ms, m.finished_at,
-    m.request_id, m.delivery, m.recipient_id,
+    m.id, m.tenant, m.state, m.held_until, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.revision,
+    m.cancel_requested_at IS NOT NULL, m.provider, m.request_id, m.delivery, m.recipient_id,
     coalesce(
         iif(m.template_type IS NULL, NULL, (
             SELECT iif(p.deleted_at IS NULL, p.retry_preset, NULL) FROM templates AS p
