@@ -43,7 +43,7 @@ class Door:
         self._keys: list[tuple[object, ...]] = []
 
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
-        """The answer to a message that is not admitted; None counts it, and `let_in` must follow."""
+        """The answer to a message that is not admitted; None counts it."""
         known = self._known.get(message.id)
         if known is not None:
             return known
@@ -57,7 +57,7 @@ class Door:
         return self._asked_before(message) or self._over_limit(message)
 
     def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
-        """Remember the message and its key."""
+        """Remember an admitted message and its key, for those after it."""
         answer = model.Replayed(message.id, self._at, recipient, message.request_id)
         self._known[message.id] = answer
         if message.key is not None:
@@ -102,12 +102,14 @@ async def admit(
     door = await _door(session, new, now)
     answers: list[model.AcceptAnswer | None] = []
     fresh: list[Admitted] = []
+    has_twins = len({each.id for each in new}) < len(new)
     for message in new:
         answer = door.refusal(message)
         if answer is None:
             told = message.recipient
             recipient = None if told is None else await meet(session, message.tenant, told, now)
-            door.let_in(message, recipient)
+            if has_twins or message.key is not None:
+                door.let_in(message, recipient)
             fresh.append((message, recipient))
         answers.append(answer)
     return door, answers, fresh
