@@ -14,6 +14,8 @@ from carteiro.stores.sql.session import Session
 
 Admitted: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # and for which recipient
 
+_NONE = (None, None, None)
+
 
 class First(NamedTuple):
     """The answer that an idempotency key stands for."""
@@ -42,8 +44,20 @@ class Door:
         # To be stored: tenant, key, digest, message, recipient, request.
         self._keys: list[tuple[object, ...]] = []
 
+    def is_open_to_all(self, new: Sequence[model.NewMessage]) -> bool:
+        """True if all are new and of enabled tenants, and none has a key, a limit or a recipient: as usual."""
+        enabled = {each for each, is_disabled in self._is_disabled.items() if not is_disabled}
+        usual = {
+            each.id
+            for each in new
+            if each.tenant in enabled
+            and (each.key, each.limits, each.recipient) == _NONE
+            and each.id not in self._known
+        }
+        return len(usual) == len(new)
+
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
-        """The answer to a message that is not admitted; None counts it."""
+        """The answer to a message that is not admitted; None counts it, and `let_in` must follow."""
         known = self._known.get(message.id)
         if known is not None:
             return known
@@ -57,7 +71,7 @@ class Door:
         return self._asked_before(message) or self._over_limit(message)
 
     def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
-        """Remember an admitted message and its key, for those after it."""
+        """Remember the message and its key."""
         answer = model.Replayed(message.id, self._at, recipient, message.request_id)
         self._known[message.id] = answer
         if message.key is not None:
@@ -102,14 +116,14 @@ async def admit(
     door = await _door(session, new, now)
     answers: list[model.AcceptAnswer | None] = []
     fresh: list[Admitted] = []
-    has_twins = len({each.id for each in new}) < len(new)
+    if door.is_open_to_all(new):
+        return door, [None] * len(new), [(each, None) for each in new]
     for message in new:
         answer = door.refusal(message)
         if answer is None:
             told = message.recipient
             recipient = None if told is None else await meet(session, message.tenant, told, now)
-            if has_twins or message.key is not None:
-                door.let_in(message, recipient)
+            door.let_in(message, recipient)
             fresh.append((message, recipient))
         answers.append(answer)
     return door, answers, fresh

@@ -46,7 +46,7 @@ def _insert(
     numbered = list(enumerate(fresh, first))
     rows: list[Any] = [
         (
-            *(no, new.id, new.tenant, new.kind, 1 if new.declares else 0, new.delivery.value),
+            *(no, new.id, new.tenant, new.kind, 1 if new.declares else 0, str(new.delivery)),
             *(new.priority, new.ttl // MILLISECOND, new.request_id),
             0 if new.external_id is None else new.external_id,
             0 if recipient is None else recipient,
@@ -73,7 +73,7 @@ def _put(db: sqlite3.Connection, rows: Sequence[Any], now: int) -> None:
     jobs: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for row in rows:
         jobs[row[3], row[2]].append(row)
-    counted = [(*key, min(row[_DUE] for row in some), len(some)) for key, some in jobs.items()]
+    counted = [(*key, min([row[_DUE] for row in some]), len(some)) for key, some in jobs.items()]
     found = run(db, "take_seats", rows=as_json(counted)).fetchall()
     seated = [(no, row) for kind, tenant, no in found for row in jobs[kind, tenant]]
     ready = [(no, row[6], row[_DUE], row[1], row[0], 0) for no, row in seated if row[_DUE] <= now]
