@@ -90,3 +90,20 @@ async def test_unused_features_cost_no_statement(tmp_path: Path) -> None:
     assert "INSERT INTO messages" in text
     for table in ("idempotency_keys", "api_counts", "message_tags"):
         assert table not in text
+
+
+@pytest.mark.parametrize("given", [None, "", "0", "order-1"])
+async def test_every_row_of_a_list_is_stored_as_given(tmp_path: Path, given: str | None) -> None:
+    """Rows are written by the hundred, by ten and one by one, and a missing text is not an empty one."""
+    new = messages(123, external_id=given, subject=given)
+    async with open_sqlite(tmp_path / "post.db") as backend:
+        await backend.tenants.define([a_tenant()])
+        await accepted(backend.store, *new)
+        stored = [await backend.reading.message(each.id) for each in new]
+
+    assert [(each.id, each.external_id, each.subject) for each in stored if each] == [
+        (each.id, given, given) for each in new
+    ]
+    assert _rows(tmp_path / "post.db") == dict.fromkeys(_WRITTEN, 0) | (
+        dict.fromkeys(("messages", "contents", "unfinished", "ready"), 123)
+    )

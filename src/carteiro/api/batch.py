@@ -21,9 +21,10 @@ from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question
 from carteiro.api.refusal import Refusal, bad_value, of_invalid
 from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
+from carteiro.email.plain import PlainEmail, plain_email
 from carteiro.email.submission import Submission
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
-from carteiro.model import Charged, KeyConflict, OverLimit, Tenant
+from carteiro.model import Accepted, Charged, KeyConflict, OverLimit, Tenant
 from carteiro.path.accept import PostAnswer
 from carteiro.policy.names import KEY_PATTERN
 from carteiro.runtime.fair_thread import Slice
@@ -88,11 +89,17 @@ class BatchIntake(Endpoints):
         turn = Slice()
         made: list[Submission | Refusal] = []
         for item in items:
-            size = 0
+            size, key = 0, None
             try:
-                key, encoded = _encoded(item)
-                size = len(encoded)
-                email = read_email(encoded, relay_headers=relay_headers)
+                if isinstance(item, dict) and _KEY in item:
+                    key = judged_key(item.pop(_KEY), _KEY)
+                email: Email | PlainEmail | None = plain_email(item)
+                if isinstance(email, PlainEmail):
+                    size = len(email.content)
+                else:
+                    encoded = _encoded(item)
+                    size = len(encoded)
+                    email = read_email(encoded, relay_headers=relay_headers)
                 made.append(Submission(email, tenant, request_id, key, limits))
             except InvalidMessage as error:
                 made.append(_refusal(error, size))
@@ -117,13 +124,12 @@ def _items(body: bytes) -> list[Any]:
     return items
 
 
-def _encoded(item: object) -> tuple[str | None, bytes]:
-    """The key of one e-mail of the batch, if it has one, and its JSON."""
+def _encoded(item: object) -> bytes:
+    """The JSON of one e-mail of the batch."""
     if not isinstance(item, dict):
         raise InvalidMessage([FieldError("body", "must be an object")])
-    key = judged_key(item.pop(_KEY, None), _KEY)
     try:
-        return key, orjson.dumps(item)
+        return orjson.dumps(item)
     except orjson.JSONEncodeError:  # it reads deeper nests than it writes
         raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
 
@@ -137,12 +143,18 @@ async def _results(
     answers: Sequence[PostAnswer | NotAccepted | Refusal],
     charged: Charged,
     request_id: str,
-) -> list[Mapping[str, Any]]:
+) -> list[Mapping[str, Any] | orjson.Fragment]:
     """The results; refused e-mails beyond the rate limit are reported as over it."""
-    results: list[Mapping[str, Any]] = []
+    results: list[Mapping[str, Any] | orjson.Fragment] = []
     left = count(charged.counted, -1)  # refused ones that were counted
     turn = Slice()
+    first, text = None, ""  # of results that differ in the id alone
     for item, answer in zip(made, answers, strict=True):
+        if isinstance(answer, Accepted) and answer.recipient_id is None:
+            if first is None or answer.received_at is not first.received_at:
+                first, text = answer, orjson.dumps(_told(item, answer, request_id)).decode()
+            results.append(orjson.Fragment(text.replace(first.id, answer.id)))
+            continue
         over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
         results.append(_told(item, over or answer, request_id))
         if turn.spend():

@@ -5,6 +5,7 @@ from typing import Any
 from carteiro import model
 from carteiro.api.documents import Document, ErrorBody, Moment, PageDocument
 from carteiro.email.message import Email
+from carteiro.email.plain import PlainEmail
 from carteiro.policy.feedback import standing
 from carteiro.views.dead_letters import in_iso
 
@@ -58,7 +59,7 @@ class BatchResults(Document):
 
 
 def accepted(
-    answer: model.Accepted | model.Replayed, email: Email, request_id: str
+    answer: model.Accepted | model.Replayed, email: Email | PlainEmail, request_id: str
 ) -> dict[str, Any]:
     """An `EmailAccepted`; a repeated request gets the first answer.
 

@@ -17,6 +17,7 @@ from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.api.refusal import found, not_found
 from carteiro.email.message import Email, read_email
+from carteiro.email.plain import read_plain
 from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
 from carteiro.policy.addresses import judge_address
@@ -89,7 +90,7 @@ class Emails(Endpoints):
         body = await read_json(request)
         request_id = request_id_of(request)
         try:
-            email = read_email(body, relay_headers=self._intake.relay_headers)
+            email = read_plain(body) or read_email(body, relay_headers=self._intake.relay_headers)
             submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage:

@@ -33,14 +33,15 @@ class Intake:
         self._tenants = office.backend.tenants
         self._usual_limits = office.settings.api.limits
 
-    def limits_of(self, tenant: Tenant) -> ApiLimits:
-        """The limits that a tenant's e-mails count against."""
-        return tenant.limits or self._usual_limits
+    def limits_of(self, tenant: Tenant) -> ApiLimits | None:
+        """The limits that a tenant's e-mails count against, if it has any."""
+        limits = tenant.limits or self._usual_limits
+        return limits if limits.has_any else None
 
     async def charge(self, request: Request, tenant: Tenant, refused: int) -> Charged:
         """Count refused e-mails against the tenant's limits, as if they were accepted; waits for a turn to write."""
         limits = self.limits_of(tenant)
-        if not limits.has_any:
+        if limits is None:
             return Charged(0)
         share: Share = request.scope[SHARE]
         await share.write()

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import orjson
 import pydantic
@@ -49,6 +49,7 @@ _MAX_RETRIES = '{"maxRetries":'
 _MOST_FIELDS = 40  # of one object of an e-mail: more than any has
 _FEW_COLONS = 2 * _MOST_FIELDS
 _MOST_PARTS = 50_000
+MOST_PLAIN_BYTES = _MOST_PARTS  # without counting the parts
 _MOST_STRINGS = 25_000  # names included: more than the most values have
 _CROWDS = {
     "attachments": MOST_ATTACHMENTS,
@@ -229,6 +230,10 @@ class Email(_Document):
     def needs_words(self) -> bool:
         """True if its template is not rendered yet."""
         return self.template is not None and self.template.version is None
+
+    def sent_by(self, sender: str) -> Self:
+        """The same e-mail with another From."""
+        return self.model_copy(update={"from_": sender})
 
 
 _VALIDATOR, _SERIALIZER = Email.__pydantic_validator__, Email.__pydantic_serializer__

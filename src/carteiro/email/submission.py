@@ -3,15 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from uuid_utils import uuid7
 
 from carteiro import model
-from carteiro.email.message import Email, EmailRecipient, stored_content
+from carteiro.email.message import Email, EmailRecipient
+from carteiro.email.plain import PlainEmail, content_of
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, sender_fault
 
+Given = TypeVar("Given", bound=Email | PlainEmail)
 Commit: TypeAlias = Callable[
     [Sequence[model.NewMessage]], Awaitable[list[model.StoreAnswer | NotAccepted]]
 ]
@@ -25,7 +27,7 @@ class Submission:
     of the table queue.
     """
 
-    email: Email
+    email: Email | PlainEmail
     tenant: model.Tenant
     request_id: str
     key: str | None = None
@@ -43,20 +45,37 @@ class Submission:
             key = f"\x1f{self.email.external_id}"  # no given key can begin like this
         if key is None:
             return None
-        return model.IdempotencyKey(key, sha256(stored_content(self.email).encode()).hexdigest())
+        return model.IdempotencyKey(key, sha256(content_of(self.email).encode()).hexdigest())
 
 
 def new_message(
-    submission: Submission, email: Email | None = None, *, default_ttl: timedelta = DEFAULT_TTL
+    submission: Submission,
+    email: Email | PlainEmail | None = None,
+    *,
+    default_ttl: timedelta = DEFAULT_TTL,
 ) -> model.NewMessage:
     """The message of a submission, with a new id; ``email`` is the rendered form to send."""
     email = email or submission.email
     request_id, row, template = submission.request_id, submission.row, submission.email.template
+    if isinstance(email, PlainEmail) and template is None:
+        return model.NewMessage(
+            model.MessageId(str(uuid7())),
+            submission.tenant.id,
+            model.EMAIL,
+            email.content,
+            request_id,
+            default_ttl,
+            to=email.to,
+            subject=email.subject,
+            key=None if submission.key is None else submission.idempotency_key,
+            limits=submission.limits,
+            row=row,
+        )
     return model.NewMessage(
         id=model.MessageId(str(uuid7())),
         tenant=submission.tenant.id,
         kind=model.EMAIL,
-        content=stored_content(email),
+        content=content_of(email),
         request_id=request_id,
         ttl=default_ttl if email.ttl is None else timedelta(milliseconds=email.ttl),
         priority=email.priority,
@@ -75,8 +94,8 @@ def new_message(
 
 
 def with_sender(
-    email: Email, tenant: model.Tenant, *, owner: model.TenantId | None, rules: SendingRules
-) -> Email:
+    email: Given, tenant: model.Tenant, *, owner: model.TenantId | None, rules: SendingRules
+) -> Given:
     """The e-mail with the tenant's default From if it names none; `InvalidMessage` if it may not use its From.
 
     ``owner``: the tenant that claims the domain of its `asked_sender`.
@@ -88,7 +107,9 @@ def with_sender(
     fault = sender_fault(tenant, sender, owner=owner, default_only=only)
     if fault is not None:
         raise InvalidMessage([FieldError("from", fault)])
-    return email if email.from_ is not None else email.model_copy(update={"from_": sender})
+    if email.from_ is not None:
+        return email
+    return email.sent_by(sender)  # type: ignore[return-value] # each returns its own type
 
 
 def new_recipient(recipient: EmailRecipient) -> model.NewRecipient:

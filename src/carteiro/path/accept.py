@@ -13,6 +13,7 @@ from uuid_utils import uuid7
 
 from carteiro import model
 from carteiro.email.message import Email, make_email
+from carteiro.email.plain import PlainEmail, plain_email
 from carteiro.email.submission import Submission, accept_each, new_message, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.email.templates.work import Allowance
@@ -91,8 +92,8 @@ class Accepting:
         owners = await self._owners([submission])
         try:
             email = submission.email
-            if email.template is not None:
-                email = await self._rendered(submission)
+            if not isinstance(email, PlainEmail) and email.template is not None:
+                email = await self._rendered(submission, email)
             made = self._message(submission, email, owners)
         except InvalidMessage:
             first = await self._first(submission)
@@ -105,7 +106,8 @@ class Accepting:
         """Accept e-mails in one commit; return an answer for each, in order."""
         made = await self._messages(submissions, Allowance())
         new = [each for each in made if isinstance(each, model.NewMessage)]
-        answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
+        stored = await self._store.accept(new) if new else []
+        answers = iter([each if type(each) is model.Accepted else _known(each) for each in stored])
         return [next(answers) if isinstance(each, model.NewMessage) else each for each in made]
 
     async def commit(self, messages: Sequence[model.NewMessage]) -> list[SendAnswer]:
@@ -148,7 +150,8 @@ class Accepting:
         if key is not None and not is_key(key):
             return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
         try:
-            email = make_email(fields, relay_headers=self._rules.relay_headers)
+            plain = plain_email(fields)
+            email = plain or make_email(fields, relay_headers=self._rules.relay_headers)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
         return Submission(email, tenant, str(uuid7()), key)
@@ -168,8 +171,8 @@ class Accepting:
                 continue
             try:
                 email = each.email
-                if email.template is not None:
-                    email = await self._rendered(each, allowance)
+                if not isinstance(email, PlainEmail) and email.template is not None:
+                    email = await self._rendered(each, email, allowance)
                 made.append(self._message(each, email, owners))
             except InvalidMessage as error:
                 made.append(await self._first(each) or NotAccepted(tuple(error.fields)))
@@ -182,17 +185,22 @@ class Accepting:
         senders = {asked_sender(each.tenant, each.email.from_) for each in submissions}
         return _NOBODY if senders == {None} else await self._domains.owners(senders)
 
-    async def _rendered(self, submission: Submission, allowance: Allowance | None = None) -> Email:
+    async def _rendered(
+        self, submission: Submission, email: Email, allowance: Allowance | None = None
+    ) -> Email:
         tenant = submission.tenant.id
         return await render_email(
-            submission.email, tenant=tenant, templates=self._templates, allowance=allowance
+            email, tenant=tenant, templates=self._templates, allowance=allowance
         )
 
-    def _message(self, submission: Submission, email: Email, owners: _Owners) -> model.NewMessage:
+    def _message(
+        self, submission: Submission, email: Email | PlainEmail, owners: _Owners
+    ) -> model.NewMessage:
         """Make the message of a rendered e-mail; raises `InvalidMessage` if it may not use its From."""
         tenant = submission.tenant
-        owner = owners[asked_sender(tenant, email.from_)]
-        email = with_sender(email, tenant, owner=owner, rules=self._rules)
+        if email.from_ is not None or tenant.default_from is not None:
+            owner = owners[asked_sender(tenant, email.from_)]
+            email = with_sender(email, tenant, owner=owner, rules=self._rules)
         return new_message(submission, email, default_ttl=self._rules.default_ttl)
 
     async def _first(self, submission: Submission) -> model.Replayed | None:

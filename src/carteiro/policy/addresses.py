@@ -21,6 +21,12 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,61}(?<!-)"
 _PLAIN = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+([A-Za-z]{{2,63}}))", re.ASCII)
 
+# Most addresses, in normal form already: recognized in less than half the time.
+_USUAL = re.compile(
+    r"([a-z0-9_+-]++(?:\.[a-z0-9_+-]++)*+)@(?:[a-z0-9]++(?:-[a-z0-9]++)*+\.)+([a-z]{2,63})"
+)
+_LONGEST_USUAL = 64  # so that no part of it can be too long
+
 # Special cases of the library: passed to it, so that both ways agree.
 _SPECIAL_TLDS = {name.rpartition(".")[2] for name in SPECIAL_USE_DOMAIN_NAMES} - {"test"}
 _FOLDED_MAILBOXES = frozenset(CASE_INSENSITIVE_MAILBOX_NAMES)
@@ -39,6 +45,11 @@ _ENDING = re.compile(r"[\w-]{1,24}")
 
 def judge_address(text: str) -> str | None:
     """The address in normal form (domain in lower case), or None if it is not an address."""
+    usual = _USUAL.fullmatch(text) if len(text) <= _LONGEST_USUAL else None
+    if usual is not None:
+        local, top = usual.groups()
+        if top not in _SPECIAL_TLDS and local not in _FOLDED_MAILBOXES:
+            return text
     plain = _PLAIN.fullmatch(text)
     if plain is None or len(text) > _LONGEST_ADDRESS:
         return _judge_rare(text) if _is_worth_judging(text) else None

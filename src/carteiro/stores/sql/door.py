@@ -17,6 +17,8 @@ Admitted: TypeAlias = tuple[model.NewMessage, RecipientId | None]  # and for whi
 Told: TypeAlias = tuple[TenantId, NewRecipient]
 Meeting: TypeAlias = Callable[[Session, Sequence[Told], int], Awaitable[list[RecipientId]]]
 
+_NONE = (None, None, None)
+
 
 class First(NamedTuple):
     """The answer that an idempotency key stands for."""
@@ -43,6 +45,18 @@ class Door:
         self._at = moment(now)
         self._counted: set[model.TenantId] = set()
         self._keyed: list[tuple[model.NewMessage, model.IdempotencyKey]] = []
+
+    def is_open_to_all(self, new: Sequence[model.NewMessage]) -> bool:
+        """True if all are new and of enabled tenants, and none has a key, a limit or a recipient: as usual."""
+        enabled = {each for each, is_disabled in self._is_disabled.items() if not is_disabled}
+        usual = {
+            each.id
+            for each in new
+            if each.tenant in enabled
+            and (each.key, each.limits, each.recipient) == _NONE
+            and each.id not in self._known
+        }
+        return len(usual) == len(new)
 
     def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
         """The answer to a message that is not admitted; None counts it, and `let_in` must follow."""
@@ -105,6 +119,8 @@ async def admit(
 ) -> tuple[Door, list[model.AcceptAnswer | None], list[Admitted]]:
     """Return the answer to each message, None for an admitted one; and those. `Door.save` must follow."""
     door = await _door(session, new, now)
+    if door.is_open_to_all(new):
+        return door, [None] * len(new), [(each, None) for each in new]
     answers: list[model.AcceptAnswer | None] = []
     fresh: list[model.NewMessage] = []
     for message in new:

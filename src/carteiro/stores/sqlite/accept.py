@@ -4,7 +4,7 @@ If killed anywhere, nothing is stored: neither a message without its key nor a c
 """
 
 import sqlite3
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +15,7 @@ from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.sql.door import Admitted, admit, meet_each
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.moving import refuse_left
-from carteiro.stores.sqlite.rows import as_json, run, run_many
+from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 
 _TTL, _DUE = 7, 15  # of a message's row
 
@@ -43,20 +43,25 @@ def _insert(
     _refuse_nul([new for new, _ in fresh])
     # Assigned here, not by SQLite: rows of a message then need no lookup of its number.
     [first] = run(db, "accept_next_no").fetchone()
+    numbered = list(enumerate(fresh, first))
     rows: list[Any] = [
         (
-            *(no, new.id, new.tenant, new.kind, new.declares, new.delivery, new.priority),
-            *(new.ttl // MILLISECOND, new.request_id, new.external_id, recipient, new.to),
-            *(new.subject, new.template_type, as_json(new.tags) if new.tags else None),
+            *(no, new.id, new.tenant, new.kind, 1 if new.declares else 0, str(new.delivery)),
+            *(new.priority, new.ttl // MILLISECOND, new.request_id),
+            0 if new.external_id is None else new.external_id,
+            0 if recipient is None else recipient,
+            0 if new.to is None else new.to,
+            0 if new.subject is None else new.subject,
+            0 if new.template_type is None else new.template_type,
+            as_json(new.tags) if new.tags else 0,
             *(now if new.due is None else max(now, in_ms(new.due)), now),
         )
-        for no, (new, recipient) in enumerate(fresh, first)
+        for no, (new, recipient) in numbered
     ]
-    run_many(db, "accept_messages", rows)
-    contents = [(no, new.content) for no, (new, _) in enumerate(fresh, first)]
-    run_many(db, "accept_contents", contents)
-    run_many(db, "put_unfinished", [(row[_DUE] + row[_TTL], row[0]) for row in rows])
-    tagged = [(no, new) for no, (new, _) in enumerate(fresh, first) if new.tags]
+    insert_many(db, "accept_messages", rows)
+    insert_many(db, "accept_contents", [(no, new.content) for no, (new, _) in numbered])
+    insert_many(db, "put_unfinished", [(row[_DUE] + row[_TTL], row[0]) for row in rows])
+    tagged = [(no, new) for no, (new, _) in numbered if new.tags]
     tags = [(new.tenant, tag, now, no) for no, new in tagged for tag in new.tags]
     run_many(db, "accept_tags", tags)
     if has_queue:
@@ -65,17 +70,16 @@ def _insert(
 
 def _put(db: sqlite3.Connection, rows: Sequence[Any], now: int) -> None:
     """Give each message its job, at the seat of its tenant."""
-    keys = [(row[3], row[2]) for row in rows]
-    dues = [row[_DUE] for row in rows]
-    alarms = dict(sorted(zip(keys, dues, strict=True), reverse=True))  # the first of each
-    counted = [(*key, alarms[key], jobs) for key, jobs in Counter(keys).items()]
+    jobs: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    for row in rows:
+        jobs[row[3], row[2]].append(row)
+    counted = [(*key, min([row[_DUE] for row in some]), len(some)) for key, some in jobs.items()]
     found = run(db, "take_seats", rows=as_json(counted)).fetchall()
-    seats = {(kind, tenant): no for kind, tenant, no in found}
-    jobs = [(seats[key], row) for key, row in zip(keys, rows, strict=True)]
-    ready = [(seat, row[6], row[_DUE], row[1], row[0], 0) for seat, row in jobs if row[_DUE] <= now]
-    run_many(db, "put_ready", ready)
-    delayed = [(row[0], seat, row[_DUE], row[1], 0) for seat, row in jobs if row[_DUE] > now]
-    run_many(db, "put_delayed", delayed)
+    seated = [(no, row) for kind, tenant, no in found for row in jobs[kind, tenant]]
+    ready = [(no, row[6], row[_DUE], row[1], row[0], 0) for no, row in seated if row[_DUE] <= now]
+    insert_many(db, "put_ready", ready)
+    delayed = [(row[0], no, row[_DUE], row[1], 0) for no, row in seated if row[_DUE] > now]
+    insert_many(db, "put_delayed", delayed)
 
 
 def _refuse_nul(messages: Sequence[NewMessage]) -> None:

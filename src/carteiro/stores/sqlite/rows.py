@@ -1,7 +1,7 @@
 """Statements and their parameters, by name.
 
-A list is one JSON text, which ``json_each`` expands in the statement; rows to be written are passed as they are to a
-statement that is run for each. Either way it is one call for many rows.
+A list is one JSON text, which ``json_each`` expands in the statement; rows to be written are passed as they are, to a
+statement that is run for each or has places for many. Either way it is one call for many rows.
 """
 
 import re
@@ -14,6 +14,7 @@ import orjson
 from carteiro.errors import TextUnfit
 from carteiro.stores.sqlite.opening import split, sql
 
+_ROWS_AT_ONCE = (100, 10)
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # but not a text with these six literal characters
 
 
@@ -36,6 +37,23 @@ def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object
     """Run a statement by name for each row of parameters; without rows, nothing."""
     if rows:
         db.executemany(_parts(operation)[1], rows)
+
+
+def insert_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """As `run_many`, for ``INSERT … VALUES (…)``: many rows are one statement, which takes half the time."""
+    start = 0
+    for size in _ROWS_AT_ONCE:
+        while len(rows) - start >= size:
+            some = rows[start : start + size]
+            db.execute(_listed(operation, size), [each for row in some for each in row])
+            start += size
+    run_many(db, operation, rows[start:])
+
+
+@cache
+def _listed(operation: str, size: int) -> str:
+    head, values, row = _parts(operation)[1].rpartition("VALUES ")
+    return head + values + ", ".join([row.rstrip(";")] * size)
 
 
 def as_json(rows: Sequence[object]) -> str:
