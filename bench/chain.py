@@ -12,7 +12,7 @@ _CONNECTIONS = 20
 def measure(mails: int, pairs: int) -> None:
     """Print the table."""
     last: dict[str, Figure] = {}
-    with a_sink() as port:
+    with a_sink() as (port, _):
         options = ("--port", port, "--mails", mails, "--connections", _CONNECTIONS)
 
         def sent(name: str, *more: str) -> float:

@@ -14,15 +14,15 @@ _CONNECTIONS = 20
 
 
 @contextmanager
-def a_sink() -> Iterator[int]:
-    """The port of a running sink."""
+def a_sink() -> Iterator[tuple[int, int]]:
+    """The port and process id of a running sink."""
     command = [sys.executable, "-m", "smtp_sink"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=HERE, text=True, stdin=pipe, stdout=pipe) as sink:
         assert sink.stdin is not None
         assert sink.stdout is not None
         try:
-            yield int(sink.stdout.readline())
+            yield int(sink.stdout.readline()), sink.pid
         finally:
             sink.stdin.close()
 
@@ -30,27 +30,31 @@ def a_sink() -> Iterator[int]:
 def measure(mails: int, pairs: int) -> None:
     """Print the table."""
     last: dict[str, Figure] = {}
-    with a_sink() as port:
+    with a_sink() as (port, pid):
         options = ("--port", port, "--mails", mails, "--connections", _CONNECTIONS)
+        environ = {"BENCH_SERVER_PIDS": str(pid)}
 
         def ours() -> float:
-            last.update(figures_of("smtp_ours", *options))
+            last.update(figures_of("smtp_ours", *options, environ=environ))
             return last["accept to sent"].per_second
 
         def theirs() -> float:
-            last.update(figures_of("smtp_peer", *options))
+            last.update(figures_of("smtp_peer", *options, environ=environ))
             return last["aiosmtplib"].per_second
 
         def client() -> float:
-            last.update(figures_of("smtp_client", *options))
+            last.update(figures_of("smtp_client", *options, environ=environ))
             return last["our client"].per_second
 
         compared = in_pairs("smtp / aiosmtplib", ours, theirs, rounds=pairs)
         alone = in_pairs("client / aiosmtplib", client, theirs, rounds=pairs)
     print(f"\nThrough smtp to a raw sink, {_CONNECTIONS} connections, {mails:,} mails\n")
     names = ("accept to sent", "claim to sent", "accept", "our client", "aiosmtplib")
-    rows = [row(last[name], last["aiosmtplib"]) for name in names]
-    print_table(["what, last pair", "per second", "CPU us each", "x aiosmtplib"], rows)
+    rows = [
+        [*row(last[name], last["aiosmtplib"]), f"{last[name].server_cpu_us:,.1f}"] for name in names
+    ]
+    heads = ["what, last pair", "per second", "CPU us each", "x aiosmtplib", "CPU us of the sink"]
+    print_table(heads, rows)
     print(f"\nAccept to sent / aiosmtplib: {compared} (median, spread)")
     print(f"Our client / aiosmtplib, ready-made bytes: {alone} (median, spread)")
 

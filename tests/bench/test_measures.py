@@ -44,7 +44,7 @@ def test_measure_runs(module: str) -> None:
 
 @pytest.mark.parametrize("module", THROUGH_SMTP)
 def test_measure_through_smtp_runs(module: str) -> None:
-    with a_sink() as port:
+    with a_sink() as (port, _):
         assert ran(module, "--port", port, "--mails", 1000, "--connections", 3)
 
 

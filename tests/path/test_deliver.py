@@ -147,6 +147,30 @@ async def test_interrupt_by_the_operator_ends_the_process() -> None:
         await delivered(raising(KeyboardInterrupt(), begun=True))
 
 
+async def test_call_that_awaits_a_reply_has_more_time() -> None:
+    """The deadline moves, and the first one ends nothing."""
+
+    async def provider(_parcel: Parcel, handover: Handover) -> Outcome:
+        handover.begin()
+        handover.await_reply(LONG)
+        await asyncio.sleep(3 * A_MOMENT.total_seconds())
+        return Taken("id")
+
+    assert await delivered(provider, limit=A_MOMENT) == Taken("id")
+
+
+async def test_call_that_awaits_a_reply_may_have_less_time() -> None:
+    """The deadline that the provider named counts."""
+
+    async def provider(_parcel: Parcel, handover: Handover) -> NoReturn:
+        handover.begin()
+        handover.await_reply(A_MOMENT)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    assert isinstance(await delivered(provider), Unknown)
+
+
 async def test_call_after_its_deadline_is_not_made() -> None:
     """A process that slept past its deadline hands nothing over: nobody's failure."""
     handed_over: list[Parcel] = []

@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.policy.disguises import decode_css, unescape_html
+from carteiro.policy.disguises import IGNORED_IN_URLS, decode_css, squeeze, unescape_html
 
 _PIECES = st.sampled_from(
     [*("&", "#", "x", "X", ";", "0", "106", "lt", "amp", "not", "notin", "frac", "12"), *html5]
 )
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0xFF)))
+def test_nothing_that_clients_ignore_is_left(text: str) -> None:
+    """In ASCII or not, with the same result."""
+    assert squeeze(text) == IGNORED_IN_URLS.sub("", text)
 
 
 @given(st.lists(_PIECES | st.text(max_size=2), max_size=8).map("".join))

@@ -142,6 +142,19 @@ async def test_each_provider_is_tried_before_a_delay_or_an_end() -> None:
         assert (office.clock(), (await office.row(message)).charged) == (before, 0)
 
 
+async def test_sent_message_is_forgotten() -> None:
+    """Sent again by a redrive, it begins with the first provider."""
+    async with an_office() as office:
+        kind = through(office, Played("first", [AWAY]), Played("second"))
+        [message] = await posted(office, 1)
+
+        await worked(office, kind)
+
+        assert isinstance(kind.chain, Chain)
+        assert await sent_by(office, message) == ("second", 2)
+        assert not kind.chain._tried
+
+
 async def test_message_waits_when_all_providers_are_down() -> None:
     """Each round of all of them counts once, and is followed by the delay of the policy."""
     async with an_office() as office:

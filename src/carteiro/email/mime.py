@@ -98,6 +98,7 @@ def given_header(name: str, text: str) -> str:
     return text.strip(" ")
 
 
+@lru_cache(maxsize=256)  # a mail has its sender in three places, and its recipient in two
 def mail_address(address: str) -> str:
     """The address with its domain in ASCII. Raises ValueError if it could be read as more than one."""
     if _PARTS_WORDS.search(address):

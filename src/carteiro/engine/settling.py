@@ -128,7 +128,9 @@ class Settling:
 
     def _end_of(self, run: Run, outcome: model.Outcome) -> model.End:
         kind = run.kind
-        if outcome.__class__ is model.Taken and kind.chain is None and not outcome.refused:
+        if outcome.__class__ is model.Taken and not outcome.refused:
+            if kind.chain is not None:
+                kind.chain.sent(run.job)
             return _sent(run, outcome.provider_id)
         self._tally.answered_by(kind.provider, outcome)
         duration = timedelta(seconds=run.ended_at - run.received)

@@ -43,6 +43,9 @@ class Chain(Protocol):
     def choose(self, job: LeasedJob) -> "Kind | timedelta":
         """Return the kind for the next attempt, or the time until a provider can be called."""
 
+    def sent(self, job: LeasedJob) -> None:
+        """Learn that a provider has taken the message."""
+
     def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
         """Return the wait until another provider can take the message after this outcome; None: no change."""
 

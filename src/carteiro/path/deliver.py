@@ -40,7 +40,7 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
 
 async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
     limit = _TimeLimit(handover)
-    handover.on_await(limit.extend)
+    handover.on_await(limit.moved)
     try:
         outcome = await kind.deliver(parcel, handover)
     except BaseException as error:
@@ -52,29 +52,38 @@ async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outco
 
 
 class _TimeLimit:
-    """Cancels the current task at its end, as `asyncio.timeout` does, at a third of its cost."""
+    """Cancels the current task at the handover's deadline, as `asyncio.timeout` does, at a third of its cost.
 
-    __slots__ = ("_handover", "_has_passed", "_loop", "_task", "_timer")
+    A later deadline does not touch the timer: when it fires too early, it is set again.
+    """
+
+    __slots__ = ("_fires_at", "_handover", "_has_passed", "_loop", "_task", "_timer")
 
     def __init__(self, handover: Handover) -> None:
         self._handover = handover
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task(self._loop)
         self._has_passed = False
-        seconds = handover.deadline - time.monotonic()
-        self._timer = self._loop.call_later(seconds, self._pass)
+        self._set_timer()
 
-    def _pass(self) -> None:
+    def _set_timer(self) -> None:
+        self._fires_at = self._handover.deadline
+        self._timer = self._loop.call_later(self._fires_at - time.monotonic(), self._look)
+
+    def _look(self) -> None:
+        if self._fires_at < self._handover.deadline:
+            self._set_timer()
+            return
         self._has_passed = True
         self._handover.deadline = 0.0  # it cannot begin any more, in a thread either
         if self._task is not None:
             self._task.cancel()
 
-    def extend(self, limit: timedelta) -> None:
-        """End it a time from now, unless it has ended."""
-        if not self._has_passed:
+    def moved(self) -> None:
+        """The deadline has changed."""
+        if self._handover.deadline < self._fires_at and not self._has_passed:
             self._timer.cancel()
-            self._timer = self._loop.call_later(limit.total_seconds(), self._pass)
+            self._set_timer()
 
     def end(self) -> bool:
         """End it now; True if it has passed, and nothing else has cancelled the task."""

@@ -32,7 +32,7 @@ class Handover:
         self.begun = False
         self.awaits_reply = False
         self.is_queued = False
-        self._moved: Callable[[timedelta], None] | None = None
+        self._moved: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Pass the last check: a process that slept past its deadline must not deliver."""
@@ -45,10 +45,10 @@ class Handover:
         self.deadline = time.monotonic() + limit.total_seconds()
         self.awaits_reply = True
         if self._moved is not None:
-            self._moved(limit)
+            self._moved()
 
-    def on_await(self, moved: Callable[[timedelta], None]) -> None:
-        """Set the callback that extends the time limit of the call."""
+    def on_await(self, moved: Callable[[], None]) -> None:
+        """Set the callback for a new deadline."""
         self._moved = moved
 
 

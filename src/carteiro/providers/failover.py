@@ -148,6 +148,11 @@ class Chain:
             return self._kinds[chosen]
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
+    def sent(self, job: model.LeasedJob) -> None:
+        """A provider has taken the message."""
+        if self._tried:
+            self._tried.pop(job.lease.job, None)
+
     def elsewhere(self, job: model.LeasedJob, outcome: model.Outcome, by: str) -> timedelta | None:
         """The wait until another provider can take the message after this outcome; None: it stays.
 

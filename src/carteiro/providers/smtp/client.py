@@ -10,6 +10,8 @@ import binascii
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from carteiro.model import Failure, Taken
@@ -20,10 +22,12 @@ from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.queue_id import queue_id
 from carteiro.providers.smtp.wire import Wire
 
+_POSITIVE, _LAST_POSITIVE = 200, 299
 _READY, _GO_ON, _CHALLENGE, _AUTHENTICATED, _CLOSING = 220, 354, 334, 235, 421
 _PIECE = 64 * 1024  # bytes
+_SHORT = _PIECE * 3 // 4  # bytes: a piece holds it, however many dots are escaped
 _RSET, _DATA = (Stage.RSET, b"RSET\r\n"), (Stage.DATA, b"DATA\r\n")
-_QUIT = b"QUIT\r\n"
+_QUIT, _DOT = b"QUIT\r\n", b".\r\n"
 _END = (Stage.REPLY,)
 
 
@@ -44,6 +48,8 @@ class Connection:
         self._wire = wire
         self._options = options
         self._extensions: Mapping[str, str] = {}
+        self._has_pipelining = self._has_size = False
+        self._largest = inf  # bytes of a mail
         self._command_s = options.command_limit.total_seconds()
         self._reply_s = options.reply_limit.total_seconds()
         self._is_between_mails = False
@@ -87,6 +93,10 @@ class Connection:
             raise self._said(Stage.EHLO, reply)
         lines = [line[4:].upper().partition(" ") for line in reply.text.split("\n")[1:]]
         self._extensions = {keyword: parameters for keyword, _, parameters in lines}
+        self._has_pipelining = "PIPELINING" in self._extensions
+        self._has_size = "SIZE" in self._extensions
+        limit = self._extensions.get("SIZE", "")
+        self._largest = (int(limit) if limit.isdecimal() else 0) or inf
 
     async def _start_tls(self, context: ssl.SSLContext) -> None:
         if "STARTTLS" not in self._extensions:
@@ -143,12 +153,12 @@ class Connection:
         self._refuse_unfit(letter)
         self._is_between_mails = False
         self.mails += 1
-        refused = await self._open_envelope(letter)
-        end = await self._send_body(letter.content)
-        handover.begin()
-        self._wire.write(end)
-        handover.await_reply(self._options.reply_limit)
-        [reply] = await self._wire.replies(_END, self._reply_s)
+        refused: tuple[tuple[str, Failure], ...] = ()
+        if self._has_pipelining and not letter.copies and len(letter.content) <= _SHORT:
+            reply = await self._send_at_once(letter, handover)
+        else:
+            refused = await self._open_envelope(letter)
+            reply = await self._finish(letter, handover)
         if not reply.is_positive and not reply.is_refusal:
             raise failures.nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
@@ -160,9 +170,41 @@ class Connection:
         """Refuse a mail that the relay cannot take, by its EHLO answer."""
         if letter.is_international and "SMTPUTF8" not in self._extensions:
             raise failures.SmtpError(Stage.MAIL, failures.NOT_INTERNATIONAL)
-        limit = self._extensions.get("SIZE", "")
-        if limit.isdigit() and 0 < int(limit) < len(letter.content):
-            raise failures.SmtpError(Stage.MAIL, failures.too_big(len(letter.content), int(limit)))
+        if len(letter.content) > self._largest:
+            failure = failures.too_big(len(letter.content), int(self._largest))
+            raise failures.SmtpError(Stage.MAIL, failure)
+
+    async def _send_at_once(self, letter: Letter, handover: Handover) -> Reply:
+        """Send a short mail as soon as its envelope is accepted: no turn of the event loop lies in between."""
+        needed = self._needed(letter)
+        self._wire.write(b"".join([command for _, command in needed]) + _DATA[1])
+        stages = [*[stage for stage, _ in needed], Stage.DATA, Stage.REPLY]
+        end = partial(self._end_if_accepted, letter.content, handover)
+        replies = await self._wire.replies(stages, self._command_s, end)
+        if len(replies) == len(stages):
+            return replies[-1]
+        self._judge(needed, replies)
+        self._judge_data(replies[-1])
+        return await self._finish(letter, handover)
+
+    def _end_if_accepted(self, content: bytes, handover: Handover, replies: list[Reply]) -> float:
+        """Send the mail if the envelope was accepted; the limit for its reply, else 0."""
+        *others, data = [reply.code for reply in replies]
+        if data != _GO_ON or min(others) < _POSITIVE or max(others) > _LAST_POSITIVE:
+            return 0.0
+        self._end(_escaped(content) + _DOT, handover)
+        return self._reply_s
+
+    async def _finish(self, letter: Letter, handover: Handover) -> Reply:
+        self._end(await self._send_body(letter.content), handover)
+        [reply] = await self._wire.replies(_END, self._reply_s)
+        return reply
+
+    def _end(self, end: bytes, handover: Handover) -> None:
+        handover.begin()
+        self._needs_reset = False
+        self._wire.write(end)
+        handover.await_reply(self._options.reply_limit)
 
     async def _open_envelope(self, letter: Letter) -> tuple[tuple[str, Failure], ...]:
         """Have sender and recipients accepted; the copies that were refused, and why.
@@ -170,27 +212,37 @@ class Connection:
         With copies, DATA waits for the answers: a relay may accept it for the copies alone, and then
         there would be no way back but to break the connection.
         """
-        needed = [_RSET] if self._needs_reset else []
-        needed += [(Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))]
+        needed = self._needed(letter)
         rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies] or [_DATA]
         replies = await self._exchange([*needed, *rest], len(needed))
-        for (stage, _), reply in zip(needed, replies, strict=False):
-            if not reply.is_positive:
-                self._leave(replies)
-                raise self._said(stage, reply)
+        self._judge(needed, replies)
         [data] = await self._exchange([_DATA], 1) if letter.copies else replies[-1:]
-        if data.code != _GO_ON:
-            self._leave([data])
-            raise self._said(Stage.DATA, data)
+        self._judge_data(data)
         return tuple(
             (given, failures.refusal_of(reply, self._options.host))
             for (given, _), reply in zip(letter.copies, replies[len(needed) :], strict=False)
             if not reply.is_positive
         )
 
+    def _needed(self, letter: Letter) -> list[tuple[Stage, bytes]]:
+        """The commands without which there is no mail."""
+        reset = [_RSET] if self._needs_reset else []
+        return [*reset, (Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))]
+
+    def _judge(self, needed: Sequence[tuple[Stage, bytes]], replies: Sequence[Reply]) -> None:
+        for (stage, _), reply in zip(needed, replies, strict=False):
+            if not reply.is_positive:
+                self._leave(replies)
+                raise self._said(stage, reply)
+
+    def _judge_data(self, data: Reply) -> None:
+        if data.code != _GO_ON:
+            self._leave([data])
+            raise self._said(Stage.DATA, data)
+
     def _mail_from(self, letter: Letter) -> bytes:
         line = f"MAIL FROM:<{letter.sender}>"
-        if "SIZE" in self._extensions:
+        if self._has_size:
             line += f" SIZE={len(letter.content)}"
         if letter.is_international:
             line += " BODY=8BITMIME SMTPUTF8"
@@ -201,7 +253,7 @@ class Connection:
 
         Without pipelining that is also a "no" to one of the ``needed`` first, which makes the rest pointless.
         """
-        if "PIPELINING" in self._extensions:
+        if self._has_pipelining:
             self._wire.write(b"".join([command for _, command in commands]))
             return await self._wire.replies([stage for stage, _ in commands], self._command_s)
         replies: list[Reply] = []
@@ -226,14 +278,13 @@ class Connection:
         It goes in pieces, as an encrypted transport does not see that one large write has not left yet.
         The last piece waits for the end: one write is cheaper than two, and no more is known after two.
         """
-        self._needs_reset = False
-        content = content.replace(b"\r\n.", b"\r\n..")
+        content = _escaped(content)
         last = (len(content) - 1) // _PIECE * _PIECE
         for start in range(0, last, _PIECE):
             self._wire.write(content[start : start + _PIECE])
             await self._wire.written(Stage.BODY, self._command_s)
         await self._wire.written(Stage.BODY, self._command_s)
-        return content[last:] + b".\r\n"
+        return content[last:] + _DOT
 
     # --- the end
 
@@ -285,6 +336,10 @@ def _own_name(wire: Wire) -> str:
 
 def _rcpt_to(address: str) -> bytes:
     return f"RCPT TO:<{address}>\r\n".encode()
+
+
+def _escaped(content: bytes) -> bytes:
+    return content.replace(b"\r\n.", b"\r\n..")
 
 
 def _base64(text: str) -> str:
