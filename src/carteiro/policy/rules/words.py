@@ -463,10 +463,14 @@ _REPEATED = re.compile(
 _NAMES = re.compile(r"(\w+)@")  # "unknown local part ana in ana@example.com"
 
 
-def says_only_nobody(text: str) -> bool:
+def says_only_nobody(text: str, said: Said) -> bool:
     """True if a reply that says "no such mailbox" says nothing else; a word with a digit is a number or a name."""
     names = _NAMES.findall(text.lower())
-    others = Said(_REPEATED.sub(" ", text)).words - _OF_NOBODY
+    return _are_of_nobody(said, names) or _are_of_nobody(Said(_REPEATED.sub(" ", text)), names)
+
+
+def _are_of_nobody(said: Said, names: list[str]) -> bool:
+    others = said.words - _OF_NOBODY
     return all(word in names or any(map(str.isdigit, word)) for word in others)
 
 
