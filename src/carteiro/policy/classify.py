@@ -275,10 +275,10 @@ def _about_mail(reply: _Reply, said: Said, stage: Stage | None, mx: str) -> tupl
     enhanced = reply.enhanced or ""
     system = systems.system_of(mx, said)
     if system and (known := systems.rule_of(system, said)):
-        return _of_cause(system.name, known, reply)
+        return _of_cause(system.name, known, reply, said)
     found = words.TEXTS.first(said)
     if found and found.name not in words.HINTS:
-        return _of_cause("text", found, reply)
+        return _of_cause("text", found, reply, said)
     ruling = codes.ENHANCED.get(enhanced)
     if ruling and not (found and _refuses_for_good(found.ruling, ruling)):
         return f"smtp.enhanced.{enhanced}", ruling
@@ -292,8 +292,8 @@ def _refuses_for_good(hint: Ruling, code: Ruling) -> bool:
     return code.retryable and not hint.retryable and hint.scope is not Scope.RECIPIENT
 
 
-def _of_cause(whose: str, found: TextRule, reply: _Reply) -> tuple[str, Ruling]:
-    if found.ruling is NO_MAILBOX and not words.says_only_nobody(reply.text):
+def _of_cause(whose: str, found: TextRule, reply: _Reply, said: Said) -> tuple[str, Ruling]:
+    if found.ruling is NO_MAILBOX and not words.says_only_nobody(reply.text, said):
         whose, found = "text", words.UNKNOWN_PERHAPS
     return f"smtp.{whose}.{found.name}", found.ruling
 

@@ -24,7 +24,7 @@ _ADDRESSED, _FEWEST_DOTS = f" {NETWORK_ADDRESS} ", 3
 
 
 # The fast way for most servers; the result is the same.
-_PARTING = {code: " " for code in range(128) if not chr(code).isalnum()}
+_PARTING = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
 
 
 # An address means nothing: "user ana@example.com unknown" is "user unknown", and spam@ is not spam.
@@ -39,7 +39,11 @@ def _without_names(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return text.translate(_PARTING).split() if text.isascii() else _WORD.findall(text)
+    return (
+        text.encode().translate(_PARTING).decode().split()
+        if text.isascii()
+        else _WORD.findall(text)
+    )
 
 
 # "can't", "can not" and "cannot" are equal; so are "doesn't" and "does not", with the apostrophe anywhere.
@@ -103,7 +107,7 @@ class Phrases(Generic[What]):
             for phrase, what in entries
         ]
         counts = Counter(word for parts, _ in listed for part in parts for word in set(part))
-        self._by_word: dict[str, dict[str, list[_Entry[What]]]] = {}
+        self._by_word: dict[str, tuple[int, dict[str, list[_Entry[What]]]]] = {}
         for order, (parts, what) in enumerate(listed):
             found = {word for part in parts for word in part}
             rarest, *others = sorted(
@@ -111,7 +115,7 @@ class Phrases(Generic[What]):
             )
             second = others[0] if others else rarest
             lines = sorted((f" {' '.join(part)} " for part in parts), key=len, reverse=True)
-            by_second = self._by_word.setdefault(rarest, {})
+            _, by_second = self._by_word.setdefault(rarest, (order, {}))
             by_second.setdefault(second, []).append((order, lines[0], tuple(lines[1:]), what))
         self._words = frozenset(self._by_word)
 
@@ -119,9 +123,13 @@ class Phrases(Generic[What]):
         """The value of the first listed phrase in the text."""
         best, found, line, words = _LAST, None, said.line, said.words
         for word in self._words & words:
-            by_second = self._by_word[word]
-            for second in by_second.keys() & words:
-                for order, first, others, what in by_second[second]:
+            earliest, by_second = self._by_word[word]
+            if earliest > best:
+                continue
+            for second, entries in by_second.items():
+                if second not in words:
+                    continue
+                for order, first, others, what in entries:
                     if order > best:
                         break
                     if first in line and (not others or all(part in line for part in others)):

@@ -123,13 +123,14 @@ _CAUSES = rules("""
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
         {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
+    malformed BAD_MESSAGE:
+        multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
+        | {too many,multiple} recipients & {bounce,dsn,mdn}
+        | too many & {commands,characters} | too much mail data
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
     servers_refused BLOCKED_SOURCE: connections not accepted from | fix reverse dns
-    malformed BAD_MESSAGE:
-        multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
-        | too many & commands | too much mail data
     sender_listed OUR_SENDER:
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
@@ -146,6 +147,7 @@ _CAUSES = rules("""
         | sender & {no mx,unresolvable,not local,forged} | sender & has no & records
         | {requires,require,provide,need} {valid,a valid} {sender,from}
         | mail from {invalid,not allowed,not valid} | mail from & {mismatched,mismatch}
+        | unauthorized {sender,from,mail from}
         | return path & {invalid,not}
         | {from address,from domain,from header} & {not verified,not match,not allowed,not valid,invalid,no mx}
         | {address,domain} & {is not verified,not verified} | not own the sender
@@ -161,10 +163,11 @@ _CAUSES = rules("""
         | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
         | login required | turn on smtp authentication | authenticate first | proper authentication
         | credentials for relay | rcpthosts | local user only | bypassing & relay
-        | as a relay | not been configured to let you | {retransmissao,retransmissão} negada
+        | as a relay | not been configured to let you | {retransmissao,retransmissão} negada | pop before
+        | {check,log in,login,authenticate} & before {sending,you send}
     tls_required OUR_ACCOUNT:
         {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
-        | not support tls | requires {tls,encryption}
+        | not support tls | requires {tls,encryption} | encrypted connection
     daily_quota USED_UP: daily {message,sending,relay,user,smtp,limit,quota}
     throttled_by_provider THROTTLED: throttling failure | maximum {sending rate exceeded,send rate}
     mailbox_busy BUSY_RECIPIENT:
@@ -182,7 +185,7 @@ _CAUSES = rules("""
         | overquotaperm | is {now disabled,disabled,deactivated,suspended}
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
     mailbox_full FULL_MAILBOX:
-        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
+        {who} & {is full,too full} | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
         | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
         | exceeded & {storage,disk space}
@@ -217,7 +220,7 @@ _CAUSES = rules("""
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | length {exceeds,exceeded,limit} | recipsizelimit
         | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
-        | {bigger,larger} than
+        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | {spool,queue,store,directory} {full,is full} | space shortage
@@ -307,7 +310,7 @@ _CAUSES = rules("""
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
-        | message id & invalid | 垃圾邮件 | 迷惑メール
+        | message id & invalid | {message,mail,email} & duplicate | 垃圾邮件 | 迷惑メール
     limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
         | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
@@ -316,17 +319,19 @@ _CAUSES = rules("""
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem | file error | {recipient,user,address} lookup {failure,error}
-        | {internal,qqt,temporary} failure | internal & failure | {server,system} {failed,failure}
+        | {internal,qqt,temporary} failure | internal & {failure,error,problem} | {server,system} {failed,failure}
         | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
-        | queue file write
+        | {spool,queue} {file,directory}
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
         | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
         | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
         | {server,backend,service} {not reachable,is not reachable,unreachable}
-        | {queue,scanner,database,directory,backend,directory server} {unavailable,failure}
-        | technical {difficulties,problem,problems}
+        | {database,ldap,backend,directory,directory server,storage,queue,scanner}
+        {unavailable,is unavailable,not available,is not available,is unreachable,failure,lookup failed,timed out}
+        | technical {difficulties,problem,problems,issue,issues,trouble}
+        | {having,experiencing} {problems,issues,trouble,difficulties}
         | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
         | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
@@ -401,7 +406,7 @@ _HINTS = rules("""
         rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
         | too many {tries,attempts,failures,authentication}
     address_disliked BLOCKED_SOURCE:
-        {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack
+        {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | open proxy | attack
     # 552 is too much stored, where no word says too much of what.
     mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,mail box,inbox}
     user_refused REFUSED_RECIPIENT:
@@ -409,12 +414,12 @@ _HINTS = rules("""
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | no such | to address
-        | handle mail | incorrectly addressed | bad destination
+        | {email,mail,this,that,such,destination,local} {address,addresses} | {address,addresses} failed | rcpt
+        | no such | to address | alias | handle mail | incorrectly addressed | bad destination
         | not exist | left the {company,organization} | check the address
-        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | directory
-        | rcptto | no address | not {used,in use} | own addresses | forward | has moved | not {found,known,deliverable}
-        | unknown | undeliverable | badrcptto | no one at
+        | no longer | not here | removed | deleted | disabled | deactivated | inactive | suspended | maildir | homedir
+        | directory | rcptto | no address | not {used,in use} | own addresses | forward | has moved
+        | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
@@ -426,9 +431,11 @@ _HINTS = rules("""
         | unauthorized
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
-    message_refused BAD_MESSAGE: {message,mail,email} & {refused} | {message,mail,email} & bounced
+    message_refused BAD_MESSAGE:
+        {message,mail,email} & {refused} | {message,mail,email} & bounced
+        | {cannot,could not,not} {delivered,be delivered} | undelivered
     protocol BAD_MESSAGE:
-        rfc | conform | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
+        rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | {helo,ehlo,hello,rcpt} first | needs ehlo
     host_refuses DESTINATION_REFUSES:
@@ -463,10 +470,14 @@ _REPEATED = re.compile(
 _NAMES = re.compile(r"(\w+)@")  # "unknown local part ana in ana@example.com"
 
 
-def says_only_nobody(text: str) -> bool:
+def says_only_nobody(text: str, said: Said) -> bool:
     """True if a reply that says "no such mailbox" says nothing else; a word with a digit is a number or a name."""
     names = _NAMES.findall(text.lower())
-    others = Said(_REPEATED.sub(" ", text)).words - _OF_NOBODY
+    return _are_of_nobody(said, names) or _are_of_nobody(Said(_REPEATED.sub(" ", text)), names)
+
+
+def _are_of_nobody(said: Said, names: list[str]) -> bool:
+    others = said.words - _OF_NOBODY
     return all(word in names or any(map(str.isdigit, word)) for word in others)
 
 
