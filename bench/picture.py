@@ -22,6 +22,9 @@ text { fill: #e6e6e1 } .ground { fill: #1b1c1e } .ours { fill: #3fb68b } .peer {
 </style>"""
 
 
+_CAPTION = "Per second, longer is better; one worker process each, the same machine and run"
+
+
 class Bar(NamedTuple):
     """One bar: a row of a table under a title."""
 
@@ -54,11 +57,11 @@ GROUPS: Mapping[str, Sequence[Bar]] = {
         Bar("Dramatiq", _REDIS, "Dramatiq"),
         Bar("taskiq", _REDIS, "taskiq"),
     ),
-    "E-mails with all events on SQLite; the peer has none": (
+    "E-mails with all events on SQLite; the peer runs no-op tasks": (
         Bar("Carteiro", _DRAIN, "whole e-mail pipeline"),
         Bar("Huey, no-op tasks", _DRAIN, "Huey"),
     ),
-    "E-mails with all events on Postgres; the peer has none": (
+    "E-mails with all events on Postgres; the peer runs no-op tasks": (
         Bar("Carteiro", _POSTGRES_MAILS, "Carteiro"),
         Bar("PgQueuer, no-op tasks", _POSTGRES_MAILS, "PgQueuer"),
     ),
@@ -94,8 +97,8 @@ def tables(text: str) -> Iterator[tuple[str, dict[str, float]]]:
 
 def drawn(known: Mapping[str, Mapping[str, float]]) -> str:
     """The picture; groups without a figure of ours are left out."""
-    parts: list[str] = []
-    top = _GAP
+    parts: list[str] = [_text(_GAP, _GAP + 16, _CAPTION)]
+    top = _GAP + _HEAD
     for name, bars in GROUPS.items():
         found = [(bar.label, rate) for bar in bars if (rate := _rate(known, bar)) is not None]
         if not found or found[0][0] != bars[0].label:

@@ -13,6 +13,12 @@ _BYTES = """
     SELECT sum(pg_table_size(relid))::bigint, sum(pg_indexes_size(relid))::bigint
     FROM pg_stat_user_tables WHERE schemaname = 'carteiro'
 """
+_TIME_FUNCTIONS = "ALTER DATABASE bench SET track_functions = 'pl'"
+# Milliseconds that claims held the ring: `open_ring` itself waits for its lock.
+_RING = """
+    SELECT coalesce(sum(CASE funcname WHEN 'claim' THEN total_time ELSE -self_time END), 0)
+    FROM pg_stat_user_functions WHERE schemaname = 'carteiro' AND funcname IN ('claim', 'open_ring')
+"""
 _FEW, _MANY = 20, 10_000
 _GB = 1e9
 _MILLION = 1e6
@@ -56,6 +62,7 @@ class _Phase:
     figure: Figure
     waits: dict[str, float]
     wal: int
+    ring_ms: float = 0.0
 
 
 class _Ran(NamedTuple):
@@ -67,10 +74,13 @@ class _Ran(NamedTuple):
 
 def _ran(server: Postgres, module: str, *options: object) -> _Ran:
     with server.a_database() as store:
+        with server.connected() as connection:
+            connection.execute(_TIME_FUNCTIONS)
         accept = _phase(server, store, module, "--phase", _FIRST[module], *options)
         drain = _phase(server, store, module, "--phase", "drain", *options)
         with server.connected("bench") as connection:
             [[tables, indexes]] = connection.execute(_BYTES).fetchall()
+            [[drain.ring_ms]] = connection.execute(_RING).fetchall()
     return _Ran(accept, drain, tables, indexes)
 
 
@@ -132,6 +142,7 @@ def _print_phases(phases: Sequence[tuple[str, _Phase]]) -> None:
     heads += [
         "client cores",
         "server cores",
+        "ring held us each",
         *(f"{kind} wait us each" for kind in WAITS),
         "WAL bytes each",
     ]
@@ -148,6 +159,7 @@ def _print_phases(phases: Sequence[tuple[str, _Phase]]) -> None:
                 f"{figure.whole_cpu_us / first.whole_cpu_us:.2f}",
                 f"{figure.cpu_seconds / figure.seconds:.2f}",
                 f"{figure.server_cpu_seconds / figure.seconds:.2f}",
+                f"{each.ring_ms / figure.count * 1e3:.1f}",
                 *(f"{seconds / figure.count * 1e6:.1f}" for seconds in each.waits.values()),
                 f"{each.wal / figure.count:,.0f}",
             ]
