@@ -51,10 +51,11 @@ _BYTES = """
 
 
 class _Ledger:
-    """The store, the number of messages in it, and seconds spent by stage since the last look."""
+    """The store, the number of messages in it and of pages read, and seconds spent by stage since the last look."""
 
     def __init__(self, post: Carteiro) -> None:
         self.kept = 0
+        self.read = 0
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._post = post
 
@@ -80,6 +81,18 @@ class _Ledger:
         await self._timed("settle", store.declare(starts))
         ends = [_end(index, job) for index, job in enumerate(claimed.jobs)]
         await self._timed("settle", store.settle(ends))
+
+    async def reads(self, messages: int) -> dict[str, float]:
+        """Median milliseconds of a first page, by list."""
+        found = {}
+        for name, filters in lists.wanted(messages):
+            if name in _LISTS:
+                took = []
+                for index in range(_READS):
+                    took.append((await lists.timed(self._post, filters[index % len(filters)]))[0])
+                    self.read += 1
+                found[_LISTS[name]] = statistics.median(took)
+        return found
 
     async def _timed(self, stage: str, work: Any) -> Any:
         begun = time.perf_counter()
@@ -107,7 +120,7 @@ async def _measure(folder: Path, messages: int) -> None:
     async with opened(folder) as post:
         await post.backend.tenants.ensure([TenantId(tenant(each)) for each in range(TENANTS)])
         ledger, before, kept = _Ledger(post), await _bytes(database), 0
-        with watched("growth", lambda: ledger.kept):
+        with watched("growth", lambda: (ledger.kept, ledger.read)):
             for step in _steps(messages):
                 await ledger.grow(step - ledger.kept)
                 sizes = await _bytes(database)
@@ -119,7 +132,8 @@ async def _measure(folder: Path, messages: int) -> None:
                     "tables": sizes["tables"],
                     "indexes": sizes["indexes"],
                 }
-                line |= {"wal_each": log} | sample | await _reads(post, step)
+                line |= {"wal_each": log} | sample | await ledger.reads(step)
+                say(f"ours: {line}")  # a long run that fails has shown this much
                 print(json.dumps(line), flush=True)
     await database.close()
 
@@ -136,17 +150,6 @@ async def _sample(ledger: _Ledger, messages: int) -> dict[str, float]:
         await ledger.grow(messages)
     each = {f"{stage}_us": spent / messages * 1e6 for stage, spent in ledger.seconds.items()}
     return each | {"cpu_us": figure.cpu_us, "server_cpu_us": figure.server_cpu_us}
-
-
-async def _reads(post: Carteiro, messages: int) -> dict[str, float]:
-    """Median milliseconds of a first page, by list."""
-    found = {}
-    for name, filters in lists.wanted(messages):
-        if name in _LISTS:
-            asked = [filters[index % len(filters)] for index in range(_READS)]
-            took = [(await lists.timed(post, each))[0] for each in asked]
-            found[_LISTS[name]] = statistics.median(took)
-    return found
 
 
 def main() -> None:

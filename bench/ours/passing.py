@@ -25,7 +25,7 @@ async def _pass(folder: Path, jobs: int) -> None:
     tenth, middle = max(1, len(took) // 10), len(took) // 2
     parts = {
         "first tenth": took[:tenth],
-        "tenth in the middle": took[middle - tenth // 2 :][:tenth],
+        f"tenth around {jobs // 2:,}": took[middle - tenth // 2 :][:tenth],
         "last tenth": took[-tenth:],
     }
     for name, batches in parts.items():
