@@ -10,6 +10,7 @@ from figures import Figure, Missing, figures_of, print_table, printed_by, report
 from installed import python_of, script_of
 
 Store = Mapping[str, str]  # what names it, in the environment of a measure
+_COMPARED = ("Carteiro / it", "CPU, Carteiro / it")
 
 
 @dataclass
@@ -87,7 +88,7 @@ def waits(
 
 def print_drains(first: Ran, rest: Sequence[Ran | None], *more: str) -> None:
     """Speed of draining, by product."""
-    heads = ["what", "per second", "worker CPU us each", "server CPU us each", "Carteiro / it"]
+    heads = ["what", "per second", "worker CPU us each", "server CPU us each", *_COMPARED]
     rows = [_row(each.name, each.drain, first.drain) + each.more for each in (first, *rest) if each]
     print_table([*heads, *more], rows)
 
@@ -95,13 +96,14 @@ def print_drains(first: Ran, rest: Sequence[Ran | None], *more: str) -> None:
 def print_enqueues(where: str, first: Ran, rest: Sequence[Ran | None]) -> None:
     """Speed of enqueueing, by product."""
     print(f"\n{where}, enqueue in bulk: lists of 1,000\n")
-    heads = ["what", "per second", "client CPU us each", "server CPU us each", "Carteiro / it"]
+    heads = ["what", "per second", "client CPU us each", "server CPU us each", *_COMPARED]
     rows = [_row(each.name, each.enqueue, first.enqueue) for each in (first, *rest) if each]
     print_table(heads, rows)
 
 
 def _row(name: str, figure: Figure, ours: Figure) -> list[str]:
-    return [*cells(replace(figure, name=name)), f"{ours.per_second / figure.per_second:.2f}x"]
+    rate, cpu = ours.per_second / figure.per_second, ours.whole_cpu_us / figure.whole_cpu_us
+    return [*cells(replace(figure, name=name)), f"{rate:.2f}x", f"{cpu:.2f}x"]
 
 
 def cells(figure: Figure) -> list[str]:

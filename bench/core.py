@@ -3,7 +3,8 @@
 make bench: everything on SQLite, then on Postgres and on Redis, about an hour;
 make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000": a quick look;
 make bench ARGS="--only failing": one part;
-make bench ARGS="--only postgres.drain --only postgres.mails": of those on Postgres, these two.
+make bench ARGS="--only postgres.drain --only postgres.mails": of those on Postgres, these two;
+make bench ARGS="--only postgres.scale --kept 10000000": the reach of one database (45 GB of disk).
 """
 
 import argparse
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import any_store
+import calls
 import chain
 import http_api
 import mime
@@ -83,20 +85,28 @@ def _lists(messages: int) -> None:
     print_table(["what", "p50 ms", "p95 ms", "most ms"], rows)
 
 
+def _sizes(asked: argparse.Namespace) -> postgres.Sizes:
+    return postgres.Sizes(asked.jobs, asked.waiting, asked.kept)
+
+
 def main() -> None:
     """Run all measures and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=100_000, help="a multiple of 1,000")
     parser.add_argument("--waiting", type=int, default=1_000_000, help="a multiple of 5,000")
+    parser.add_argument("--kept", type=int, default=1_000_000, help="a multiple of 1,000")
     parser.add_argument("--pairs", type=int, default=7)
     parts: dict[str, Callable[[], None]] = {
         "throughput": lambda: _throughput(asked.jobs),
-        "latency": any_store.latency,
+        "latency": lambda: any_store.latency(
+            ", SQLite", peers={"Huey": lambda: lines_of("peers.huey_latency")}
+        ),
         "failing": lambda: _failing_once(max(1000, asked.jobs // 5), asked.pairs),
         "backlog": lambda: any_store.backlog(asked.waiting),
         "lists": lambda: _lists(asked.waiting),
         "http": lambda: http_api.measure(max(1000, asked.jobs // 10), asked.pairs),
         "mime": mime.measure,
+        "calls": calls.measure,
         "classify": verdicts.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
         "resend": lambda: resend.measure(max(1000, asked.jobs // 20), asked.pairs),
@@ -104,7 +114,7 @@ def main() -> None:
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "suspects": lambda: suspects.measure(2000, asked.pairs),
         "tickets": lambda: tickets.measure(asked.jobs, asked.pairs),
-        "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
+        "postgres": lambda: postgres.measure(postgres.PARTS, _sizes(asked)),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),
     }
     pieces = [f"postgres.{name}" for name in postgres.PARTS]
@@ -122,7 +132,7 @@ def main() -> None:
             if not name:
                 parts[wanted]()
             elif server == "postgres":
-                postgres.measure([name], asked.jobs, asked.waiting)
+                postgres.measure([name], _sizes(asked))
             else:
                 redis_queue.measure([name], asked.jobs)
 

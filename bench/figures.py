@@ -60,12 +60,17 @@ class Figure:
     @property
     def cpu_us(self) -> float:
         """Microseconds of CPU per item."""
-        return self.cpu_seconds / self.count * 1e6
+        return self.cpu_seconds / max(1, self.count) * 1e6  # none: another process had them all
 
     @property
     def server_cpu_us(self) -> float:
         """Microseconds of the server's CPU per item."""
-        return self.server_cpu_seconds / self.count * 1e6
+        return self.server_cpu_seconds / max(1, self.count) * 1e6
+
+    @property
+    def whole_cpu_us(self) -> float:
+        """Microseconds of CPU per item on both sides."""
+        return self.cpu_us + self.server_cpu_us
 
 
 @contextmanager

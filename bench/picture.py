@@ -13,21 +13,33 @@ from results import RESULTS
 PICTURE = RESULTS / "speed.svg"
 _WIDTH, _LEFT, _RIGHT = 760, 250, 70
 _ROW, _HEAD, _GAP = 22, 30, 14
-_OURS, _PEER, _TEXT = "#1f7a5c", "#b9b4a7", "#3a3a36"
+# The ground follows the reader's setting together with the text: a page of the other colour does not hide it.
+_STYLE = """<style>
+text { fill: #2c2c29 } .ground { fill: #ffffff } .ours { fill: #1f7a5c } .peer { fill: #b9b4a7 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6e6e1 } .ground { fill: #1b1c1e } .ours { fill: #3fb68b } .peer { fill: #6b6a64 }
+}
+</style>"""
+
+
+_CAPTION = "Per second, longer is better; one worker process each, the same machine and run"
 
 
 class Bar(NamedTuple):
     """One bar: a row of a table under a title."""
 
     label: str
-    title: str  # how the line above the table begins
+    title: str  # how the line above the table begins; {} stands for a number
     row: str  # how the row begins
 
 
 _DRAIN = "Drain: one worker process"
 _POSTGRES = "Postgres, drain of"
+_POSTGRES_MAILS = "Postgres, {} e-mails"
 _REDIS = "Redis queue, Postgres ledger: drain of"
 _MAILS = "Redis queue, Postgres ledger: {} e-mails"
+_HTTP = "HTTP API"
+_SMTP = "Through smtp to a raw sink"
 GROUPS: Mapping[str, Sequence[Bar]] = {
     "No-op tasks on SQLite": (
         Bar("Carteiro", _DRAIN, "no-op task"),
@@ -45,9 +57,26 @@ GROUPS: Mapping[str, Sequence[Bar]] = {
         Bar("Dramatiq", _REDIS, "Dramatiq"),
         Bar("taskiq", _REDIS, "taskiq"),
     ),
+    "E-mails with all events on SQLite; the peer runs no-op tasks": (
+        Bar("Carteiro", _DRAIN, "whole e-mail pipeline"),
+        Bar("Huey, no-op tasks", _DRAIN, "Huey"),
+    ),
+    "E-mails with all events on Postgres; the peer runs no-op tasks": (
+        Bar("Carteiro", _POSTGRES_MAILS, "Carteiro"),
+        Bar("PgQueuer, no-op tasks", _POSTGRES_MAILS, "PgQueuer"),
+    ),
     "E-mails with all events, Redis and Postgres": (
         Bar("Carteiro", _MAILS, "Carteiro"),
-        Bar("BullMQ with outbox, log and events", _MAILS, "BullMQ"),
+        Bar("BullMQ with outbox, log, events", _MAILS, "BullMQ"),
+    ),
+    "E-mails through SMTP, from accept to sent": (
+        Bar("Carteiro", _SMTP, "accept to sent"),
+        Bar("aiosmtplib alone", _SMTP, "aiosmtplib"),
+    ),
+    "E-mails accepted over HTTP, SQLite": (
+        Bar("Carteiro, one a request", _HTTP, "POST /v1/email/send"),
+        Bar("Carteiro, batches of 100", _HTTP, "POST /v1/email/batch"),
+        Bar("FastAPI, storing nothing", _HTTP, "FastAPI"),
     ),
 }
 
@@ -60,7 +89,7 @@ def tables(text: str) -> Iterator[tuple[str, dict[str, float]]]:
         if line.startswith("|") and len(cells) > 1 and re.fullmatch(r"[\d,]+", cells[1]):
             rates[cells[0]] = float(cells[1].replace(",", ""))
         elif line and not line.startswith("|"):
-            title = re.sub(r"\d[\d,]*", "{}", line) if "e-mails" in line else line
+            title = re.sub(r"\d[\d,]*", "{}", line)
         elif not line and rates:
             yield title, rates
             rates = {}
@@ -68,8 +97,8 @@ def tables(text: str) -> Iterator[tuple[str, dict[str, float]]]:
 
 def drawn(known: Mapping[str, Mapping[str, float]]) -> str:
     """The picture; groups without a figure of ours are left out."""
-    parts: list[str] = []
-    top = _GAP
+    parts: list[str] = [_text(_GAP, _GAP + 16, _CAPTION)]
+    top = _GAP + _HEAD
     for name, bars in GROUPS.items():
         found = [(bar.label, rate) for bar in bars if (rate := _rate(known, bar)) is not None]
         if not found or found[0][0] != bars[0].label:
@@ -82,11 +111,11 @@ def drawn(known: Mapping[str, Mapping[str, float]]) -> str:
             top += _ROW
         top += _GAP
     size = f'width="{_WIDTH}" height="{top}" viewBox="0 0 {_WIDTH} {top}"'
-    style = f'font-family="sans-serif" font-size="13" fill="{_TEXT}"'
+    style = 'font-family="sans-serif" font-size="13"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} {style}>'
     title = "<title>Jobs per second, Carteiro and its peers on the same machine</title>"
-    ground = f'<rect width="{_WIDTH}" height="{top}" fill="#ffffff"/>'
-    return "\n".join([head, title, ground, *parts, "</svg>\n"])
+    ground = f'<rect class="ground" width="{_WIDTH}" height="{top}"/>'
+    return "\n".join([head, title, _STYLE, ground, *parts, "</svg>\n"])
 
 
 def _rate(known: Mapping[str, Mapping[str, float]], bar: Bar) -> float | None:
@@ -96,10 +125,11 @@ def _rate(known: Mapping[str, Mapping[str, float]], bar: Bar) -> float | None:
 
 def _bar(top: int, label: str, rate: float, share: float) -> list[str]:
     length = max(2, round(share * (_WIDTH - _LEFT - _RIGHT)))
-    colour = _OURS if label == "Carteiro" else _PEER
+    whose = "ours" if label.startswith("Carteiro") else "peer"
+    size = f'width="{length}" height="{_ROW - 6}"'
     return [
         _text(_LEFT - 8, top + 14, label, anchor="end"),
-        f'<rect x="{_LEFT}" y="{top + 2}" width="{length}" height="{_ROW - 6}" fill="{colour}"/>',
+        f'<rect class="{whose}" x="{_LEFT}" y="{top + 2}" {size}/>',
         _text(_LEFT + length + 6, top + 14, f"{rate:,.0f}"),
     ]
 
@@ -113,8 +143,8 @@ def _text(x: int, y: int, text: str, weight: str = "normal", anchor: str = "star
 def main() -> None:
     """Read all kept tables, newer ones over older ones, and draw."""
     known: dict[str, dict[str, float]] = {}
-    for path in sorted(RESULTS.glob("*.md")):
-        known |= tables(path.read_text("utf-8"))
+    for text in sorted(path.read_text("utf-8") for path in RESULTS.glob("*.md")):
+        known |= tables(text)  # each begins with its date and time
     PICTURE.write_text(drawn(known), "utf-8")
     print(f"written: {PICTURE.relative_to(RESULTS.parent.parent)}")
 

@@ -3,15 +3,17 @@
 Each measure has a new database. Fairness is on, with 20 tenants; the peers know none.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
 
 import any_store
 import beside
+import scale
 from beside import Ran, Store
-from figures import Figure, Missing, figures_of, lines_of, print_table, say
+from figures import Figure, Missing, lines_of, print_table
 from ours.backlog import LIST
-from servers import Postgres, postgres, watched
+from servers import WAITS, Postgres, postgres, watched
 
 _SIZES = """
     SELECT relname, pg_table_size(relid) / 1024, pg_indexes_size(relid) / 1024, n_dead_tup
@@ -22,12 +24,20 @@ _SIZES = """
 _WORTH_TELLING_KB = 256
 
 
-def measure(names: Iterable[str], jobs: int, waiting: int) -> None:
+class Sizes(NamedTuple):
+    """Jobs of a drain, jobs of a backlog, and messages kept in a growing ledger."""
+
+    jobs: int
+    waiting: int
+    kept: int
+
+
+def measure(names: Iterable[str], sizes: Sizes) -> None:
     """Start a server and print the tables of these parts."""
     try:
         with postgres() as server:
             for name in names:
-                PARTS[name](server, jobs, waiting)
+                PARTS[name](server, sizes)
     except Missing as missing:
         print(f"\n{missing}")
 
@@ -35,8 +45,9 @@ def measure(names: Iterable[str], jobs: int, waiting: int) -> None:
 # --- throughput -------------------------------------------------------------------------------
 
 
-def _drains(server: Postgres, jobs: int, _: int) -> None:
+def _drains(server: Postgres, sizes: Sizes) -> None:
     """No-op tasks through one worker process, through two, and through each peer."""
+    jobs = sizes.jobs
 
     def ran(name: str, figures: Callable[[Store], Iterable[Figure]]) -> Ran | None:
         with watched(server) as waits:
@@ -57,32 +68,36 @@ def _drains(server: Postgres, jobs: int, _: int) -> None:
         ran("graphile-worker, tuned", beside.on_node("graphile", jobs)),
     ]
     print(f"\nPostgres, drain of {jobs:,} no-op tasks\n")
-    beside.print_drains(one, [two, tuned, *peers], "Lock wait us each", "LWLock wait us each")
+    waits = (f"{kind} wait us each" for kind in WAITS)
+    beside.print_drains(one, [two, tuned, *peers], *waits)
     _print_second_worker(one.drain, two.drain)
     beside.print_enqueues("Postgres", one, peers)
 
 
 def _print_second_worker(one: Figure, two: Figure) -> None:
     worker, server = two.cpu_us / one.cpu_us, two.server_cpu_us / one.server_cpu_us
-    both = (two.cpu_us + two.server_cpu_us) / (one.cpu_us + one.server_cpu_us)
+    both = two.whole_cpu_us / one.whole_cpu_us
     print(
         f"\nCPU per job, 2 worker processes / 1: {both:.2f} (workers {worker:.2f}, server {server:.2f})"
     )
 
 
-def _mails(server: Postgres, jobs: int, _: int) -> None:
-    say(f"e-mail pipeline, {jobs:,} mails")
-    with server.a_database() as store:
-        mails = figures_of("ours.emails", "--mails", jobs, environ=store)
-    print("\nPostgres, whole e-mail pipeline, all events; one worker process\n")
-    heads = ["what", "per second", "CPU us each", "server CPU us each"]
-    print_table(heads, [beside.cells(each) for each in mails.values()])
+def _mails(server: Postgres, sizes: Sizes) -> None:
+    """The whole e-mail pipeline, and a peer that has no e-mails: its no-op jobs."""
+    jobs = sizes.jobs
+    ours = beside.ran("Carteiro", server.a_database(), beside.ours_mails(jobs))
+    assert ours
+    bare = beside.in_python("pgqueuer_postgres", jobs)
+    peer = beside.ran("PgQueuer, no-op jobs", server.a_database(), bare)
+    print(f"\nPostgres, {jobs:,} e-mails with all events, one worker process\n")
+    beside.print_drains(ours, [peer])
+    beside.print_enqueues("Postgres, e-mails", ours, [peer])
 
 
 # --- waiting ----------------------------------------------------------------------------------
 
 
-def _latency(server: Postgres, _: int, __: int) -> None:
+def _latency(server: Postgres, _: Sizes) -> None:
     peers = {
         "PgQueuer": lambda: beside.waits(server.a_database(), python="pgqueuer"),
         "graphile-worker": lambda: beside.waits(server.a_database(), node="graphile"),
@@ -91,12 +106,13 @@ def _latency(server: Postgres, _: int, __: int) -> None:
         any_store.latency(", Postgres", server.environ("ours"), peers)
 
 
-def _backlog(server: Postgres, _: int, waiting: int) -> None:
+def _backlog(server: Postgres, sizes: Sizes) -> None:
     with server.databases("few", "many", "short"):
-        any_store.backlog(waiting, ", Postgres", server.environ("{name}"))
+        any_store.backlog(sizes.waiting, ", Postgres", server.environ("{name}"))
 
 
-def _after_load(server: Postgres, _: int, waiting: int) -> None:
+def _after_load(server: Postgres, sizes: Sizes) -> None:
+    waiting = sizes.waiting
     with server.a_database() as store:
         shares = lines_of("ours.after_load", "--jobs", waiting, environ=store)
     rates = {each["name"]: each["per_second"] for each in shares}
@@ -109,9 +125,9 @@ def _after_load(server: Postgres, _: int, waiting: int) -> None:
 # --- growth -----------------------------------------------------------------------------------
 
 
-def _growth(server: Postgres, _: int, waiting: int) -> None:
-    _passed(server, waiting, is_held=False)
-    _passed(server, waiting, is_held=True)
+def _growth(server: Postgres, sizes: Sizes) -> None:
+    _passed(server, sizes.waiting, is_held=False)
+    _passed(server, sizes.waiting, is_held=True)
 
 
 def _passed(server: Postgres, jobs: int, *, is_held: bool) -> None:
@@ -120,7 +136,7 @@ def _passed(server: Postgres, jobs: int, *, is_held: bool) -> None:
         lines_of("ours.passing", "--jobs", LIST, environ=store)
         before = _sizes(server)
         with _held_open(server) if is_held else nullcontext():
-            [claims] = lines_of("ours.passing", "--jobs", jobs, environ=store)
+            parts = lines_of("ours.passing", "--jobs", jobs, environ=store)
             after = _sizes(server)
     print(
         f"\nPostgres, {jobs:,} jobs passed through"
@@ -141,11 +157,26 @@ def _passed(server: Postgres, jobs: int, *, is_held: bool) -> None:
         if sum(sizes[:2]) >= _WORTH_TELLING_KB
     ]
     print_table(heads, rows)
-    ratio = claims["last_us"] / claims["first_us"]
-    print(
-        "\nClaim us per job, median of the first and of the last tenth: "
-        f"{claims['first_us']:.1f}, {claims['last_us']:.1f}: {ratio:.2f}x"
-    )
+    _print_passing(parts)
+
+
+def _print_passing(parts: Sequence[Mapping[str, Any]]) -> None:
+    print("\nMedian us per job; flat when the last tenth is as the middle\n")
+    columns = [
+        (key, against) for key in ("claim_us", "both_us") for against in (None, parts[0], parts[1])
+    ]
+    rows = [
+        [
+            each["name"],
+            *(
+                f"{each[key] / against[key]:.2f}x" if against else f"{each[key]:.1f}"
+                for key, against in columns
+            ),
+        ]
+        for each in parts
+    ]
+    compared = ["x first", "x middle"]
+    print_table(["jobs", "claim us", *compared, "claim + settle us", *compared], rows)
 
 
 def _sizes(server: Postgres) -> dict[str, tuple[int, int, int]]:
@@ -165,11 +196,12 @@ def _held_open(server: Postgres) -> Iterator[None]:
         yield
 
 
-PARTS: dict[str, Callable[[Postgres, int, int], None]] = {
+PARTS: dict[str, Callable[[Postgres, Sizes], None]] = {
     "drain": _drains,
     "mails": _mails,
     "latency": _latency,
     "backlog": _backlog,
     "load": _after_load,
     "growth": _growth,
+    "scale": lambda server, sizes: scale.measure(server, sizes.jobs, sizes.kept),
 }

@@ -39,9 +39,10 @@ _REDIS_SETTINGS = {
     "save": "",
     "maxmemory-policy": "noeviction",
 }
+WAITS = ("Lock", "LWLock", "IO")  # IO: mostly the disk at a commit
 _WAITING = (
-    "SELECT wait_event_type FROM pg_stat_activity"
-    " WHERE state = 'active' AND wait_event_type IN ('Lock', 'LWLock')"
+    "SELECT wait_event_type FROM pg_stat_activity WHERE state = 'active'"
+    " AND backend_type = 'client backend' AND wait_event_type = ANY(%s)"
 )
 
 
@@ -122,13 +123,13 @@ def _postgres_programs() -> Path:
 
 @contextmanager
 def watched(server: Postgres) -> Iterator[dict[str, float]]:
-    """For how many seconds connections waited for each kind of lock, looked at fifty times a second."""
-    seconds, over = {"Lock": 0.0, "LWLock": 0.0}, threading.Event()
+    """For how many seconds connections waited for each of these, looked at fifty times a second."""
+    seconds, over = dict.fromkeys(WAITS, 0.0), threading.Event()
 
     def look() -> None:
         with server.connected() as connection:
             while not over.wait(_LOOK_EVERY_S):
-                for (kind,) in connection.execute(_WAITING):
+                for (kind,) in connection.execute(_WAITING, [[*WAITS]]):
                     seconds[kind] += _LOOK_EVERY_S
 
     looking = threading.Thread(target=look)

@@ -51,21 +51,22 @@ async def _fill(folder: Path, messages: int) -> None:
     async with opened(folder) as post:
         await post.backend.tenants.ensure([TenantId(tenant(each)) for each in range(TENANTS)])
         for first in range(0, messages, _LIST):
-            await post.backend.store.accept([_message(first + each) for each in range(_LIST)])
+            await post.backend.store.accept([message(first + each) for each in range(_LIST)])
             if first % (_LIST * 40) == 0:
                 say(f"ours: {first:,} of {messages:,} accepted")
     say("ours: end most of them")
     _end(folder)
 
 
-def _message(index: int) -> NewMessage:
+def message(index: int, content: str = '{"n":1}') -> NewMessage:
+    """One of the e-mails; a person has many of them."""
     person = index * 7919 % _PEOPLE  # in no order
     known = NewRecipient(f"customer{person}@example.com", external_id=f"c{person}")
     return NewMessage(
         MessageId(str(uuid7())),
         TenantId(tenant(index)),
         EMAIL,
-        '{"n":1}',
+        content,
         "bench",
         timedelta(days=1),
         to=known.email,
@@ -94,7 +95,7 @@ def _end(folder: Path) -> None:
         )
 
 
-def _wanted(messages: int) -> Iterator[tuple[str, list[MessageFilter]]]:
+def wanted(messages: int) -> Iterator[tuple[str, list[MessageFilter]]]:
     """Each kind of question, asked of other tenants and with other words each time."""
     everybody = MessageFilter(kind=EMAIL)
     own = [MessageFilter(tenant=TenantId(tenant(each)), kind=EMAIL) for each in range(_SAMPLES)]
@@ -135,20 +136,20 @@ def _wanted(messages: int) -> Iterator[tuple[str, list[MessageFilter]]]:
 
 async def _measure(folder: Path, messages: int) -> None:
     async with opened(folder) as post:
-        for name, filters in _wanted(messages):
-            firsts = [await _timed(post, filters[each % len(filters)]) for each in range(_SAMPLES)]
+        for name, filters in wanted(messages):
+            firsts = [await timed(post, filters[each % len(filters)]) for each in range(_SAMPLES)]
             _report(f"{name}: first page", [ms for ms, _ in firsts])
             deep = await _deep(post, filters[0])
             if deep:
                 _report(f"{name}: page {_DEEP:,}", deep)
 
 
-async def _deep(post: Carteiro, wanted: MessageFilter) -> list[float]:
+async def _deep(post: Carteiro, asked: MessageFilter) -> list[float]:
     """Times of the pages around the thousandth; none if there are fewer pages."""
     took: list[float] = []
     cursor: Cursor | None = None
     for number in range(_DEEP + _SAMPLES // 2):
-        ms, page = await _timed(post, wanted, cursor)
+        ms, page = await timed(post, asked, cursor)
         if number >= _DEEP - _SAMPLES // 2:
             took.append(ms)
         cursor = page.next
@@ -157,11 +158,12 @@ async def _deep(post: Carteiro, wanted: MessageFilter) -> list[float]:
     return took if len(took) == _SAMPLES else []
 
 
-async def _timed(
-    post: Carteiro, wanted: MessageFilter, cursor: Cursor | None = None
+async def timed(
+    post: Carteiro, asked: MessageFilter, cursor: Cursor | None = None
 ) -> tuple[float, Page[StoredMessage]]:
+    """A page, and the milliseconds that it took."""
     begun = time.perf_counter()
-    page = await post.backend.reading.messages(wanted, cursor=cursor, limit=_PAGE)
+    page = await post.backend.reading.messages(asked, cursor=cursor, limit=_PAGE)
     return (time.perf_counter() - begun) * 1000, page
 
 

@@ -1,4 +1,4 @@
-"""Jobs that pass through a queue that is never long: what a claim costs at the beginning and at the end."""
+"""Jobs that pass through a queue that is never long: the cost of a claim at first, in the middle, at the end."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from ours.shared import TENANTS, opened, run
 
 
 async def _pass(folder: Path, jobs: int) -> None:
-    took: list[float] = []
+    took: list[tuple[float, float]] = []
     async with opened(folder) as post:
         await post.backend.tenants.ensure([TenantId(f"t{each}") for each in range(TENANTS)])
         for first in range(0, jobs, LIST):
@@ -22,17 +22,23 @@ async def _pass(folder: Path, jobs: int) -> None:
             took += await _work_off(post, LIST)
             if first % (LIST * 40) == 0:
                 say(f"ours: {first:,} of {jobs:,} passed through")
-    tenth = max(1, len(took) // 10)
-    claims = {"first_us": took[:tenth], "last_us": took[-tenth:]}
-    print(json.dumps({name: statistics.median(each) for name, each in claims.items()}), flush=True)
+    tenth, middle = max(1, len(took) // 10), len(took) // 2
+    parts = {
+        "first tenth": took[:tenth],
+        f"tenth around {jobs // 2:,}": took[middle - tenth // 2 :][:tenth],
+        "last tenth": took[-tenth:],
+    }
+    for name, batches in parts.items():
+        claim, both = (statistics.median(each) for each in zip(*batches, strict=True))
+        print(json.dumps({"name": name, "claim_us": claim, "both_us": both}), flush=True)
 
 
-async def _work_off(post: Carteiro, jobs: int) -> list[float]:
-    """Time to claim each job of a batch, batch by batch."""
+async def _work_off(post: Carteiro, jobs: int) -> list[tuple[float, float]]:
+    """Microseconds for each job, batch by batch: claim alone, claim and settle."""
     took = []
     while jobs:
-        done, each_us = await claim_and_settle(post)
-        took.append(each_us)
+        done, claim_us, both_us = await claim_and_settle(post)
+        took.append((claim_us, both_us))
         jobs -= done
     return took
 

@@ -1,7 +1,10 @@
-"""Shared parts of our measurements: a store in a temporary folder, a worker that drains it."""
+"""Shared parts of our measurements: a store in a temporary folder, workers that drain it."""
 
 import asyncio
 import os
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,10 +16,13 @@ from carteiro import Carteiro
 from carteiro.cli.process import tune
 from carteiro.model import KindName
 from carteiro.observability import log
+from figures import Figure, measured, reported
 from watched import watched
 
 TENANTS = 20
 _LOOK_EVERY_S = 0.02
+_STILL_S = 0.05
+_FIRST_WITHIN_S = 5.0
 
 
 def run(work: Coroutine[Any, Any, None], *, level: str = "info") -> None:
@@ -80,6 +86,74 @@ async def left(post: Carteiro, kind: KindName) -> int:
     return sum(each.waiting + each.in_flight for each in await post.backend.tenants.standings(kind))
 
 
-def tenant(index: int) -> str:
+def tenant(index: int, tenants: int = TENANTS) -> str:
     """One of the tenants, in turns."""
-    return f"tenant-{index % TENANTS:02}"
+    return f"tenant-{index % tenants:02}"
+
+
+# --- several processes that begin together ----------------------------------------------------
+
+
+class Begun:
+    """Counts the jobs that have begun in this process; ``event`` is set with the last one of ``jobs``."""
+
+    def __init__(self, jobs: int) -> None:
+        self.count = 0
+        self.event = asyncio.Event()
+        self._jobs = jobs
+
+    def one(self) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == self._jobs:
+            self.event.set()
+
+    async def pause(self) -> None:
+        """Set the event when none began for a while: another process had the last one, or all of them."""
+        seen, until = 0, time.monotonic() + _FIRST_WITHIN_S
+        while (not seen and time.monotonic() < until) or seen != self.count:
+            seen = self.count
+            await asyncio.sleep(_STILL_S)
+        self.event.set()
+
+
+async def drained(
+    post: Carteiro, kind: KindName, begun: Begun, *, name: str, is_alone: bool
+) -> Figure:
+    """Say that this process is ready, begin when all are, and drain; of this process alone."""
+    print("ready", flush=True)
+    sys.stdin.read()  # until all are
+    with measured(name, begun.count) as figure:
+        pause = None if is_alone else asyncio.create_task(begun.pause())
+        await drain(post, kind, begun=begun.event, progress=lambda: begun.count)
+    if pause:
+        await pause
+    figure.count = begun.count
+    return figure
+
+
+def drained_together(module: str, *options: object, workers: int) -> Figure:
+    """Drain in this number of processes, each this module with these options; their figures as one."""
+    command = [sys.executable, "-m", module, "--workers", workers, *options]
+    pipe = subprocess.PIPE
+    children = [
+        subprocess.Popen([*map(str, command)], stdin=pipe, stdout=pipe, text=True)
+        for _ in range(workers)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.close()
+        figures = [reported(child.stdout.read()) for child in children if child.stdout]
+        assert all(child.wait() == 0 for child in children)
+    finally:
+        for child in children:
+            child.kill()  # if one failed, the others would wait for it
+    together = Figure(figures[0].name, sum(each.count for each in figures))
+    together.seconds = max(each.seconds for each in figures if each.count)  # others had no turn
+    together.cpu_seconds = sum(each.cpu_seconds for each in figures)
+    together.server_cpu_seconds = max(each.server_cpu_seconds for each in figures)
+    return together

@@ -26,7 +26,18 @@ def test_tables_are_read_with_their_titles() -> None:
     [mails, tasks] = tables(KEPT)
 
     assert mails[1] == {"Carteiro": 6540.0, "BullMQ on Node, 1,000 mails": 1183.0}
-    assert tasks == ("Postgres, drain of 1,000 no-op tasks", {"PgQueuer": 7000.0})
+    assert tasks == ("Postgres, drain of {} no-op tasks", {"PgQueuer": 7000.0})
+
+
+def test_newer_run_counts_whatever_its_size() -> None:
+    """A drain of 1,000 jobs and one of 2,000 are the same table."""
+    older = KEPT + "| Carteiro, 1 worker process | 20,000 |\n"
+    newer = older.replace("1,000 no-op", "2,000 no-op").replace("20,000", "21,000")
+
+    picture = drawn(dict(tables(older)) | dict(tables(newer)))
+
+    assert "21,000" in picture
+    assert "20,000" not in picture
 
 
 def test_group_without_a_figure_of_ours_is_left_out() -> None:
