@@ -127,6 +127,16 @@ async def test_turns_are_counted_in_bytes() -> None:
     assert writer.lists == [[0], [10, 20, 21, 22, 23, 24], [11, 12], [13]]
 
 
+async def test_list_of_small_items_may_be_longer() -> None:
+    """Each list costs a look at all that wait."""
+    writer = an_open_writer()
+    gatherer = Gatherer(writer.write, size=lambda _: MOST_BYTES // 100)
+
+    await asyncio.gather(*[gatherer(item) for item in range(300)])
+
+    assert writer.sizes == [300]
+
+
 async def test_large_item_is_not_passed_over_for_ever() -> None:
     """The next item of a tenant waits behind one of each other, however large it is."""
     writer = Writer()

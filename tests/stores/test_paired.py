@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from carteiro.errors import QueueAway
+from carteiro.errors import QueueAway, StoreError
 from carteiro.model import (
     EMAIL,
     Begun,
@@ -158,6 +158,24 @@ async def test_cancelled_message_has_lost_its_lease(backend: Backend, asked: lis
 
     assert asked[0] == "extend"
     assert isinstance(answer, Late)
+
+
+async def test_attempt_is_made_although_the_queue_refuses_to_hold_it(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is declared by then: as a failure it would be in doubt."""
+    store = backend.store
+    await accepted(store, *messages(1))
+    jobs = await claimed(store)
+    with monkeypatch.context() as broken:
+        broken.setattr(Server, "run", _refuses)
+        begun = await store.declare(_starts(jobs))
+
+    assert begun == [Begun(1)]
+
+
+async def _refuses(self: Server, operation: str, *_: Argument, **__: object) -> object:
+    raise StoreError(operation)
 
 
 async def test_queue_whose_clock_is_behind_does_not_delay_a_message(

@@ -1,5 +1,9 @@
 """Leases that cannot have expired yet, by the clock of this process."""
 
+import time
+
+import pytest
+
 from carteiro.stores.redis.sure import SureLeases
 from support.builders import a_claim_id
 from support.clock import MILLISECOND, StoreClock
@@ -37,6 +41,18 @@ def test_nothing_is_sure_after_a_release_or_a_step_of_a_clock() -> None:
     clock.back(1 * MILLISECOND)
 
     assert not any(each.has(MINE) for each in (released, stepped_back, server_stepped))
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="only Linux counts that time")
+def test_nothing_is_sure_after_the_machine_was_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process has not noticed it, and Redis has given its jobs to others."""
+    sure = SureLeases(None)
+    sure.leased(MINE, sure.now(), LEASE_MS)
+    before = sure.has(MINE)
+    woken = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + LEASE_MS * 1_000_000
+    monkeypatch.setattr(time, "clock_gettime_ns", {time.CLOCK_BOOTTIME: woken}.__getitem__)
+
+    assert (before, sure.has(MINE)) == (True, False)
 
 
 def test_small_difference_of_an_answer_is_not_a_step() -> None:

@@ -16,7 +16,11 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 MOST_ITEMS = 500
-MOST_BYTES = 1024 * 1024
+MOST_BYTES = 1024 * 1024  # a caller waits for the whole list
+_SMALL = 64 * 1024
+_MOST_BYTES_OF_SMALL = (
+    4 * 1024 * 1024
+)  # of a list with nothing larger: each list takes a look at all that wait
 _BYTES_OF_ITEM = 4096  # besides its own: the time to store an item
 
 
@@ -71,11 +75,14 @@ class Gatherer(Generic[Item, Answer]):
 
     def _first(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
         """As many as fit into a list, at least one."""
-        batch = [self._waiting.popleft()]
-        weight = self._weight(batch[0][0])
+        batch: list[tuple[Item, asyncio.Future[Answer]]] = []
+        weight, most = 0, _MOST_BYTES_OF_SMALL
         while self._waiting and len(batch) < MOST_ITEMS:
-            weight += self._weight(self._waiting[0][0])
-            if weight > MOST_BYTES:
+            its = self._weight(self._waiting[0][0])
+            weight += its
+            if its > _SMALL:
+                most = MOST_BYTES
+            if weight > most and batch:
                 break
             batch.append(self._waiting.popleft())
         return batch

@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from carteiro import model
-from carteiro.errors import StoreUnavailable
+from carteiro.errors import StoreError, StoreUnavailable
+from carteiro.observability import log
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.ports.ledger import LEASED, SENT, Closed, LedgerHalf, Told
 from carteiro.ports.queue import Delay, QueueEntry, QueueHalf, Ticket
@@ -107,8 +108,7 @@ class Paired:
 
         The queue hears of it at the same time, where the ledger need not wait for its answer.
         """
-        asked = self._queue.hold([(each.lease, each.hold // MILLISECOND) for each in starts])
-        holding = if_it_is_there(asked)
+        holding = self._hold(starts)
         if len(self._sure([each.lease for each in starts])) == len(starts):
             declaring = self._ledger.declare(starts, [LEASED] * len(starts))
             left, answers = await asyncio.gather(holding, declaring)
@@ -123,6 +123,18 @@ class Paired:
                 answers[place] = answer
         await self._unhold(starts, left, answers)
         return [answer for answer in answers if answer is not None]
+
+    async def _hold(self, starts: Sequence[model.Start]) -> Sequence[int | None] | None:
+        """The time that each lease had left; None: unknown. Whatever the queue says, the ledger has the attempts."""
+        try:
+            return await self._queue.hold(
+                [(each.lease, each.hold // MILLISECOND) for each in starts]
+            )
+        except StoreUnavailable:
+            return None
+        except StoreError as error:
+            log.unexpected("queue", error)
+            return None
 
     async def _unhold(
         self,

@@ -11,6 +11,7 @@ from carteiro.model import ClaimId
 
 _MOST = 10_000  # claims
 _JITTER_MS = 1000
+_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", None)  # None: not on this system
 
 
 class SureLeases:
@@ -24,7 +25,7 @@ class SureLeases:
 
     def now(self) -> int:
         """The time of this process; if it was set back, nothing is sure."""
-        now = int(time.monotonic() * 1000) if self._clock is None else self._clock()
+        now = _awake_or_not() if self._clock is None else self._clock()
         if now < self._latest:
             self._until.clear()
         self._latest = now
@@ -52,3 +53,9 @@ class SureLeases:
         """Jobs of these claims were given back."""
         for claim in claims:
             self._until.pop(claim, None)
+
+
+def _awake_or_not() -> int:
+    """Milliseconds since some moment, also those that the machine was suspended: leases run out meanwhile."""
+    passed_ns = time.monotonic_ns() if _BOOT_TIME is None else time.clock_gettime_ns(_BOOT_TIME)
+    return passed_ns // 1_000_000
