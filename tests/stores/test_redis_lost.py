@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -15,12 +15,12 @@ import redis
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Kind, Pool
-from carteiro.maintenance.relay import relay
+from carteiro.maintenance.relay import Relay, relay
 from carteiro.model import EMAIL, Begun, Lease, LeasedJob, MessageId, Outcome, State, Taken
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS
 from carteiro.ports import Backend, Handover, Parcel, Store
-from carteiro.ports.ledger import LedgerHalf
+from carteiro.ports.ledger import QUEUE, LedgerHalf
 from carteiro.stores.paired import Paired
 from carteiro.stores.paired_ports import Pair, open_paired
 from carteiro.stores.postgres import PostgresOptions, open_postgres_ledger
@@ -312,3 +312,74 @@ async def test_index_of_dead_letters_has_its_own_key(server: RedisServer, ledger
     expiry_ms = round((letter.moved_at + letter.ttl).timestamp() * 1000)
     assert before == 2
     assert after == [(kept, expiry_ms)]
+
+
+class _CountedLedger:
+    """A ledger that counts how often all unfinished messages are read."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+        self.full = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """All else."""
+        return getattr(self._ledger, name)
+
+    async def unfinished(self, **asked: Any) -> Any:
+        """Count."""
+        self.full += 1
+        return await self._ledger.unfinished(**asked)
+
+
+def _relays(pair: Pair) -> tuple[Relay, Relay, _CountedLedger]:
+    """A relay and its successor, and the ledger that they read."""
+    counted = _CountedLedger(pair.ledger.ledger)
+    half = replace(pair.ledger, ledger=counted)
+    first, second = (Relay(half, pair.queue, pair.found, term=timedelta(0)) for _ in range(2))
+    return first, second, counted
+
+
+async def test_relay_goes_on_where_the_last_one_ended(server: RedisServer, ledger: Ledger) -> None:
+    """It does not read what is known to be queued, and misses nothing that was accepted in between."""
+    async with _paired(server, ledger) as pair:
+        first, second, counted = _relays(pair)
+        await pair.backend.store.accept(messages(2, ACME))
+        await first.round()
+        await first.leave()
+        await pair.ledger.ledger.accept(messages(1, BRASA))
+        await second.round()
+        tenants = [job.tenant for job in await claimed(pair.backend.store)]
+
+    assert counted.full == 1
+    assert sorted(tenants) == [ACME, ACME, BRASA]
+
+
+async def _crash(first: Relay, _: Pair, __: RedisServer) -> None:
+    """The first relay does not leave."""
+    assert first
+
+
+async def _wipe(first: Relay, _: Pair, server: RedisServer) -> None:
+    await first.leave()
+    server.flush()
+
+
+async def _restore_ledger(first: Relay, pair: Pair, _: RedisServer) -> None:
+    await first.leave()
+    await pair.ledger.backend.marks.put(QUEUE, "an earlier relay")
+
+
+@pytest.mark.parametrize("harm", [_crash, _wipe, _restore_ledger])
+async def test_relay_puts_everything_after_one_that_did_not_end_in_order(
+    harm: Callable[[Relay, Pair, RedisServer], Awaitable[None]], server: RedisServer, ledger: Ledger
+) -> None:
+    """It crashed; or the queue, or the ledger, is not what it was."""
+    async with _paired(server, ledger) as pair:
+        first, second, counted = _relays(pair)
+        await pair.backend.store.accept(messages(2, ACME))
+        await first.round()
+        await harm(first, pair, server)
+        before = counted.full
+        await second.round()
+
+    assert (before, counted.full) == (1, 2)

@@ -1,8 +1,11 @@
 """Puts every unfinished message back into a queue that lost it: the queue is an index of the ledger.
 
-All messages are put after the queue was wiped, restored, replaced or unreachable, and once an hour. Recent ones are
-put every second: the process that accepted one may have crashed before the put. Putting a known job changes nothing,
-and a claim detects messages that finished meanwhile.
+All messages are put after the queue was wiped, restored, replaced or unreachable, after a crash of the relay, and once
+an hour. Recent ones are put every second: the process that accepted one may have crashed before the put. Putting a
+known job changes nothing, and a claim detects messages that finished meanwhile.
+
+A relay that ends in order leaves a note in the queue, and its id in the ledger. The next one goes on from there if both
+agree: then neither was restored in between.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.model import ZERO, Cursor, DeadLetter, MessageId
 from carteiro.observability import log
 from carteiro.ports import Wake
-from carteiro.ports.ledger import RELAY, LedgerHalf
+from carteiro.ports.ledger import QUEUE, RELAY, LedgerHalf
 from carteiro.ports.queue import QueueHalf
 
 _PAGE = 500
@@ -76,6 +79,7 @@ class Relay:
         self._ledger = ledger.ledger
         self._letters = ledger.backend.dead_letters
         self._upkeep = ledger.backend.upkeep
+        self._marks = ledger.backend.marks
         self._queue = queue.queue
         self._desk = queue.desk
         self.look = queue.desk.look
@@ -88,10 +92,25 @@ class Relay:
         self._renew_at = 0.0
 
     async def leave(self) -> None:
-        """Give up the leadership at once."""
+        """Give up the leadership at once; the next leader goes on from here."""
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_LONGEST_LEAVE_S):
+                if self._place is not None and self._queue.outages == self._outages:
+                    await self._hand_over(self._place)
                 await self._upkeep.lead(RELAY, holder=self._holder, term=ZERO)
+
+    async def _hand_over(self, place: int) -> None:
+        if await self._upkeep.lead(RELAY, holder=self._holder, term=self._term):
+            await self._marks.put(QUEUE, self._holder)
+            full_at = time.time() - (time.monotonic() - self._full_at)
+            await self._desk.note(f"{self._holder} {place} {full_at:.0f}")
+
+    async def _take_over(self) -> None:
+        """Go on where the last leader ended, if it ended in order, and both queue and ledger are the same since."""
+        holder, *places = (await self._desk.note() or "-").split()
+        if places and holder == await self._marks.find(QUEUE):
+            self._place, full_at = map(int, places)
+            self._full_at = time.monotonic() - max(0.0, time.time() - full_at)
 
     async def round(self) -> None:
         """Put all messages that may be missing."""
@@ -113,12 +132,15 @@ class Relay:
         return True
 
     async def _is_all_due(self) -> bool:
+        if self._place is None:
+            await self._take_over()
         is_old = time.monotonic() - self._full_at > _FULL_EVERY.total_seconds()
         return self._place is None or is_old or not await self._desk.is_complete()
 
     async def complete(self) -> None:
         """Put every unfinished message, and make the index of dead letters equal to the ledger's."""
         outages = self._queue.outages
+        await self._desk.note()  # one that is left is no longer true
         _, place = await self._ledger.recent(after=None, limit=0)
         token = await self._found()
         shown = await self._desk.buried()

@@ -11,6 +11,8 @@ from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 LEASED: Final = "leased"
 Told: TypeAlias = bool | Literal["leased"] | None  # see `Ledger`
 RELAY = "relay"  # name of the lead of the process that keeps the queue complete
+# Name of the mark of a ledger whose jobs are in a separate queue; its text is the last relay that ended in order.
+QUEUE = "queue"
 
 
 @model.value

@@ -169,6 +169,12 @@ class QueueDesk(QueueWatch, Protocol):
     async def completed(self, token: str) -> None:
         """Record that every unfinished message was put; ignored if the token is of another queue."""
 
+    async def note(self, text: str = "") -> str:
+        """Take the note of the last relay, '' without one; leave this one for the next relay.
+
+        A queue that is not complete has none, and takes none.
+        """
+
     async def standings(
         self, kind: model.KindName, fairness: model.Fairness
     ) -> list[model.Standing]:

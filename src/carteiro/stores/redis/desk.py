@@ -73,6 +73,11 @@ class RedisDesk:
         """Record that every unfinished message was put; ignored if the token is of another queue."""
         await self._server.run("complete", *token.split(), patience=_PATIENCE)
 
+    async def note(self, text: str = "") -> str:
+        """Take the note of the last relay, '' without one; leave this one for the next relay."""
+        epoch = await self._server.know()
+        return str(await self._server.run("note", epoch, text, patience=_PATIENCE))
+
     async def standings(
         self, kind: model.KindName, fairness: model.Fairness
     ) -> list[model.Standing]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.model import ClaimId, KindName, Lease, MessageId, TenantId
+from carteiro.model import ClaimId, KindName, Lease, MessageId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import MOST_DRAWS
@@ -39,10 +39,9 @@ class RedisQueue:
         new = 0
         for page in pieces(entries, _PAGE):
             ids, kinds, tenants, priorities, due, parked = zip(*page, strict=True)
-            seats: dict[tuple[KindName, TenantId], int] = {}
-            numbers = [
-                seats.setdefault(seat, len(seats) + 1) for seat in zip(kinds, tenants, strict=True)
-            ]
+            seats = dict.fromkeys(zip(kinds, tenants, strict=True))
+            places = {seat: number for number, seat in enumerate(seats, 1)}
+            numbers = [places[seat] for seat in zip(kinds, tenants, strict=True)]
             ranks = [priority * _STEP + at for priority, at in zip(priorities, due, strict=True)]
             lists = [ids, numbers, ranks, parked, *zip(*seats, strict=True)]
             new += await self._server.run(

@@ -5,10 +5,9 @@ A Postgres database that was restored into another server keeps its jobs, but no
 
 from carteiro.errors import QueueElsewhere
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
-from carteiro.ports.ledger import RELAY
+from carteiro.ports.ledger import QUEUE, RELAY
 from carteiro.stores.sql.session import Database, Session
 
-MARK = "queue"
 _ELSEWHERE = '"elsewhere"'
 
 
@@ -27,9 +26,9 @@ async def _keep(session: Session, now: int, *, here: bool) -> None:
         await session.run("clear_jobs")
         if here:
             await session.run("restore_jobs", now=now, longest=LONGEST_HOLD_MS)
-            await session.run("override_drop", name=MARK)
+            await session.run("override_drop", name=QUEUE)
         else:
-            await session.run("override_set", name=MARK, setting=_ELSEWHERE)
+            await session.run("override_set", name=QUEUE, setting=_ELSEWHERE)
     if changes_hands or is_restored:
         await session.run("rebuild_ring", now=now)
 
@@ -37,7 +36,7 @@ async def _keep(session: Session, now: int, *, here: bool) -> None:
 async def _found(session: Session, now: int, *, here: bool) -> tuple[bool, bool]:
     """Return whether the place of the jobs changes, and whether the ring is another server's."""
     is_elsewhere, is_restored, is_relayed = await session.first(
-        "keeping", mark=MARK, lead=RELAY, now=now
+        "keeping", mark=QUEUE, lead=RELAY, now=now
     )
     if here and is_elsewhere and is_relayed:
         raise QueueElsewhere("this store")

@@ -57,7 +57,7 @@ class SqlLedger(ABC):
                 *(kind, tenant, claims, row[16], row[1], row[12], _DELIVERIES[row[13]]),
                 *(row[6], row[7], row[8], row[9], row[_STATE] == _OPEN),
                 (row[5] - now) * MILLISECOND,
-                bool(row[10]),
+                row[10] == 1,
                 row[14],
                 recipients.get(row[14]) if recipients else None,
                 row[15],

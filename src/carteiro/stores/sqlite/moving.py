@@ -13,9 +13,9 @@ import orjson
 
 from carteiro.errors import CannotMove, StoreMoved
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.ports.ledger import QUEUE
 from carteiro.ports.moving import Departure, InFlight, Place, Rows
 from carteiro.stores.columns import moment
-from carteiro.stores.sql.keeping import MARK as QUEUE_MARK
 from carteiro.stores.sqlite.opening import connect, in_our_words, migrate
 from carteiro.stores.sqlite.options import wall_clock_ms
 from carteiro.stores.sqlite.rows import as_json, run
@@ -76,7 +76,7 @@ class SqliteSource:
     def begin(self, move: str, *, to: str) -> None:
         """Accept and claim nothing more; jobs in flight may still settle."""
         with self._transaction() as db:
-            if run(db, "override_get", name=QUEUE_MARK).fetchone() is not None:
+            if run(db, "override_get", name=QUEUE).fetchone() is not None:
                 text = (
                     f"the jobs of {self.name} are in a queue elsewhere: stop its processes, then run "
                     f"carteiro stats --store {self.name} without a queue, which brings them back"
