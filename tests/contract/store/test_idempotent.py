@@ -19,7 +19,7 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.ports import Backend, Store
-from support.builders import BRASA, a_message, a_task, dead, retry, sent
+from support.builders import BRASA, a_message, a_task, dead, messages, retry, sent
 from support.clock import StoreClock, past
 from support.steps import (
     HOLD,
@@ -63,20 +63,22 @@ async def test_repeated_message_in_one_batch_is_accepted_once(store: Store) -> N
     assert await claimed_ids(store) == [new.id]
 
 
-async def test_new_messages_next_to_a_known_one_are_accepted(backend: Backend) -> None:
+@pytest.mark.parametrize("others", [0, 50], ids=["short", "long"])
+async def test_new_messages_next_to_a_known_one_are_accepted(backend: Backend, others: int) -> None:
     """Each as it was submitted, whatever it has in common with the others."""
     known = a_message()
     await accepted(backend.store, known)
     new = [a_message(priority=1, content='{"text":"\x1f"}'), a_task(BRASA, ttl=timedelta(hours=3))]
 
-    first, second, third = await backend.store.accept([new[0], known, new[1]])
+    first, second, *rest = await backend.store.accept([new[0], known, new[1], *messages(others)])
 
     assert isinstance(first, Accepted)
     assert isinstance(second, Replayed)
-    assert isinstance(third, Accepted)
+    assert [type(each) for each in rest] == [Accepted] * (1 + others)
     stored = [await backend.reading.message(each.id) for each in new]
     told = [(e.priority, e.content, e.kind, e.expires_at - e.due_at) for e in stored if e]
     assert told == [(each.priority, each.content, each.kind, each.ttl) for each in new]
+    assert sum(each.unfinished for each in await backend.reading.depths()) == 3 + others
 
 
 @pytest.mark.parametrize("verdict", [sent(), dead()], ids=["sent", "dead"])

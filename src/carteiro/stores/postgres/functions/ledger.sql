@@ -17,6 +17,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    c_few CONSTANT integer := 32;
     c_count CONSTANT integer := cardinality(p_id);
     v_asked text[] := ARRAY(SELECT DISTINCT unnest(p_tenant));
     v_open text[];    -- tenants that may send
@@ -42,7 +43,7 @@ BEGIN
     ) AS t;
     v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_series(1, c_count));
     v_all := cardinality(v_open) = cardinality(v_asked);
-    IF v_all AND c_count > 1 THEN
+    IF v_all AND c_count > c_few THEN
         BEGIN -- usually none is known, and ON CONFLICT looks each up before it adds it
             INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
             SELECT v_no[i], p_due_at[i], {accepted_items}, p_now FROM generate_series(1, c_count) AS i;
@@ -50,7 +51,7 @@ BEGIN
             v_all := false;
         END;
     END IF;
-    IF NOT v_all OR c_count = 1 THEN
+    IF NOT v_all OR c_count <= c_few THEN
         WITH added AS (
             INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
             SELECT v_no[i], p_due_at[i], {accepted_items}, p_now
