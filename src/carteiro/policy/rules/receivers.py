@@ -152,6 +152,13 @@ RECEIVERS: tuple[System, ...] = (
             source_blocked BLOCKED_SOURCE: bl0000{00,01,02,03,04,05,10}
         """,
     ),
+    # Both document that they say this of too many mails in a short time, and that it passes within a day.
+    _system(
+        "aruba",
+        ("aruba.it", "forpsi.com"),
+        "support forpsi com | bizsmtp",
+        "rate TOO_FAST: policy violation",
+    ),
     # Titan documents that it says this of an address that it does not have.
     _system(
         "titan",

@@ -122,7 +122,7 @@ _CAUSES = rules("""
         loop | looping | loops | points to {local host,localhost} | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
-        {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
+        {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate,allowance} | {hour,minute} limit
     malformed BAD_MESSAGE:
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
@@ -154,6 +154,7 @@ _CAUSES = rules("""
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
+        | {verify,verifying} the sender
     relay_denied OUR_ACCOUNT:
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
         | {relay,relaying} & denied | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
@@ -206,7 +207,7 @@ _CAUSES = rules("""
         | {message,mail} {too old,is too old,dropped,deleted,discarded}
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | {cannot,could not,unable to,failed to} {contact,complete}
+        | {cannot,could not,unable to,failed to} {contact,complete} | {cannot,could not} be contacted
         | {error,error while} {writing,opening,creating,storing,saving,processing}
         | {i o,input output} error | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir}
@@ -291,7 +292,7 @@ _CAUSES = rules("""
     scanner_trouble DESTINATION_LATER:
         {antivirus,anti virus,virus scanner,scanner,filter,milter} {unavailable,not available}
         | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out,is down,busy}
-        | {cannot,could not,unable to,failed to} scan
+        | {cannot,could not,unable to,failed to} scan | {scanner,filter,milter,clamd} {not running,is not running}
     content_refused BAD_MESSAGE:
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
@@ -319,7 +320,8 @@ _CAUSES = rules("""
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem | file error | {recipient,user,address} lookup {failure,error}
-        | {internal,qqt,temporary} failure | internal & {failure,error,problem} | {server,system} {failed,failure}
+        | {internal,qqt,temporary} failure | internal & failure
+        | internal {delivery,server,mail} {error,problem} | {server,system} {failed,failure}
         | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
@@ -333,12 +335,12 @@ _CAUSES = rules("""
         | technical {difficulties,problem,problems,issue,issues,trouble}
         | {having,experiencing} {problems,issues,trouble,difficulties}
         | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
-        | not responding | no response | offline | downtime
+        | not responding | no {response,answer,reply} | offline | downtime | dns {problem,timeout,timed out} | servfail
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
         | being {moved,migrated,upgraded} | migration in progress | {server,host,hop,store} is down | open files
         | not enough memory
-        | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
+        | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error | crashed
     user_unknown NO_MAILBOX:
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
         | {whom} {does not exist,not exist,not exists,no longer exists,non existent,nonexistent}
@@ -359,7 +361,8 @@ POLICY = "policy_refused"  # judged by the stage
 
 # Phrases that say less than a specific code, or name only what was refused.
 _HINTS = rules("""
-    held BAD_MESSAGE: {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification}
+    held BAD_MESSAGE:
+        {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification} | wait for approval
     come_back DESTINATION_LATER:
         {try,retry,resend} {later,in,after,tomorrow} | please resend | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
@@ -381,7 +384,8 @@ _HINTS = rules("""
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | not a local {domain,host} | domain & expired | no valid domain | not configured
+        | not used for mail | not our domain | domain {not handled,is not handled,parked}
+        | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
         | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here
         | find the recipient domain | must resolve
@@ -391,7 +395,7 @@ _HINTS = rules("""
         | originator | spf | dkim | spoofed
     account_disliked OUR_ACCOUNT:
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
-        | tls | starttls | encryption | ciphers | auth {error,failed,failure} | relay | relaying
+        | tls | starttls | encryption | ciphers | auth {error,failed,failure} | smtp auth | relay | relaying
     bounce_disliked BAD_MESSAGE:
         batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
     content_disliked BAD_MESSAGE:
@@ -401,12 +405,14 @@ _HINTS = rules("""
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
-        | file | files | extension | malformed | encoding | charset | {character,characters} | duplicate
+        | file | files | archive | archives | extension | malformed | encoding | charset | {character,characters}
+        | duplicate
     much_at_once TOO_FAST:
         rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
         | too many {tries,attempts,failures,authentication}
     address_disliked BLOCKED_SOURCE:
         {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | open proxy | attack
+        | ask your postmaster
     # 552 is too much stored, where no word says too much of what.
     mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,mail box,inbox}
     user_refused REFUSED_RECIPIENT:
@@ -419,7 +425,7 @@ _HINTS = rules("""
         | not exist | left the {company,organization} | check the address
         | no longer | not here | removed | deleted | disabled | deactivated | inactive | suspended | maildir | homedir
         | directory | rcptto | no address | not {used,in use} | own addresses | forward | has moved
-        | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
+        | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
@@ -437,7 +443,7 @@ _HINTS = rules("""
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
-        | nested | {helo,ehlo,hello,rcpt} first | needs ehlo
+        | nested | message id | nul | {helo,ehlo,hello,rcpt} first | needs ehlo
     host_refuses DESTINATION_REFUSES:
         does not accept mail | accepts no mail | no {mail,smtp} service | not accepting {mail,messages}
     service_unavailable DESTINATION_LATER: service {unavailable,not available}
