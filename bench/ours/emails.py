@@ -15,7 +15,7 @@ from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers import email_kind
 from carteiro.providers.noop import provider as noop
 from figures import measured, report, say
-from ours.shared import Begun, drained, drained_together, opened, run, tenant
+from ours.shared import Begun, check_drained, drained, drained_together, opened, run, tenant
 
 _LIST = 1000
 _TAKEN = noop.NoopProvider.deliver
@@ -63,13 +63,13 @@ class _CountingProvider(noop.NoopProvider):
 
 
 async def _drain(folder: Path, mails: int, failing: int, *, is_alone: bool) -> None:
-    begun = Begun(mails)
+    begun = Begun(mails, folder, is_alone=is_alone)
     provider = _CountingProvider(failing, begun)
     noop.NoopProvider.deliver = provider.deliver  # type: ignore[assignment,method-assign]
     if failing:
         email_kind.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
-        figure = await drained(post, EMAIL, begun, name="mail drain", is_alone=is_alone)
+        figure = await drained(post, begun, name="mail drain")
     figure.count += provider.failed
     report(figure)
 
@@ -95,7 +95,9 @@ def main() -> None:
             say(f"ours: drain them with {asked.workers}")
             options = ("--mails", asked.mails, "--failing-once", asked.failing_once)
             command = ("ours.emails", *options, "--drain", folder)
-            report(drained_together(*command, workers=asked.workers))
+            figure = drained_together(*command, workers=asked.workers)
+            run(check_drained(Path(folder), EMAIL))
+            report(figure)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from uuid_utils import uuid7
 from carteiro import Carteiro
 from carteiro.model import EMAIL, ClaimId, Dead, DeadReason, End, LeasedJob, Sent, Start, TenantId
 from carteiro.policy import classify
-from figures import Figure, measured, say
+from figures import measured, say
 from ours import lists
 from ours.emails import HTML
 from ours.shared import TENANTS, opened, run, tenant
@@ -82,6 +82,12 @@ class _Ledger:
         ends = [_end(index, job) for index, job in enumerate(claimed.jobs)]
         await self._timed("settle", store.settle(ends))
 
+    async def sampled(self, messages: int) -> dict[str, float]:
+        """Pass this many more; microseconds of each by stage."""
+        self.seconds.clear()
+        await self.grow(messages)
+        return {f"{stage}_us": spent / messages * 1e6 for stage, spent in self.seconds.items()}
+
     async def reads(self, messages: int) -> dict[str, float]:
         """Median milliseconds of a first page, by list."""
         found = {}
@@ -119,20 +125,20 @@ async def _measure(folder: Path, messages: int) -> None:
     database = await asyncpg.connect(os.environ["BENCH_STORE"])
     async with opened(folder) as post:
         await post.backend.tenants.ensure([TenantId(tenant(each)) for each in range(TENANTS)])
-        ledger, before, kept = _Ledger(post), await _bytes(database), 0
+        ledger = _Ledger(post)
         with watched("growth", lambda: (ledger.kept, ledger.read)):
             for step in _steps(messages):
-                await ledger.grow(step - ledger.kept)
-                sizes = await _bytes(database)
-                log = (sizes["wal"] - before["wal"]) / (ledger.kept - kept)
-                before, kept = sizes, ledger.kept
-                sample = await _sample(ledger, min(step, _SAMPLE))
-                line: dict[str, float] = {
-                    "kept": step,
-                    "tables": sizes["tables"],
-                    "indexes": sizes["indexes"],
-                }
-                line |= {"wal_each": log} | sample | await ledger.reads(step)
+                before, log = ledger.kept, (await _bytes(database))["wal"]
+                with measured("path", 0) as figure:  # all of it: vacuum and checkpoints come and go
+                    await ledger.grow(step - ledger.kept)
+                    sizes = await _bytes(database)
+                    stages = await ledger.sampled(min(step, _SAMPLE))
+                figure.count = ledger.kept - before
+                log = (await _bytes(database))["wal"] - log
+                line: dict[str, float] = {"kept": step}
+                line |= {"tables": sizes["tables"], "indexes": sizes["indexes"]}
+                line |= {"cpu_us": figure.cpu_us, "server_cpu_us": figure.server_cpu_us}
+                line |= {"wal_each": log / figure.count} | stages | await ledger.reads(step)
                 say(f"ours: {line}")  # a long run that fails has shown this much
                 print(json.dumps(line), flush=True)
     await database.close()
@@ -141,15 +147,6 @@ async def _measure(folder: Path, messages: int) -> None:
 async def _bytes(database: "asyncpg.Connection[asyncpg.Record]") -> dict[str, int]:
     [row] = await database.fetch(_BYTES)
     return dict(row)
-
-
-async def _sample(ledger: _Ledger, messages: int) -> dict[str, float]:
-    ledger.seconds.clear()
-    figure: Figure
-    with measured("path", messages) as figure:
-        await ledger.grow(messages)
-    each = {f"{stage}_us": spent / messages * 1e6 for stage, spent in ledger.seconds.items()}
-    return each | {"cpu_us": figure.cpu_us, "server_cpu_us": figure.server_cpu_us}
 
 
 def main() -> None:

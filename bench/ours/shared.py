@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,8 +20,6 @@ from watched import watched
 
 TENANTS = 20
 _LOOK_EVERY_S = 0.02
-_STILL_S = 0.05
-_FIRST_WITHIN_S = 5.0
 
 
 def run(work: Coroutine[Any, Any, None], *, level: str = "info") -> None:
@@ -95,41 +92,61 @@ def tenant(index: int, tenants: int = TENANTS) -> str:
 
 
 class Begun:
-    """Counts the jobs that have begun in this process; ``event`` is set with the last one of ``jobs``."""
+    """Counts the jobs that have begun, here and in the other processes: each writes its number into the folder."""
 
-    def __init__(self, jobs: int) -> None:
-        self.count = 0
-        self.event = asyncio.Event()
+    def __init__(self, jobs: int, folder: Path, *, is_alone: bool) -> None:
+        self.count = self.total = 0
         self._jobs = jobs
+        self._folder = folder
+        self._is_alone = is_alone
+        self._all = asyncio.Event()
 
     def one(self) -> None:
         """One more."""
         self.count += 1
         if self.count == self._jobs:
-            self.event.set()
+            self._all.set()
 
-    async def pause(self) -> None:
-        """Set the event when none began for a while: another process had the last one, or all of them."""
-        seen, until = 0, time.monotonic() + _FIRST_WITHIN_S
-        while (not seen and time.monotonic() < until) or seen != self.count:
-            seen = self.count
-            await asyncio.sleep(_STILL_S)
-        self.event.set()
+    async def wait(self) -> None:
+        """Until all have begun."""
+        with watched("drain", lambda: (self.count, self.total)):
+            if self._is_alone:
+                await self._all.wait()
+                return
+            while self.total < self._jobs:
+                (self._folder / f"begun-{os.getpid()}").write_text(str(self.count), "ascii")
+                numbers = (each.read_text("ascii") for each in self._folder.glob("begun-*"))
+                self.total = sum(int(each or 0) for each in numbers)  # one may just be written
+                await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def drained(
-    post: Carteiro, kind: KindName, begun: Begun, *, name: str, is_alone: bool
-) -> Figure:
-    """Say that this process is ready, begin when all are, and drain; of this process alone."""
+async def drained(post: Carteiro, begun: Begun, *, name: str) -> Figure:
+    """Say that this process is ready, begin when all are, and drain; of this process alone.
+
+    Until the worker has stopped: then all that it began is settled. Asking the store costs too much with many tenants.
+    """
     print("ready", flush=True)
     sys.stdin.read()  # until all are
-    with measured(name, begun.count) as figure:
-        pause = None if is_alone else asyncio.create_task(begun.pause())
-        await drain(post, kind, begun=begun.event, progress=lambda: begun.count)
-    if pause:
-        await pause
+    with measured(name, 0) as figure:
+        worker = asyncio.create_task(post.run_worker())
+        beginning = asyncio.create_task(begun.wait())
+        await asyncio.wait({beginning, worker}, return_when=asyncio.FIRST_COMPLETED)
+        if worker.done():
+            worker.result()
+            raise RuntimeError("the worker ended before its work")
+        await beginning
+        post.stop()
+        await worker
     figure.count = begun.count
     return figure
+
+
+async def check_drained(folder: Path, kind: KindName) -> None:
+    """Fail if a job of the kind is left."""
+    async with opened(folder) as post:
+        rest = await left(post, kind)
+    if rest:
+        raise RuntimeError(f"{rest} jobs are left")
 
 
 def drained_together(module: str, *options: object, workers: int) -> Figure:

@@ -9,7 +9,16 @@ from carteiro import Carteiro
 from carteiro.engine.tasks import Task
 from carteiro.model import KindName
 from figures import measured, report, say
-from ours.shared import TENANTS, Begun, drained, drained_together, opened, run, tenant
+from ours.shared import (
+    TENANTS,
+    Begun,
+    check_drained,
+    drained,
+    drained_together,
+    opened,
+    run,
+    tenant,
+)
 
 LIST = 1000
 KIND = KindName("no-op")
@@ -46,9 +55,9 @@ async def _enqueue(folder: Path, jobs: int, tenants: int) -> None:
 
 async def _drain(folder: Path, jobs: int, *, is_alone: bool) -> None:
     async with opened(folder) as post:
-        begun = Begun(jobs)
+        begun = Begun(jobs, folder, is_alone=is_alone)
         defined(post, begun.one)
-        report(await drained(post, KIND, begun, name="task drain", is_alone=is_alone))
+        report(await drained(post, begun, name="task drain"))
 
 
 def main() -> None:
@@ -73,6 +82,7 @@ def main() -> None:
             options = ("--jobs", asked.jobs, "--drain", folder)
             figure = drained_together("ours.tasks", *options, workers=asked.workers)
             assert figure.count == asked.jobs
+            run(check_drained(Path(folder), KIND))
             report(figure)
 
 

@@ -21,7 +21,12 @@ TINY: dict[str, tuple[object, ...]] = {
     "ours.tasks": ("--jobs", 1000),
 }
 THROUGH_SMTP = ("chain_ours", "smtp_client", "smtp_ours")
-WITH_SERVERS = {"ours.after_load", "ours.growth", "ours.redis_memory", "ours.tickets"}  # only loaded
+WITH_SERVERS = {
+    "ours.after_load",
+    "ours.growth",
+    "ours.redis_memory",
+    "ours.tickets",
+}  # only loaded
 SERVES, SHARED = "ours.http", "ours.shared"
 
 
