@@ -43,10 +43,27 @@ FROM carteiro.tenants
 WHERE id = ANY (:ids::text[]);
 
 -- name: unfinished_mark
--- The last assigned number, and the range of transactions that may still be open and have taken it.
+-- The last assigned number; the oldest open transaction that has taken one, else the next transaction; the next transaction.
+-- A transaction that takes a number locks the sequence until its end. Others may stay open for hours.
+WITH locks AS MATERIALIZED (
+    SELECT l.virtualtransaction AS whose, l.relation, l.transactionid::text::bigint AS xid FROM pg_locks AS l
+    WHERE
+        l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
+        OR l.relation = 'carteiro.message_no'::regclass
+        AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+)
 SELECT
-    (SELECT last_value FROM carteiro.message_no),
-    pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+    (SELECT last_value - (NOT is_called)::integer FROM carteiro.message_no),
+    coalesce(
+        (
+            SELECT min(o.xid::text::bigint) FROM pg_snapshot_xip(pg_current_snapshot()) AS o (xid)
+            WHERE (o.xid::text::bigint & 4294967295) IN (
+                SELECT t.xid FROM locks AS s JOIN locks AS t ON t.whose = s.whose WHERE s.relation IS NOT NULL
+            )
+        ),
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+    ),
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 
 -- name: unfinished_page
 -- The next unfinished messages as jobs, by expiry. :now; :longest; :expires_at, :edge: a message number; :limit
