@@ -22,8 +22,8 @@ class PostgresLedger(SqlLedger):
 
     def __init__(self, db: Database, entries: PostgresEntries, store: PostgresStore) -> None:
         super().__init__(db, entries, store)
-        self._marks: deque[tuple[int, int]] = deque(maxlen=_MOST_MARKS)
-        self._settled_up_to = 0
+        self._marks: deque[tuple[int, frozenset[str]]] = deque(maxlen=_MOST_MARKS)
+        self._settled_up_to = self._last = 0
 
     async def _rows(self, session: Session, tickets: Sequence[Ticket]) -> list[Any]:
         tenants = {tenant: place for place, tenant in enumerate({each[2] for each in tickets}, 1)}
@@ -41,7 +41,8 @@ class PostgresLedger(SqlLedger):
         """Unfinished messages accepted after a position, and the next position; None: the position only.
 
         Numbers are assigned before their transactions commit. So the position moves past a number only when every
-        transaction that may have taken a number up to it has ended.
+        transaction that may have taken a number up to it has ended. A new reader waits a little for that: it
+        would have to read all messages of the ledger.
         """
         last = await self._mark()
         if after is None:
@@ -52,13 +53,13 @@ class PostgresLedger(SqlLedger):
         return [row[:6] for row in rows], reached
 
     async def _mark(self) -> int:
-        """Note the last number; it is settled when all transactions that are open now have ended."""
-        known = self._marks[-1][0] if self._marks else self._settled_up_to
-        last, newest, oldest = await self._db.first("unfinished_mark", known=known)
-        while self._marks and self._marks[0][1] <= oldest:
+        """Look which numbers are settled; return the last one that is assigned."""
+        last, takers = await self._db.first("unfinished_mark")
+        while self._marks and self._marks[0][1].isdisjoint(takers):
             self._settled_up_to = max(self._settled_up_to, self._marks.popleft()[0])
-        if newest is not None:
-            self._marks.append((last, newest))
+        # Of the numbers of the look before, all that are not committed are of these: here both were read at once.
+        self._marks.append((self._last, frozenset(takers)))
+        self._last = last
         return int(last)
 
     async def _wait_for(self, last: int) -> None:

@@ -47,14 +47,16 @@ FROM carteiro.tenants
 WHERE id = ANY (:ids::text[]);
 
 -- name: unfinished_mark
--- The last number; if it is above :known, a new transaction id, which is above those of all transactions that may have taken
--- it; and the lowest id of an open transaction. A snapshot's xmax would not do: it is at most the lowest open id above all
--- that have ended.
+-- The last assigned number, and the open transactions that have taken one: `nextval` locks the sequence until their end. Others
+-- may stay open for hours.
 SELECT
-    s.last_value - (NOT s.is_called)::integer,
-    CASE WHEN s.last_value - (NOT s.is_called)::integer > :known::bigint THEN pg_current_xact_id()::text::bigint END,
-    pg_snapshot_xmin(pg_current_snapshot())::text::bigint
-FROM carteiro.message_no AS s;
+    (SELECT last_value - (NOT is_called)::integer FROM carteiro.message_no),
+    ARRAY(
+        SELECT l.virtualtransaction FROM pg_locks AS l
+        WHERE
+            l.relation = 'carteiro.message_no'::regclass AND l.mode = 'RowExclusiveLock'
+            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+    );
 
 -- name: unfinished_page
 -- The next unfinished messages as jobs, by expiry. :now; :longest; :expires_at, :edge: a message number; :limit
