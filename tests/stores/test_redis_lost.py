@@ -26,7 +26,7 @@ from carteiro.stores.paired_ports import Pair, open_paired
 from carteiro.stores.postgres import PostgresOptions, open_postgres_ledger
 from carteiro.stores.redis import RedisOptions, open_redis
 from carteiro.stores.sqlite import open_sqlite_ledger
-from support.builders import ACME, BRASA, a_tenant, dead, messages, sent, tenants_named
+from support.builders import ACME, BRASA, a_tenant, an_id, dead, messages, sent, tenants_named
 from support.redis_server import RedisServer, a_redis
 from support.set_ups import postgres_url
 from support.steps import accepted, attempted, claimed, declare, settled
@@ -369,11 +369,21 @@ async def _restore_ledger(first: Relay, pair: Pair, _: RedisServer) -> None:
     await pair.ledger.backend.marks.put(QUEUE, "an earlier relay")
 
 
-@pytest.mark.parametrize("harm", [_crash, _wipe, _restore_ledger])
+async def _redrive(first: Relay, pair: Pair, _: RedisServer) -> None:
+    await first.leave()
+    await pair.backend.dead_letters.redrive([an_id()], by="ana")
+
+
+async def _define(first: Relay, pair: Pair, _: RedisServer) -> None:
+    await first.leave()
+    await pair.backend.tenants.define([a_tenant()])
+
+
+@pytest.mark.parametrize("harm", [_crash, _wipe, _restore_ledger, _redrive, _define])
 async def test_relay_puts_everything_after_one_that_did_not_end_in_order(
     harm: Callable[[Relay, Pair, RedisServer], Awaitable[None]], server: RedisServer, ledger: Ledger
 ) -> None:
-    """It crashed; or the queue, or the ledger, is not what it was."""
+    """It crashed; or queue or ledger are not what they were; or another process may have died between changing both."""
     async with _paired(server, ledger) as pair:
         first, second, counted = _relays(pair)
         await pair.backend.store.accept(messages(2, ACME))

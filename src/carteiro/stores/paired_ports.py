@@ -43,6 +43,7 @@ class PairedTenants(Over[ports.Tenants]):
 
     async def define(self, tenants: Sequence[model.Tenant]) -> None:
         """Create or change tenants; a change of weight rescales their virtual time."""
+        await if_it_is_there(self._queue_desk.note())  # as in `PairedDeadLetters.redrive`
         await self._port.define(tenants)
         await self._share([tenant.id for tenant in tenants])
 
@@ -122,12 +123,15 @@ class PairedDeadLetters(Over[ports.DeadLetters]):
         super().__init__(ledger.backend.dead_letters)
         self._desk = ledger.desk
         self._queue = queue.queue
+        self._queue_desk = queue.desk
         self._store = store
 
     async def redrive(
         self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
     ) -> list[model.RedriveAnswer]:
         """Redrive the messages in the ledger, then put their jobs."""
+        # If this process dies before the put, the next relay must not go on from the note of the last one.
+        await if_it_is_there(self._queue_desk.note())
         answers = await self._port.redrive(ids, by=by, revision=revision)
         redriven = with_answer(model.RedriveAnswer.REDRIVEN, ids, answers)
         if redriven:
