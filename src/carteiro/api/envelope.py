@@ -35,25 +35,16 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(send, scope, self._tally)
-        scope.setdefault("state", {})["request_id"] = answer.request_id
+        answer = Answer(send, scope, self._tally)
         try:
             await self._app(scope, receive, answer)
-        except ClientDisconnect:
-            return  # the client left before its body was read: nothing was done
-        except Exception as error:
-            if answer.is_started:
-                raise
-            refusal = _refusal(error, scope, answer.request_id)
-            response = refusal.as_response(answer.request_id)
-            await response(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 - answered, or raised again
+            await answer.fail(error, receive)
         finally:
-            share = scope.pop(SHARE, None)
-            if share is not None:
-                share.end()
+            answer.end()
 
 
-class _Answer:
+class Answer:
     """Sends a response with the request's id on it, and counts it."""
 
     __slots__ = ("_scope", "_send", "_tally", "is_started", "request_id")
@@ -64,14 +55,31 @@ class _Answer:
         self._tally = tally
         self.request_id = _request_id(scope)
         self.is_started = False
+        scope.setdefault("state", {})["request_id"] = self.request_id
 
     async def __call__(self, message: Message) -> None:
+        """Send a message of ASGI."""
         if message["type"] == "http.response.start":
             self.is_started = True
             self._tally.answered(self._scope["method"], _route(self._scope), message["status"])
             tag = (b"x-request-id", self.request_id.encode())
             message = {**message, "headers": [*message["headers"], tag]}
         await self._send(message)
+
+    async def fail(self, error: Exception, receive: Receive) -> None:
+        """Answer with the refusal that the error stands for; raise it if the answer has begun."""
+        if isinstance(error, ClientDisconnect):
+            return  # the client left before its body was read: nothing was done
+        if self.is_started:
+            raise error
+        response = _refusal(error, self._scope, self.request_id).as_response(self.request_id)
+        await response(self._scope, receive, self)
+
+    def end(self) -> None:
+        """Return the share of the request."""
+        share = self._scope.pop(SHARE, None)
+        if share is not None:
+            share.end()
 
 
 def request_id_of(request: Request) -> str:

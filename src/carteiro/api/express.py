@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from carteiro.api.envelope import Envelope
+from carteiro.api.envelope import Answer
 from carteiro.api.lean import LeanRoute
 from carteiro.observability.metrics import Tally
 
@@ -26,7 +26,7 @@ class Express:
             if not route.param_convertors
             for method in route.methods or ()
         }
-        self._called = Envelope(_call, tally=tally)
+        self._tally = tally
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,12 +37,14 @@ class Express:
             await self._otherwise(scope, receive, send)
             return
         scope["route"] = route
-        await self._called(scope, receive, send)
-
-
-async def _call(scope: Scope, receive: Receive, send: Send) -> None:
-    response = await scope["route"].endpoint(_QuickRequest(scope, receive, send))
-    await response(scope, receive, send)
+        answer = Answer(send, scope, self._tally)
+        try:
+            response = await route.endpoint(_QuickRequest(scope, receive, answer))
+            await response(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 - answered, or raised again
+            await answer.fail(error, receive)
+        finally:
+            answer.end()
 
 
 class _QuickRequest(Request):
@@ -51,13 +53,16 @@ class _QuickRequest(Request):
     headers: Headers = Headers()
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
+        self.scope = scope
+        self._receive = receive
+        self._send = send
+        self._stream_consumed = self._is_disconnected = False
         self.headers = _QuickHeaders(scope)
 
 
 class _QuickHeaders(Headers):
     def __init__(self, scope: Scope) -> None:
-        super().__init__(scope=scope)
+        self._list = scope["headers"]
         self._first = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in reversed(scope["headers"])
