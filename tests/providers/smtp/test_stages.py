@@ -278,6 +278,17 @@ async def test_refused_connection_is_the_relays_fault() -> None:
     assert failure_of(outcome).scope is Scope.PROVIDER
 
 
+@pytest.mark.parametrize("text", ["421 4.4.2 Bye\r\n", "hello?\r\n", "250 unasked\r\n", "250-un"])
+async def test_mail_is_not_sent_when_more_comes_than_the_answer_to_its_envelope(text: str) -> None:
+    """It would be taken for the answer to the whole mail."""
+    more = Say(f"354 Go on\r\n{text}")
+    async with a_relay({"DATA": [more]}, reply_limit=SOON) as (server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert server.mails == []
+
+
 async def test_call_past_its_deadline_sends_no_end() -> None:
     """A process that slept hands nothing over: the relay drops the incomplete mail."""
     async with a_relay() as (server, provider):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
+from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work, works_of
 from carteiro.tickets.consume.notes import read_notes
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pool import HandlerPool
@@ -246,8 +246,8 @@ async def test_returned_tickets_stay_until_they_are_settled() -> None:
         settled.append([*returned])
 
     pool = HandlerPool(Lanes(lines, bury=print), 1, settle=settle, look_around=print)
-    ticket = read(a_ticket_record())
-    work = Work(ticket, Partition((TOPIC, 0), Offsets()), lines[0])
+    partition = Partition((TOPIC, 0), Offsets())
+    [work] = works_of([read(a_ticket_record())], partition, {lines[0].type: lines[0]})
     lines[0].returned.append(work)
     with pytest.raises(RuntimeError, match="a bug"):
         pool.settle_returned()

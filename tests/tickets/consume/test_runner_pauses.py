@@ -14,7 +14,7 @@ from carteiro.policy.classify import network
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.consume.handler_error import OutOfTime, read_error
 from carteiro.tickets.consume.handlers import Permanent
-from carteiro.tickets.consume.lanes import Partition, Work
+from carteiro.tickets.consume.lanes import Partition, works_of
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.ticket import read
@@ -226,7 +226,8 @@ async def test_in_an_outage_those_are_tried_first_that_never_failed() -> None:
     lane = MemoryLane()
     [line] = [each for each in lane.runner().lines if each.type == "BUILD"]
     partition = Partition((TOPIC, 0), Offsets())
-    works = [Work(read(lane.log.put(id)), partition, line) for id in ids("t", 4)]
+    tickets = [read(lane.log.put(id)) for id in ids("t", 4)]
+    works = works_of(tickets, partition, {line.type: line})
     for work, failures in zip(works, (2, 1, 0, 1), strict=True):
         work.failures = failures
         line.ready.append(work)

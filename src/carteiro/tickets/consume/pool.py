@@ -125,13 +125,14 @@ class HandlerPool:
         self._turn_soon()  # it comes as soon as a handler waits
         turn, until = self._turn, now + _BREATH_S
         slot.late_at = until + line.time_limit
-        ready, health = line.ready, line.health
+        ready, health, clock = line.ready, line.health, time.monotonic
+        function, is_cancelled = line.function, slot.task.cancelling
         line.running += 1  # one after the other: they count as one
         try:
             while work is not None:
                 slot.work = work
                 try:
-                    await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
+                    await function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
                 except KeyboardInterrupt:
                     raise
                 except GeneratorExit as raised:
@@ -144,10 +145,10 @@ class HandlerPool:
                     work.error = read_error(raised)
                 finally:
                     slot.work = None  # from here on it must not be interrupted
-                if slot.interruptions or slot.task.cancelling():
+                if slot.interruptions or is_cancelled():
                     await self._without_interruptions(slot, work, line)
                 line.returned.append(work)
-                now = time.monotonic()
+                now = clock()
                 if turn != self._turn or now >= until:
                     break
                 if not ready:

@@ -20,7 +20,7 @@ from carteiro.tickets.consume import failures as failing
 from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
 from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.handlers import Tickets
-from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
+from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work, works_of
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.consume.pool import HandlerPool
@@ -28,7 +28,7 @@ from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCount
 from carteiro.tickets.consume.settling import Settling, now_ms
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.deaths import Trouble
-from carteiro.tickets.ticket import Part, Record, Ticket, read_all
+from carteiro.tickets.ticket import Part, Record, read_all
 
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
@@ -205,13 +205,14 @@ class Runner:
         works: list[Work] = []
         for _, some in groupby(records, key=itemgetter(1)):
             works += self._works([*some])
-        if ended := await self._ended_before(works):
+        partitions = {work.partition for work in works}
+        is_sure = all(each.is_sure for each in partitions)
+        if not is_sure and (ended := await self._ended_before(works)):
             self._settling.leave([work for work in works if work in ended])
             works = [work for work in works if work not in ended]
         # Those that must not be run, or not as if they were new.
         if odd := [work for work in works if work.line is None or work.failures]:
             await self._foresee_deaths(odd)
-        partitions = {work.partition for work in works}
         if not all(each.is_live for each in partitions):
             works = [work for work in works if work.partition.is_live]
         self._lanes.put(works)
@@ -236,11 +237,7 @@ class Runner:
         if len(needed) < len(records):
             self._commits.changed()
             records = [record for record in records if record.offset in needed]
-        lines = self._lanes.lines
-        works = [
-            Work(ticket, partition, lines.get(ticket.type) if isinstance(ticket, Ticket) else None)
-            for ticket in read_all(records)
-        ]
+        works = works_of(read_all(records), partition, self._lanes.lines)
         for work, failures in (
             zip(works, needed.values(), strict=True) if any(needed.values()) else ()
         ):
@@ -260,7 +257,7 @@ class Runner:
         unsure = [
             work
             for partition, some in groupby(works, key=attrgetter("partition"))
-            for work in _before(_unsure_until(partition), [*some])
+            for work in _unsure(partition, [*some])
         ]
         if not unsure:
             return set()
@@ -319,18 +316,13 @@ class Runner:
         self._dead_lettering.interrupt(partition)
 
 
-def _unsure_until(partition: Partition) -> int:
-    """Return up to where another worker may have read before us, after its last commit."""
+def _unsure(partition: Partition, works: Sequence[Work]) -> Sequence[Work]:
+    """Those of a partition that another worker may have read before us, after its last commit."""
     if partition.unsure_until is None:
         partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
-    return partition.unsure_until
-
-
-def _before(end: int, works: Sequence[Work]) -> Sequence[Work]:
-    """Those of a partition with an offset before this one, without a look at each once all are beyond it."""
-    if works[0].ticket.record.offset >= end:
-        return ()
-    return [work for work in works if work.ticket.record.offset < end]
+    until = partition.unsure_until
+    partition.is_sure = works[0].ticket.record.offset >= until
+    return [] if partition.is_sure else [w for w in works if w.ticket.record.offset < until]
 
 
 def _begin(partition: Partition, end: int) -> int:
