@@ -109,7 +109,11 @@ class Relay:
         """Go on where the last leader ended, if it ended in order, and both queue and ledger are the same since."""
         holder, *places = (await self._desk.note() or "-").split()
         if places and holder == await self._marks.find(QUEUE):
-            self._place, full_at = map(int, places)
+            place, full_at = map(int, places)
+            _, settled = await self._ledger.recent(after=None, limit=0)
+            if settled < place:  # it would go back there after the first round
+                return
+            self._place = place
             self._full_at = time.monotonic() - max(0.0, time.time() - full_at)
 
     async def round(self) -> None:

@@ -49,7 +49,7 @@ class PostgresLedger(SqlLedger):
             await self._wait_for(last)
             return [], self._settled_up_to
         rows = await self._recent(after, limit)
-        reached = rows[-1][6] if len(rows) == limit else max(after, self._settled_up_to)
+        reached = rows[-1][6] if len(rows) == limit else self._settled_up_to
         return [row[:6] for row in rows], reached
 
     async def _mark(self) -> int:
