@@ -178,18 +178,6 @@ async def _refuses(self: Server, operation: str, *_: Argument, **__: object) -> 
     raise StoreError(operation)
 
 
-async def test_queue_whose_clock_is_behind_does_not_delay_a_message(
-    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that is due at once; a time that was asked for comes by the queue's clock."""
-    monkeypatch.setattr(Server, "now", property(lambda _: clock() - 5000))
-    at_once, later = a_message(), a_message(due=clock.at())
-
-    await accepted(backend.store, at_once, later)
-
-    assert [job.lease.job for job in await claimed(backend.store)] == [at_once.id]
-
-
 async def test_message_redriven_while_its_dead_job_leaves_is_claimed(
     backend: Backend, redriven: list[MessageId]
 ) -> None:

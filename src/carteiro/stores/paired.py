@@ -305,9 +305,7 @@ def _entries(
     entries = []
     for message, answer in accepted:
         due_at = now[answer.received_at]
-        parked_until = 0  # ready at once, whatever the queue's clock says
         if message.due is not None:
-            due_at = parked_until = max(due_at, in_ms(message.due))
-        job = (message.id, message.kind, message.tenant)
-        entries.append((*job, message.priority, due_at, parked_until))
+            due_at = max(due_at, in_ms(message.due))
+        entries.append((message.id, message.kind, message.tenant, message.priority, due_at, due_at))
     return entries
