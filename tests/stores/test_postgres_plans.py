@@ -176,7 +176,8 @@ async def test_claim_touches_a_constant_number_of_pages(
     await held.rollback()
     await holder.close()
 
-    assert after < 1.3 * before, (before, after)
+    # Pages of indexes split by chance: 1.15 to 1.3. A walk over what has passed would be many times as much.
+    assert after < 1.6 * before, (before, after)
 
 
 async def _pass(backend: Backend, number: int) -> None:

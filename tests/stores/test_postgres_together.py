@@ -241,12 +241,16 @@ async def test_process_that_stops_inside_a_transaction_is_disconnected(
 async def test_claim_that_finds_nothing_waits_for_nobody(backend: Backend, url: str) -> None:
     await accepted(backend.store, a_message())
     assert len(await claimed(backend.store)) == 1
+    await claimed(backend.store, kinds=[TASK])  # the first of a kind adds its clock
     async with open_postgres(url) as other:
         db: Any = other.store._db  # type: ignore[attr-defined]
         async with db.transaction() as session, asyncio.timeout(PATIENCE_S):
             await session.fetch("lock_ring")
 
             assert not await claimed(backend.store)
+
+            await accepted(backend.store, a_message())  # of another kind
+            assert not await claimed(backend.store, kinds=[TASK])
 
 
 async def _pause_with_the_ring(

@@ -382,7 +382,7 @@ CREATE OR REPLACE FUNCTION carteiro.is_idle(p_kinds text[], p_jitter bigint, p_n
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    IF EXISTS (SELECT FROM carteiro.unseen_notes()) THEN -- by itself: the usual case pays only this
+    IF EXISTS (SELECT FROM carteiro.unseen_notes() AS n WHERE n.kind = '' OR n.kind = ANY (p_kinds)) THEN
         RETURN false;
     END IF;
     RETURN NOT carteiro.is_restored() AND (
