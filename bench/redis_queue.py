@@ -64,7 +64,7 @@ def _drains(queue: Redis, ledger: Postgres, jobs: int) -> None:
 
 def _mails(queue: Redis, ledger: Postgres, jobs: int) -> None:
     """The whole e-mail pipeline, and the stack that many write themselves: jobs in BullMQ, rows in Postgres."""
-    few = max(1000, jobs // 4)
+    few = max(1000, jobs // 4000 * 1000)  # the peer adds lists of 1,000
     ours = beside.ran("Carteiro", _pair(queue, ledger), beside.ours_mails(jobs))
     assert ours
     stack = f"BullMQ on Node, outbox, log and events in Postgres, {few:,} mails"
