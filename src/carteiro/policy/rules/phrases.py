@@ -51,8 +51,9 @@ _SHORTENED = re.compile(r"\bcan (?:t|not)\b|\b(\w+?)(?:n t| nt)\b")
 
 
 def _line(found: list[str]) -> str:
-    """The words, separated by spaces, with every "not" written out, and in American spelling."""
+    """The words, separated by spaces, with every "not" written out, in American spelling, a mail box as one word."""
     line = f" {' '.join(found)} ".replace("ised ", "ized ").replace("isation ", "ization ")
+    line = line.replace(" mail box ", " mailbox ")
     if " can " in line or " t " in line or " nt " in line:
         line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)
     return line

@@ -59,6 +59,7 @@ zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁�
 письмо,сообщение,emails,mails,nachrichten}""",
     "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,\
 rejeté,rejete,refusé,refuse,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
+    "size_abroad": "{taille,tamanho,tamaño,tamano,größe,groesse,dimensione,dimensioni,rozmiar,grootte,размер}",
     "limit_abroad": "{limite,límite,limites,cota,limit,limitu}",
     "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,\
 raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}""",
@@ -127,6 +128,7 @@ _CAUSES = rules("""
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
         | too many & {commands,characters} | too much mail data
+        | {attachment,attachments,archive,zip} & {encrypted,password,cannot open,unable to open,could not open}
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
         | many recipients
@@ -137,7 +139,7 @@ _CAUSES = rules("""
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
         | {an,email,mail} address & {listed}
         | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
-        | domain {blocked,banned,is blocked,has been blocked}
+        | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender}
     sender_refused OUR_SENDER:
         sender {unknown,is unknown,address unknown,address rejected,rejected,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
@@ -154,7 +156,7 @@ _CAUSES = rules("""
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
         | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
-        | {verify,verifying} the sender
+        | {verify,verifying} the sender | unregistered {domain,domains}
     relay_denied OUR_ACCOUNT:
         {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
         | {relay,relaying} & denied | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
@@ -165,7 +167,7 @@ _CAUSES = rules("""
         | login required | turn on smtp authentication | authenticate first | proper authentication
         | credentials for relay | rcpthosts | local user only | bypassing & relay
         | as a relay | not been configured to let you | {retransmissao,retransmissão} negada | pop before
-        | {check,log in,login,authenticate} & before {sending,you send}
+        | {check,receive,log in,login,authenticate} & before {sending,you send}
     tls_required OUR_ACCOUNT:
         {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
         | not support tls | requires {tls,encryption} | encrypted connection
@@ -173,55 +175,62 @@ _CAUSES = rules("""
     throttled_by_provider THROTTLED: throttling failure | maximum {sending rate exceeded,send rate}
     mailbox_busy BUSY_RECIPIENT:
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
-        | disabled temporarly
+        | disabled temporarly | {whom} {in use,is in use} | {cannot,could not} be locked
+        | cannot be accessed & {right now,at this time,at the moment,currently}
         | {disabled,suspended,locked,inactive} & {try again,try later,retry} | locked by another
     mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
         | {whom} & {not activated,no longer active,not active,retired,no longer in use,abandoned}
         | {whom} & {blocked by administrator,cannot be accessed,not an active,archived,dormant}
-        | {whom} & {blocked due to inactivity,under review}
+        | {whom} & {inactivity,under review}
         | {whom} {is,has been,was} {blocked,deleted,removed,cancelled,canceled}
         | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use}
         | overquotaperm | is {now disabled,disabled,deactivated,suspended}
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
     mailbox_full FULL_MAILBOX:
-        {who} & {is full,too full} | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
+        {who} & {is full,too full,almost full,nearly full,already full} | {who} full | full {who}
+        | {box,folder,mailfolder} {full,is full}
         | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
         | exceeded & {storage,disk space}
         | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
-        | inode limit | {mailbox,inbox} {has exceeded,exceeded,exceeds}
+        | {exceed,reached,insufficient} & storage | {mailbox,inbox,account} size | free {space,storage,disk,megabytes}
+        | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
-        | cuota | cota | квота | квоты | {space_abroad} & {no_abroad} | {overflow,overflown,overfull} & {who}
+        | cuota | cota | квота | квоты | {space_abroad} & {no_abroad}
+        | {overflow,overflown,overflowing,overfull} & {who}
         | {over,no more} & storage | {out of,no more,not enough,insufficient} {space,room}
-        | disk usage | no room {for,in,left}
+        | disk usage | no room {for,in,left} | {lack of,lacks} {space,storage,room} | {accept,receive,take,store} more
+        | errno 28
         | space {available,left,remaining,not enough} | message count
         | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {no room,no space,maximum size,filled,over its limit,stuffed,its cap}
         | {who} & capacity
     message_expired BAD_MESSAGE:
         message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
-        | {message,mail} {too old,is too old,dropped,deleted,discarded}
+        | {message,mail} {too old,is too old,dropped,deleted,discarded} | in {the,our} queue too long
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
         | {cannot,could not,unable to,failed to} {contact,complete} | {cannot,could not} be contacted
         | {error,error while} {writing,opening,creating,storing,saving,processing}
         | {i o,input output} error | connection to & failed
-        | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
+        | {who} & {cannot,could not} be {opened,read} | {get,obtain,acquire} {lock,a lock,the lock}
     message_too_big BAD_MESSAGE:
         {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
-        | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
+        | {message,mail,email,content,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
-        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
+        | {message,mail,email,content} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
+        | {exceed,exceeds,exceeded,over} the {allowed,permitted} size
+        | excessive & {links,urls,images,attachments,headers,html} | {size_abroad} & {mail_abroad}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | length {exceeds,exceeded,limit} | recipsizelimit
         | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
-        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit
+        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit | limit of & {mb,kb,gb,bytes,megabytes}
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | {spool,queue,store,directory} {full,is full} | space shortage
@@ -237,11 +246,13 @@ _CAUSES = rules("""
         | {many_abroad} | rate {too high,is too high,overlimit,over limit}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
         | too many {failed,wrong,nonexistent,transactions} | too much traffic | credits
-        | {maximum,max} number of {emails,mails,messages,connections,sessions}
+        | {maximum,max} number of {emails,mails,messages,connections,sessions} | maximum {connections,sessions}
         | too many & {connections,sessions,mails,messages,emails,transactions}
         | {connection,sending,send,session,traffic,thread} limit | flooding
-        | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
-        | per {day,connection,session} | short {period,time,while} | exceeded the maximum number
+        | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending,recipients,invalid}
+        | concurrent connections
+        | per {day,connection,session} | {messages,mails,emails,recipients} a {day,hour,minute}
+        | short {period,time,while} | exceeded the maximum number
     content_listed BAD_MESSAGE:
         {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
@@ -307,10 +318,11 @@ _CAUSES = rules("""
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
         | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
-        | {message,mail,body} & {score,scored,scoring,malformed} | unacceptable content
+        | {message,mail,email,body} & {score,scored,scoring,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
-        | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
+        | {line,lines} {too long,is too long} | 8bit | mime & {error,invalid} | bounce address tag
+        | looks like & automated
         | message id & invalid | {message,mail,email} & duplicate | 垃圾邮件 | 迷惑メール
     limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
@@ -319,7 +331,7 @@ _CAUSES = rules("""
     server_trouble DESTINATION_LATER:
         {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
         | {software,application,script,maildir} {error,problem}
-        | maildir delivery | verification problem | file error | {recipient,user,address} lookup {failure,error}
+        | maildir delivery | verification problem | file error | {who} lookup {failure,error}
         | {internal,qqt,temporary} failure | internal & failure
         | internal {delivery,server,mail} {error,problem} | {server,system} {failed,failure}
         | {local,system,server} {config,configuration} {error,problem}
@@ -332,10 +344,15 @@ _CAUSES = rules("""
         | {server,backend,service} {not reachable,is not reachable,unreachable}
         | {database,ldap,backend,directory,directory server,storage,queue,scanner}
         {unavailable,is unavailable,not available,is not available,is unreachable,failure,lookup failed,timed out}
-        | technical {difficulties,problem,problems,issue,issues,trouble}
+        | technical {difficulties,problem,problems,issue,issues,trouble,error,fault,failure}
+        | {sql,mysql,query,lock} {error,failed,failure,timeout} | gone away | not mounted | read only file
+        | no such file | unknown error | error in processing | error accessing | resources {unavailable,not available}
+        | {upstream,policy,directory} {server,service} {unavailable,is unavailable,not available,is not available}
+        | mailbox {corrupt,corrupted,is corrupt,is corrupted,damaged,is damaged}
         | {having,experiencing} {problems,issues,trouble,difficulties}
         | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
-        | not responding | no {response,answer,reply} | offline | downtime | dns {problem,timeout,timed out} | servfail
+        | not responding | not respond | no {response,answer} | no reply from | {server,system,store,is} offline
+        | downtime | dns {problem,timeout,timed out} | servfail
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
         | being {moved,migrated,upgraded} | migration in progress | {server,host,hop,store} is down | open files
@@ -347,7 +364,7 @@ _CAUSES = rules("""
         | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
         | {whom} {not valid,is not valid} | {address,addressee} {unknown,does not exist,no longer exists}
         | {unknown,invalid,no such,nonexistent,non existent,not a valid,not a known} {whom}
-        | no such {address,email,mail box,person,local} | {no mailbox,no mail box} {here,by that} | no mailbox
+        | no such {address,email,person,local} | no mailbox
         | {unrouteable,unroutable} address | unknown or illegal {user,alias} | email address lookup & failed
         | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
         | not a member of domain | validrcptto | user does not have a & account
@@ -363,6 +380,7 @@ POLICY = "policy_refused"  # judged by the stage
 _HINTS = rules("""
     held BAD_MESSAGE:
         {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification} | wait for approval
+    not_again BAD_MESSAGE: not {try again,retry,try later,resend,continue trying} | retrying will not
     come_back DESTINATION_LATER:
         {try,retry,resend} {later,in,after,tomorrow} | please resend | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
@@ -388,7 +406,7 @@ _HINTS = rules("""
         | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
         | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here
-        | find the recipient domain | must resolve
+        | find the recipient domain | must resolve | mail exchanger | any host | nameserver
         | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
         sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
@@ -414,10 +432,10 @@ _HINTS = rules("""
         {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | open proxy | attack
         | ask your postmaster
     # 552 is too much stored, where no word says too much of what.
-    mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,mail box,inbox}
+    mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,inbox}
     user_refused REFUSED_RECIPIENT:
         recipient | recipients | addressee | destinataire | destinatario | destinatário | user | users | mailbox
-        | account | inbox | mail box
+        | account | inbox
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
         | {email,mail,this,that,such,destination,local} {address,addresses} | {address,addresses} failed | rcpt
@@ -438,7 +456,7 @@ _HINTS = rules("""
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
-        {message,mail,email} & {refused} | {message,mail,email} & bounced
+        {message,mail,email,delivery} & {refused} | {message,mail,email} & bounced
         | {cannot,could not,not} {delivered,be delivered} | undelivered
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
