@@ -141,7 +141,7 @@ _CAUSES = rules("""
         | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
         | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender}
     sender_refused OUR_SENDER:
-        sender {unknown,is unknown,address unknown,address rejected,rejected,verify failed,denied,identity}
+        sender {unknown,is unknown,address unknown,address rejected,rejected,blocked,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
         | {invalid,bad,unknown,blank,missing,forged} {sender,from}
         | sender domain & {not,resolve,must exist,invalid,unknown} | domain of sender & not
@@ -440,7 +440,7 @@ _HINTS = rules("""
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
         | {email,mail,this,that,such,destination,local} {address,addresses} | {address,addresses} failed | rcpt
         | no such | to address | alias | handle mail | incorrectly addressed | bad destination
-        | not exist | left the {company,organization} | check the address
+        | not exist | left the {company,organization} | check the address | unable to find
         | no longer | not here | removed | deleted | disabled | deactivated | inactive | suspended | maildir | homedir
         | directory | rcptto | no address | not {used,in use} | own addresses | forward | has moved
         | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
@@ -457,7 +457,7 @@ _HINTS = rules("""
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
         {message,mail,email,delivery} & {refused} | {message,mail,email} & bounced
-        | {cannot,could not,not} {delivered,be delivered} | undelivered
+        | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
