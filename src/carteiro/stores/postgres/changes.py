@@ -43,7 +43,6 @@ class _Item(NamedTuple):
 
     place: int
     held: Held
-    entry: Entry
     change: Change
     job: int
     until: int | None
@@ -71,7 +70,7 @@ class Changes:
     ) -> None:
         """Add a rule's change; ``owner``: the caller has the job; ``hold``: the end of its hold."""
         job, until = _job_of(change, hold)
-        self._items.append(_Item(len(self.held), held, held.entry, change, job, until))
+        self._items.append(_Item(len(self.held), held, change, job, until))
         self.held.append(held)
         self._needs_ring |= job in {_DROP, _PARK} and not owner
 
@@ -143,7 +142,7 @@ def _events(items: Sequence[_Item]) -> tuple[str, ...]:
 
 
 def _rows(items: Sequence[_Item]) -> list[str]:
-    columns = zip(*(entry_row(each.entry) for each in items), strict=True)
+    columns = zip(*(entry_row(each.held.entry) for each in items), strict=True)
     return [
         texts(column) if place in _TEXT_COLUMNS else numbers(column)
         for place, column in enumerate(columns)
