@@ -58,24 +58,12 @@ def track(
         log.attempt_in_doubt(job, end.verdict.failure, attempt=number, duration=end.duration)
     if attempt.number is not None:
         log.attempt_finished(
-            job,
-            attempt=number,
-            state=answer.state,
-            duration=end.duration,
-            provider=attempt.provider,
-            provider_id=end.verdict.provider_id if isinstance(end.verdict, model.Sent) else None,
+            job, end, attempt=number, state=answer.state, provider=attempt.provider
         )
     match answer.state, end.verdict:
         case model.State.RETRY_SCHEDULED, model.Retry() as retry:
             tally.retried(job, retry)
-            log.retry_scheduled(
-                job,
-                retry,
-                attempt=number,
-                max_attempts=attempt.max_attempts,
-                duration=end.duration,
-                is_in_doubt=end.in_doubt > 0,
-            )
+            log.retry_scheduled(job, retry, end, attempt=number, max_attempts=attempt.max_attempts)
         case model.State.FAILED | model.State.EXPIRED, model.Dead() as dead:
             _died(job, end, dead, tally, state=answer.state, attempt=number)
         case model.State.EXPIRED, model.Retry(failure=failure):  # decided by the ledger's clock
