@@ -12,7 +12,7 @@ from carteiro.ports import Tenants
 
 @value
 class Whose:
-    """Whose things endpoints are about: where they are, and the tenant that is found for a request."""
+    """The owner of what endpoints show: their address, and how the tenant of a request is found."""
 
     prefix: str
     find: Callable[[Request], Awaitable[Tenant]]
