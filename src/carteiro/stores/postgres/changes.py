@@ -79,7 +79,7 @@ class Changes:
         if not self._items:
             return set(), False
         # One order for all: two processes with the same entries cannot deadlock.
-        items = sorted(self._items, key=_number)
+        items = sorted(self._items, key=lambda item: item.held.message_no)
         requests = [each.held.request for each in items]
         is_requested = any(requests)
         stored, has_work = await session.first(
@@ -89,10 +89,6 @@ class Changes:
             *([requests] if is_requested else []),
         )
         return {items[item - 1].place for item in stored}, has_work
-
-
-def _number(item: _Item) -> int:
-    return item.held.message_no
 
 
 def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:

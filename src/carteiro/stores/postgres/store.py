@@ -23,7 +23,7 @@ class PostgresStore(SqlStore):
         super().__init__(entries, wake)
         self._db = db
         self._wake: PostgresWake = wake
-        self._ledger = entries
+        self.declare, self._settle = entries.declare, entries.settle
         self.claim = Claims(db, options.fairness).claim
         self._has_queue = options.has_queue
 
@@ -38,13 +38,9 @@ class PostgresStore(SqlStore):
             if self._has_queue:
                 self._wake.ring()
 
-    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        return await self._ledger.declare(starts)
-
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter of a message in one transaction."""
-        answers, has_work = await self._ledger.settle(ends)
+        answers, has_work = await self._settle(ends)
         if has_work:
             await self._wake.tell()
         return answers
