@@ -6,7 +6,7 @@ from typing import Any
 
 from carteiro import Carteiro
 from carteiro.api.application import create_api
-from carteiro.api.docs_page import answer_name, operations_of
+from carteiro.api.docs_page import operations_of, schema_in
 from carteiro.api.schema_words import FieldWords, fields_of, name_of, sentence
 
 _INTRODUCTION = """\
@@ -53,7 +53,7 @@ def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         yield f"- body: {name_of(content['schema'])} as `{media_type}`\n"
     answers = operation["responses"].items()
-    good = [f"{status} {answer_name(each)}" for status, each in answers if status < "400"]
+    good = [f"{status} {_answer_name(each)}" for status, each in answers if status < "400"]
     refusals = [status for status, _ in answers if status >= "400"]
     yield f"- responses: {', '.join(good)}\n- errors: {', '.join(refusals)}\n"
 
@@ -72,3 +72,8 @@ def _field_row(field: FieldWords) -> str:
     required = "yes" if field.is_required else ""
     cells = (f"`{field.name}`", field.type, required, field.limits, field.says)
     return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |\n"
+
+
+def _answer_name(answer: Mapping[str, Any]) -> str:
+    schema = schema_in(answer)
+    return "nothing" if schema is None else name_of(schema)

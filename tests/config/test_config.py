@@ -96,7 +96,7 @@ def test_durations_lose_their_suffix_and_gain_a_type() -> None:
     settings = loaded()
 
     assert settings.delivery.call_limit == timedelta(seconds=30)
-    assert settings.delivery.hold == timedelta(seconds=40)
+    assert settings.delivery.hold_margin == timedelta(seconds=10)
     assert settings.dead_letters.ttl == timedelta(days=7)
 
 

@@ -91,14 +91,9 @@ def lines(stream: io.BytesIO) -> list[dict[str, Any]]:
 
 def finish_an_attempt() -> None:
     """The most frequent line."""
-    log.attempt_finished(
-        a_job(),
-        attempt=2,
-        state=State.SENT,
-        duration=timedelta(milliseconds=12.7),
-        provider="sandbox",
-        provider_id="queue-id-1",
-    )
+    job, sent = a_job(), Sent("sandbox", "queue-id-1")
+    end = End(job.lease, sent, duration=timedelta(milliseconds=12.7))
+    log.attempt_finished(job, end, attempt=2, state=State.SENT, provider="sandbox")
 
 
 def test_attempt_has_one_info_line_with_its_ids() -> None:
@@ -140,9 +135,9 @@ def test_sent_attempts_have_the_same_lines() -> None:
 def test_retry_is_a_warning_with_reason_and_time() -> None:
     """Dashboards of retries are built on this line."""
     stream = listening()
-    retry = Retry(timedelta(seconds=1.5), charged=True, failure=a_failure())
+    job, retry = a_job(), Retry(timedelta(seconds=1.5), charged=True, failure=a_failure())
 
-    log.retry_scheduled(a_job(), retry, attempt=1, max_attempts=5, duration=TOOK)
+    log.retry_scheduled(job, retry, End(job.lease, retry), attempt=1, max_attempts=5)
 
     [line] = lines(stream)
     assert (line["level"], line["message"]) == ("warn", "Job failed, scheduling retry")
@@ -197,13 +192,8 @@ def write_all() -> None:
     """One line of each event."""
     job, failure = a_job(), a_failure()
     finish_an_attempt()
-    log.retry_scheduled(
-        job,
-        Retry(timedelta(1), charged=True, failure=failure),
-        attempt=1,
-        max_attempts=5,
-        duration=TOOK,
-    )
+    retry = Retry(timedelta(1), charged=True, failure=failure)
+    log.retry_scheduled(job, retry, End(job.lease, retry, duration=TOOK), attempt=1, max_attempts=5)
     log.message_died(
         job, Dead(DeadReason.PERMANENT_ERROR, failure), attempt=1, state=State.FAILED, duration=TOOK
     )

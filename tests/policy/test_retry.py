@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carteiro.model import Category, Failure, Scope
-from carteiro.policy.retry import PRESETS, Environment, PresetName, RetryPolicy, default_preset
+from carteiro.policy.retry import PRESETS, Environment, RetryPolicy, default_preset
 
 LOWEST, MIDDLE, HIGHEST = 0.0, 0.5, 1.0
 
@@ -58,7 +58,7 @@ def milliseconds(number: float) -> timedelta:
     ],
 )
 def test_preset_has_its_documented_delays(
-    preset: PresetName, failed: int, lowest: int, middle: int, highest: int
+    preset: str, failed: int, lowest: int, middle: int, highest: int
 ) -> None:
     """Each doubles or follows its table, is capped, and only then spread by the jitter."""
     policy = PRESETS[preset]
@@ -91,7 +91,7 @@ def test_every_preset_resends_once_in_doubt_and_charges_all(policy: RetryPolicy)
 @pytest.mark.parametrize(
     ("environment", "preset"), [("development", "development"), ("production", "gateway")]
 )
-def test_environment_names_the_default_preset(environment: Environment, preset: PresetName) -> None:
+def test_environment_names_the_default_preset(environment: Environment, preset: str) -> None:
     assert default_preset(environment) == preset
 
 
@@ -119,9 +119,7 @@ def test_delay_is_never_negative() -> None:
 
 
 @given(preset=st.sampled_from(sorted(PRESETS)), failed=st.integers(0, 10**12), chance=chances)
-def test_delay_stays_within_the_jitter_of_its_base(
-    preset: PresetName, failed: int, chance: float
-) -> None:
+def test_delay_stays_within_the_jitter_of_its_base(preset: str, failed: int, chance: float) -> None:
     """With any random number and any number of failures; it is reproducible."""
     policy = PRESETS[preset]
     middle = policy.delay(failed, MIDDLE)

@@ -33,7 +33,7 @@ from carteiro.api.recipients import RecipientEndpoints
 from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
-from carteiro.api.whose import AnyTenants, TheirOwn, Whose
+from carteiro.api.whose import Whose, found_tenant
 from carteiro.config.provider_spec import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.model import TenantId
@@ -96,11 +96,11 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, settings, intake = office.backend, office.settings, Intake(office)
     previews = PerMinute[TenantId](settings.api.previews_per_minute)
     changes = PerMinute[TenantId](settings.api.suppression_changes_per_minute)
-    wait = settings.api.attempt_wait
+    wait, own = settings.api.attempt_wait, Whose("/v1", ring.tenant_of)
     offer = partial(api.offer, Access.TENANT)
     offer("e-mail", Emails(intake, ports.store, ports.reading, ring))
     offer("e-mail", BatchIntake(intake, ring))
-    for tag, endpoints in _of_a_tenant(office, TheirOwn(ring), previews, changes).items():
+    for tag, endpoints in _of_a_tenant(office, own, previews, changes).items():
         offer(tag, endpoints)
     offer("table queue", TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait))
 
@@ -110,7 +110,8 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer = partial(api.offer, Access.ADMINISTRATOR)
     offer("tenants", TenantEndpoints(ports.tenants, ring, presets=settings.presets))
     offer("keys", KeyEndpoints(ports.keys, ports.tenants, ring))
-    any_tenants, unlimited = AnyTenants(ports.tenants), PerMinute[TenantId](0)
+    any_tenants = Whose("/admin/v1/tenants/{tenant}", partial(found_tenant, ports.tenants))
+    unlimited = PerMinute[TenantId](0)
     for tag, endpoints in _of_a_tenant(office, any_tenants, unlimited, unlimited).items():
         offer(f"{tag} of a tenant", endpoints)
     offer("messages", MessageEndpoints(ports))
@@ -128,12 +129,10 @@ def _of_a_tenant(
     storage, presets = settings.storage, settings.presets
     limits = storage.template_limits
     return {
-        "templates": TemplateEndpoints(
-            ports.templates, whose, limits=limits, presets=presets, previews=previews
-        ),
+        "templates": TemplateEndpoints(ports.templates, whose, limits, presets, previews),
         "recipients": RecipientEndpoints(ports.recipients, whose),
         "suppressions": SuppressionEndpoints(
-            ports.suppressions, whose, most=storage.suppressions, changes=changes
+            ports.suppressions, whose, storage.suppressions, changes
         ),
     }
 

@@ -168,7 +168,8 @@ def _told(
     """A `BatchResult` as plain JSON, for speed: see `accepted`."""
     match answer:
         case OverLimit():
-            return _over(answer, request_id)
+            over = rate_limit(answer).model_dump(by_alias=True)
+            return {**_refused(refused(answer), request_id), "rateLimit": over}
         case KeyConflict() | NotAccepted():
             return _refused(refused(answer), request_id)
         case Refusal():
@@ -176,13 +177,6 @@ def _told(
     if isinstance(item, Refusal):
         return _refused(item, request_id)
     return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
-
-
-def _over(answer: OverLimit, request_id: str) -> Mapping[str, Any]:
-    return {
-        **_refused(refused(answer), request_id),
-        "rateLimit": rate_limit(answer).model_dump(by_alias=True),
-    }
 
 
 def _refused(refusal: Refusal, request_id: str) -> Mapping[str, Any]:

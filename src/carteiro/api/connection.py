@@ -5,6 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, cast
 
@@ -123,6 +124,7 @@ def guarded(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
     return Guarded
 
 
+@dataclass(slots=True, eq=False)
 class _Corked:
     """A transport that collects writes, and writes once per turn of the event loop.
 
@@ -130,20 +132,12 @@ class _Corked:
     Closing is left to ``closing``, which knows if the client is still sending.
     """
 
-    __slots__ = ("_closing", "_held", "_held_bytes", "_loop", "_transport", "is_left")
-
-    def __init__(
-        self,
-        transport: asyncio.Transport,
-        loop: asyncio.AbstractEventLoop,
-        closing: Callable[[], None],
-    ) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._closing = closing
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self.is_left = False  # no more is written, though the client may still send
+    _transport: asyncio.Transport
+    _loop: asyncio.AbstractEventLoop
+    _closing: Callable[[], None]
+    _held: list[bytes] = field(default_factory=list)
+    _held_bytes: int = 0
+    is_left: bool = False  # no more is written, though the client may still send
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the transport offers
         return getattr(self._transport, name)

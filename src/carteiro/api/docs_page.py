@@ -100,7 +100,7 @@ def _field_row(field: words.FieldWords) -> tuple[str, ...]:
 
 
 def _answer(answer: Mapping[str, Any]) -> str:
-    schema = _schema_in(answer)
+    schema = schema_in(answer)
     return "nothing" if schema is None else _linked(schema)
 
 
@@ -124,13 +124,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def answer_name(answer: Mapping[str, Any]) -> str:
-    """The name of the document of an answer, or "nothing"."""
-    schema = _schema_in(answer)
-    return "nothing" if schema is None else words.name_of(schema)
-
-
-def _schema_in(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def schema_in(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The shape of the document of an answer; None if it has none."""
     for content in answer.get("content", {}).values():
         schema: Mapping[str, Any] = content.get("schema", {})
         return schema

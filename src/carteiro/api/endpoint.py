@@ -9,7 +9,6 @@ from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 
 from fastapi import FastAPI, Security
-from fastapi.params import Depends
 from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -104,14 +103,9 @@ def add_endpoint(api: FastAPI, endpoint: Endpoint, call: Call, *, tag: str, acce
         response_class=endpoint.answers_with,
         responses=_answers(endpoint, access),
         # A lean route runs no dependency: these only document the keys, which the key ring checks.
-        dependencies=[_way(each) for each in access.value or ()],
+        dependencies=[Security(each) for each in access.value or ()],
         openapi_extra=_what_it_reads(endpoint),
     )
-
-
-def _way(scheme: APIKeyHeader | HTTPBearer) -> Depends:
-    way: Depends = Security(scheme)
-    return way
 
 
 def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, Any]]:

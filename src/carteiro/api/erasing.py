@@ -21,20 +21,14 @@ class ErasedDocument(Document):
 
 async def erased_in_pages(erase: Callable[[], Awaitable[Erased | None]]) -> Response | None:
     """Erase until nothing is left (200) or the time is over (202); None if there was nothing."""
-    messages = recipients = 0
     until = time.monotonic() + _PATIENCE_S
     page = await erase()
     if page is None:
         return None
-    while True:
+    messages, recipients = page.messages, page.recipients
+    while page.has_more and page.messages and time.monotonic() <= until:
+        page = await erase() or Erased(0)  # None: the last page erased the owner, too
         messages += page.messages
         recipients += page.recipients
-        if not page.has_more or not page.messages or time.monotonic() > until:
-            break
-        following = await erase()
-        if following is None:  # the last page erased the owner, too
-            page = Erased(0)
-            break
-        page = following
     document = ErasedDocument(messages=messages, recipients=recipients, has_more=page.has_more)
     return document.as_response(202 if page.has_more else 200)

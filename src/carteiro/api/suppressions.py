@@ -1,5 +1,6 @@
 """Endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -74,22 +75,18 @@ class SuppressionCount(Document):
     count: int
 
 
+@dataclass
 class SuppressionEndpoints(Endpoints):
     """Endpoints for the suppressions of the tenant that ``whose`` finds."""
 
-    def __init__(
-        self,
-        suppressions: Suppressions,
-        whose: Whose,
-        *,
-        most: int,
-        changes: PerMinute[TenantId],
-    ) -> None:
-        self._most = most
-        self._changes = changes
-        self._suppressions = suppressions
-        self._whose = whose
-        self.prefix = whose.prefix
+    _suppressions: Suppressions
+    _whose: Whose
+    _most: int
+    _changes: PerMinute[TenantId]
+
+    def __post_init__(self) -> None:
+        """Find where they belong."""
+        self.prefix = self._whose.prefix
 
     @Endpoint(
         "GET",

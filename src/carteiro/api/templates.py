@@ -1,6 +1,7 @@
 """Endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from carteiro.api.refusal import found, not_found, stored
 from carteiro.api.whose import Whose
 from carteiro.email.templates.rendering import check_template, off_the_loop, render
 from carteiro.model import NewTemplate, Template, TemplateLimits, TemplateSummary, TenantId
-from carteiro.policy.retry import PRESET_RULE, PRESETS
+from carteiro.policy.retry import PRESET_RULE
 from carteiro.ports import Templates
 
 _ONE = "/templates/{type}"
@@ -85,24 +86,19 @@ class Preview(Document):
     text: str | None
 
 
+@dataclass
 class TemplateEndpoints(Endpoints):
     """Endpoints for the templates of the tenant that ``whose`` finds."""
 
-    def __init__(
-        self,
-        templates: Templates,
-        whose: Whose,
-        *,
-        limits: TemplateLimits,
-        previews: PerMinute[TenantId],
-        presets: Collection[str] = PRESETS,
-    ) -> None:
-        self._limits = limits
-        self._previews = previews
-        self._templates = templates
-        self._presets = presets
-        self._whose = whose
-        self.prefix = whose.prefix
+    _templates: Templates
+    _whose: Whose
+    _limits: TemplateLimits
+    _presets: Collection[str]
+    _previews: PerMinute[TenantId]
+
+    def __post_init__(self) -> None:
+        """Find where they belong."""
+        self.prefix = self._whose.prefix
 
     @Endpoint("GET", "/templates", "List templates", TemplateList)
     async def list(self, request: Request) -> Response:

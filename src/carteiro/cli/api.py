@@ -11,5 +11,5 @@ from carteiro.cli.up import serve
 def api(*, host: Host = None, port: Port = None, place: Place) -> None:
     """Run only the API, until SIGTERM or Ctrl-C; run carteiro worker to send the messages."""
     settings = place.shared_settings(**{"api.host": host, "api.port": port})
-    with listen(settings.api) as listener:
+    with listen(settings.api.host, settings.api.port) as listener:
         process.run(serve(settings, listener, works=False), settings=settings)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from carteiro.cli.desk import Common, grouped, refuse_memory, refuse_missing
+from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import WrongUse
 from carteiro.cli.options import Since, in_words
 from carteiro.cli.paging import pages
@@ -32,6 +33,7 @@ from carteiro.stores.open import open_backend
 
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
 _UNREACHED = "NETWORK_ERROR"
+_TOLD = ("code", "originalCode", "category", "retryable", "scope", "reason", "rule")
 _MIDDLE = 0.5  # of the dice
 _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 
@@ -156,19 +158,8 @@ def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
         "breaker": "may open" if consequences.may_open_breaker(failure) else "unchanged",
         "reason": failure.reason,
     }
-    out.thing(_document(failure), facts)
-
-
-def _document(failure: Failure) -> dict[str, Any]:
-    return {
-        "code": failure.code,
-        "originalCode": failure.original_code,
-        "category": failure.category.value,
-        "retryable": failure.retryable,
-        "scope": failure.scope.value,
-        "reason": failure.reason,
-        "rule": failure.rule,
-    }
+    told = document_of(failure)
+    out.thing({name: told[name] for name in _TOLD}, facts)
 
 
 def _why(rule: str) -> str:
@@ -232,20 +223,29 @@ def _if_handed_over(
 
 
 @value
+class _Verdict:
+    """The meaning of a failure."""
+
+    category: str
+    retryable: bool
+    scope: str
+
+
+@value
 class _Change:
     """A verdict that would change; one example for all equal changes."""
 
-    before: tuple[str, bool, str]
-    after: tuple[str, bool, str]
-    rule: str
     code: str
+    was: _Verdict
+    would_be: _Verdict
+    rule: str
 
 
 _COLUMNS: tuple[Column[tuple[_Change, int, str]], ...] = (
     Column("messages", lambda row: row[1]),
     Column("code", lambda row: row[0].code, is_whole=True),
-    Column("was", lambda row: _in_short(row[0].before)),
-    Column("would be", lambda row: _in_short(row[0].after)),
+    Column("was", lambda row: _in_short(row[0].was)),
+    Column("would be", lambda row: _in_short(row[0].would_be)),
     Column("rule", lambda row: row[0].rule),
     Column("for one", lambda row: row[2], is_whole=True),
 )
@@ -280,7 +280,7 @@ class _Trial:
             return
         after = overruled(after, self._settings.own_rules, provider=provider, mx=mx)
         if _verdict(before) != _verdict(after):
-            change = _Change(_verdict(before), _verdict(after), after.rule, before.code)
+            change = _Change(before.code, _verdict(before), _verdict(after), after.rule)
             self._changes[change] += 1
             self._examples.setdefault(change, message.id)
 
@@ -327,27 +327,15 @@ def _again(failure: Failure, provider: str, mx: str) -> Failure | None:
     return failure if is_found_out and not failure.rule.startswith("own.") else again
 
 
-def _verdict(failure: Failure) -> tuple[str, bool, str]:
-    return failure.category.value, failure.retryable, failure.scope.value
+def _verdict(failure: Failure) -> _Verdict:
+    return _Verdict(failure.category.value, failure.retryable, failure.scope.value)
 
 
-def _in_short(verdict: tuple[str, bool, str]) -> str:
-    category, retryable, scope = verdict
-    return f"{category}, {'retried' if retryable else 'not retried'}, {scope}"
+def _in_short(verdict: _Verdict) -> str:
+    told = "retried" if verdict.retryable else "not retried"
+    return f"{verdict.category}, {told}, {verdict.scope}"
 
 
 def _change_document(row: tuple[_Change, int, str]) -> dict[str, Any]:
     change, count, example = row
-    return {
-        "messages": count,
-        "code": change.code,
-        "was": _verdict_document(change.before),
-        "wouldBe": _verdict_document(change.after),
-        "rule": change.rule,
-        "example": example,
-    }
-
-
-def _verdict_document(verdict: tuple[str, bool, str]) -> dict[str, Any]:
-    category, retryable, scope = verdict
-    return {"category": category, "retryable": retryable, "scope": scope}
+    return {"messages": count} | document_of(change) | {"example": example}

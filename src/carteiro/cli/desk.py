@@ -122,7 +122,13 @@ def _command(work: Work, *, makes_store: bool) -> Command:
         settings = common.shared_settings()
         if not makes_store:
             refuse_missing(settings)
-        asyncio.run(_at_a_desk(work, settings, common.out, options))
+
+        async def at_a_desk() -> None:
+            # A command in another folder has other settings: they must not apply to all workers.
+            async with open_backend(settings, governs=False) as backend:
+                await work(Desk(backend, settings, common.out), **options)
+
+        asyncio.run(at_a_desk())
 
     return command_of(work, Common, begin)
 
@@ -173,14 +179,6 @@ def _taken(group: type[Group], options: dict[str, Any]) -> Group:
 
 def _options_of(group: type[object]) -> list[inspect.Parameter]:
     return list(inspect.signature(group).parameters.values())
-
-
-async def _at_a_desk(
-    work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
-) -> None:
-    # A command in another folder has other settings: they must not apply to all workers.
-    async with open_backend(settings, governs=False) as backend:
-        await work(Desk(backend, settings, printer), **options)
 
 
 def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:

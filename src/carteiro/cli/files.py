@@ -32,10 +32,15 @@ def read_words(typed: str | None, file: Path | None, *, flag: str) -> str | None
 
 def read_document(file: Path) -> dict[str, Any]:
     """The JSON object in a file; ``-`` is stdin."""
+    return json_object(read_text(file) or "", str(file))
+
+
+def json_object(text: str, where: str) -> dict[str, Any]:
+    """The JSON object in a text."""
     try:
-        document = orjson.loads(read_text(file) or "")
+        document = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise WrongUse(f"{file} is not a JSON document: {error}") from error
+        raise WrongUse(f"{where} is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise WrongUse(f"{file} must hold one JSON object")
+        raise WrongUse(f"{where} must hold one JSON object")
     return document

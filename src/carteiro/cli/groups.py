@@ -6,7 +6,7 @@ from carteiro.cli.documents import document_of
 from carteiro.cli.printing import Column, Printer
 from carteiro.model import DeadGroup
 
-_COLUMNS: tuple[Column[DeadGroup], ...] = (
+COLUMNS: tuple[Column[DeadGroup], ...] = (
     Column("group", lambda row: row.key or "(none)", is_whole=True),
     Column("count", lambda row: row.count),
     Column("oldest", lambda row: row.oldest, is_whole=True),
@@ -16,4 +16,4 @@ _COLUMNS: tuple[Column[DeadGroup], ...] = (
 
 def print_groups(out: Printer, by: str, groups: Sequence[DeadGroup], *, what: str) -> None:
     """Print each group, and say if there are none of ``what``."""
-    out.rows(groups, _COLUMNS, lambda row: {"by": by} | document_of(row), what=what)
+    out.rows(groups, COLUMNS, lambda row: {"by": by} | document_of(row), what=what)

@@ -48,4 +48,4 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         created_before=before,
     )
     asked = partial(desk.backend.reading.messages, wanted)
-    await print_pages(desk, asked, COLUMNS, message_document, what="messages", limit=limit)
+    await print_pages(desk.out, asked, COLUMNS, message_document, what="messages", limit=limit)

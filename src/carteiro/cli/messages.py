@@ -13,17 +13,11 @@ from carteiro.cli.printing import Column
 from carteiro.model import EMAIL, MessageId, StoredMessage, parse_message_id
 from carteiro.runtime.messages import find_message
 
-
-def _instead_of_address(message: StoredMessage) -> str:
-    """Every e-mail has an address until it is erased; a task has none, and is known by its kind."""
-    return "(erased)" if message.kind == EMAIL else message.kind
-
-
 COLUMNS: tuple[Column[StoredMessage], ...] = (
     Column("id", lambda row: row.id, is_whole=True),
     Column("tenant", lambda row: row.tenant),
     Column("status", lambda row: row.state, is_whole=True),
-    Column("to", lambda row: row.to or _instead_of_address(row)),
+    Column("to", lambda row: row.to or ("(erased)" if row.kind == EMAIL else row.kind)),
     Column("subject", lambda row: row.subject),
     Column("attempts", lambda row: row.attempts),
     Column("error", lambda row: row.failure.code if row.failure else None),

@@ -27,7 +27,7 @@ def metrics_parts(post: Carteiro, *, answers_for: Role | None = None) -> list[Pa
     settings = post.settings
     if not settings.metrics.host:
         return []
-    listener = listen(settings.metrics, advice=_ADVICE)
+    listener = listen(settings.metrics.host, settings.metrics.port, advice=_ADVICE)
     health = () if answers_for is None else _health(post.backend, answers_for)
     page = metrics_page(post.metrics, health)
     return [http_server(page, listener, grace=_GRACE, bounds=settings.api)]

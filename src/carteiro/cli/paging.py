@@ -21,16 +21,8 @@ class Ask(Protocol[Row]):
         """At most this many rows."""
 
 
-class HasPrinter(Protocol):
-    """Any desk."""
-
-    @property
-    def out(self) -> Printer:
-        """Its printer."""
-
-
 async def print_pages(  # noqa: PLR0913 - what to list, and how
-    desk: HasPrinter,
+    out: Printer,
     ask: Ask[Row],
     columns: Sequence[Column[Row]],
     document: Callable[[Row], Mapping[str, Any]],
@@ -42,11 +34,11 @@ async def print_pages(  # noqa: PLR0913 - what to list, and how
     has_any = False
     async for page, is_cut in pages(ask, limit=limit):
         has_any = has_any or bool(page)
-        desk.out.rows(page, columns, document)
+        out.rows(page, columns, document)
         if is_cut:
             note("There are more: raise --limit, or use --limit 0 for all.")
     if not has_any:
-        desk.out.none(what)
+        out.none(what)
 
 
 async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], bool]]:
@@ -60,6 +52,18 @@ async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], 
         yield page.rows, is_full and cursor is not None
         if is_full or cursor is None:
             return
+
+
+async def page_by_page(
+    what: str, ask: Ask[Row], work: Callable[[list[Row]], Awaitable[int]]
+) -> int:
+    """Work on all rows, a page at a time; report and return the number that the work is ``what`` with."""
+    count = 0
+    with count_done(what) as tell:
+        async for page, _ in pages(ask, limit=0):
+            count += await work(page)
+            tell(count)
+    return count
 
 
 async def erased_in_pages(erase: Callable[[], Awaitable[Erased | None]]) -> tuple[int, int]:

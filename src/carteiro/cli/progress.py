@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
 import typer
@@ -16,28 +16,27 @@ Share: TypeAlias = Callable[[float], None]
 Count: TypeAlias = Callable[[int], None]
 
 
-@contextmanager
-def share_done(what: str) -> Iterator[Share]:
+def share_done(what: str) -> AbstractContextManager[Share]:
     """Report the completed share, from 0 to 1, on stderr."""
-    if sys.stderr.isatty():
-        with _bar(BarColumn(), TextColumn("{task.percentage:>3.0f} %")) as bar:
-            task = bar.add_task(what, total=1.0)
-            yield lambda share: bar.update(task, completed=share)
-    else:
-        say = _now_and_then()
-        yield lambda share: say(f"{what}: {share:.0%}")
+    return _done(what, "{:.0%}", 1.0, BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+
+
+def count_done(what: str) -> AbstractContextManager[Count]:
+    """Report the completed number of an unknown total, on stderr."""
+    return _done(what, "{:,}", None, TextColumn("{task.completed:,.0f}"))
 
 
 @contextmanager
-def count_done(what: str) -> Iterator[Count]:
-    """Report the completed number of an unknown total, on stderr."""
+def _done(
+    what: str, form: str, total: float | None, *columns: BarColumn | TextColumn
+) -> Iterator[Callable[[float], None]]:
     if sys.stderr.isatty():
-        with _bar(TextColumn("{task.completed:,.0f}")) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda count: bar.update(task, completed=count)
+        with _bar(*columns) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
     else:
         say = _now_and_then()
-        yield lambda count: say(f"{what}: {count:,}")
+        yield lambda done: say(f"{what}: {form.format(done)}")
 
 
 def _bar(*columns: BarColumn | TextColumn) -> Progress:

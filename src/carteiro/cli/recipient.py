@@ -42,7 +42,7 @@ async def ls(
     known = await desk.known_tenant(tenant)
     address = None if email is None else judge_address(email) or email
     asked = partial(desk.backend.recipients.list, known.id, external_id=external_id, email=address)
-    await print_pages(desk, asked, _COLUMNS, document_of, what="recipients", limit=limit)
+    await print_pages(desk.out, asked, _COLUMNS, document_of, what="recipients", limit=limit)
 
 
 @app.at_a_desk()

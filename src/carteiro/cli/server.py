@@ -4,7 +4,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -23,31 +22,19 @@ _SECOND = timedelta(seconds=1)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
 
 
-class Address(Protocol):
-    """Listen address; port 0 lets the system choose one."""
-
-    @property
-    def host(self) -> str:
-        """A host name or address of this machine, or the one that means all."""
-
-    @property
-    def port(self) -> int:
-        """The port."""
-
-
 class CannotListen(CarteiroError):
     """The address is in use, or not of this machine."""
 
 
-def listen(at: Address, *, advice: str = _ADVICE) -> socket.socket:
-    """A socket that listens already: clients are served as soon as the server runs."""
+def listen(host: str, port: int, *, advice: str = _ADVICE) -> socket.socket:
+    """A socket that listens already: clients are served as soon as the server runs. Port 0: any free one."""
     try:
-        found = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = str(error.strerror).partition(" (while")[0]  # the rest names the address again
-        raise CannotListen(f"cannot listen on {at.host}:{at.port}: {reason}. {advice}") from error
+        raise CannotListen(f"cannot listen on {host}:{port}: {reason}. {advice}") from error
 
 
 def address_of(listener: socket.socket) -> str:

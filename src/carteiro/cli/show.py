@@ -1,17 +1,13 @@
 """``carteiro show``: one message and its timeline."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import orjson
 
-from carteiro.api.email_documents import event_view
+from carteiro.api.email_documents import view
 from carteiro.cli.desk import Desk, at_a_desk
-from carteiro.cli.messages import known_message, message_document
+from carteiro.cli.messages import known_message
 from carteiro.cli.options import MessageArgument, OfTenant
 from carteiro.cli.printing import Column
 from carteiro.model import StoredMessage, TimelineEvent
-from carteiro.policy.feedback import standing
 
 
 def _details(event: TimelineEvent) -> str:
@@ -34,15 +30,9 @@ async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None)
     """Show one message with its timeline."""
     found = await known_message(desk, message, tenant=tenant)
     events = await desk.backend.reading.events(found.id)
-    got_to = standing(events)
-    told = {"deliveryStatus": got_to, "events": events_as_json(events)}
-    desk.out.thing(message_document(found) | told, facts_of(found) | {"delivery": got_to})
+    document = view(found, events).model_dump(mode="json", by_alias=True)
+    desk.out.thing(document, facts_of(found) | {"delivery": document["deliveryStatus"]})
     desk.out.beside("Timeline", events, TIMELINE)
-
-
-def events_as_json(events: Sequence[TimelineEvent]) -> list[dict[str, Any]]:
-    """A timeline as in the HTTP API."""
-    return [event_view(each).model_dump(mode="json", by_alias=True) for each in events]
 
 
 def facts_of(message: StoredMessage) -> dict[str, object]:

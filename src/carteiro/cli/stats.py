@@ -2,6 +2,7 @@
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
+from carteiro.cli.groups import COLUMNS
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.errors import QueueAway
@@ -16,12 +17,7 @@ _DEPTHS: tuple[Column[Depth], ...] = (
     Column("in flight", lambda row: row.in_flight),
     Column("oldest due", lambda row: row.oldest_due_at, is_whole=True),
 )
-_GROUPS: tuple[Column[DeadGroup], ...] = (
-    Column("reason", lambda row: row.key),
-    Column("count", lambda row: row.count),
-    Column("oldest", lambda row: row.oldest, is_whole=True),
-    Column("newest", lambda row: row.newest, is_whole=True),
-)
+_GROUPS: tuple[Column[DeadGroup], ...] = (Column("reason", lambda row: row.key), *COLUMNS[1:])
 
 
 def _health(row: ProviderRate) -> str:

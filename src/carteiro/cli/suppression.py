@@ -41,7 +41,7 @@ async def ls(
     """List the suppressed addresses of a tenant, newest first, and the soft bounces counted so far."""
     known = await desk.known_tenant(tenant)
     asked = partial(desk.backend.suppressions.list, known.id, email=email)
-    await print_pages(desk, asked, _COLUMNS, _document, what="suppressions", limit=limit)
+    await print_pages(desk.out, asked, _COLUMNS, _document, what="suppressions", limit=limit)
 
 
 @app.at_a_desk()

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import orjson
 import typer
 
 from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.faults import faults_by_option
-from carteiro.cli.files import read_text
+from carteiro.cli.files import json_object, read_text
 from carteiro.cli.options import RetryPreset, TenantName, Variables, Yes
 from carteiro.cli.printing import Column
 from carteiro.email.templates.rendering import Rendered, check_template, render, sample_templates
@@ -88,7 +87,8 @@ async def preview(  # noqa: PLR0913 - a parameter per flag
 ) -> None:
     """Render a template with these variables; nothing is sent."""
     found = await _known(desk, type, tenant, version)
-    made = render(found, _object(variables) | variables_of(var))
+    given = {} if variables is None else json_object(variables, "--variables")
+    made = render(found, given | variables_of(var))
     document = {"subject": made.subject, "html": made.html, "text": made.text}
     desk.out.thing(document, {"subject": made.subject})
     _print_bodies(desk, made)
@@ -189,16 +189,4 @@ def variables_of(given: Sequence[str] | None) -> dict[str, Any]:
             if not isinstance(inner, dict):
                 raise WrongUse(f"{each!r}: {folder!r} has a value of its own already")
         inner[name] = text
-    return variables
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    try:
-        variables = orjson.loads(text)
-    except ValueError as error:
-        raise WrongUse(f"--variables is not JSON: {error}") from error
-    if not isinstance(variables, dict):
-        raise WrongUse("--variables must be a JSON object")
     return variables

@@ -119,7 +119,7 @@ class Fields:
 async def ls(desk: Desk, *, limit: Limit = 100) -> None:
     """List tenants, by name."""
     listed = desk.backend.tenants.list
-    await print_pages(desk, listed, _COLUMNS, document_of, what="tenants", limit=limit)
+    await print_pages(desk.out, listed, _COLUMNS, document_of, what="tenants", limit=limit)
 
 
 @app.at_a_desk()

@@ -22,20 +22,15 @@ from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings
-from carteiro.model import Tenant, value
+from carteiro.model import Tenant
 from carteiro.policy.masking import masked_url
 from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import routes_of
 from carteiro.providers.registry import is_paced
 
-
-@value
-class Secrets:
-    """The secrets that were just created, shown once; None if they existed before."""
-
-    key: str | None
-    admin_token: str | None
+_PLAYED = "Send a first e-mail:"
+_REAL = "Send a first e-mail. It is a real one: replace YOUR_ADDRESS with your own address:"
 
 
 @grouped
@@ -50,7 +45,7 @@ def up(
     """Run the API and a worker, with upkeep, until SIGTERM or Ctrl-C."""
     settings = place.settings(provider=provider, **{"api.host": host, "api.port": port})
     # First of all: if the port is in use, nothing was opened or created.
-    with listen(settings.api) as listener:
+    with listen(settings.api.host, settings.api.port) as listener:
         process.run(serve(settings, listener, new_key=new_key), settings=settings)
 
 
@@ -64,24 +59,24 @@ async def serve(
             await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
-        secrets = await _secrets_to_show(post.backend, new_key=new_key)
+        key, token = await _secrets_to_show(post.backend, new_key=new_key)
         from carteiro.api.application import create_api  # noqa: PLC0415 - expensive, and only for servers
 
         api = create_api(post, works=works)
         grace = settings.delivery.grace
         server = http_server(api, listener, grace=grace, bounds=settings.api)
-        _announce(settings, address_of(listener), secrets, works=works)
+        _announce(settings, address_of(listener), key, token, works=works)
         workers = [worker_part(post)] if works else []
         await run_together([*workers, server, *pages], stop)
 
 
-async def _secrets_to_show(backend: Backend, *, new_key: bool) -> Secrets:
-    """A key of the first tenant and an admin token, if they were just created."""
+async def _secrets_to_show(backend: Backend, *, new_key: bool) -> tuple[str | None, str | None]:
+    """A key of the first tenant and an admin token; None if they existed before."""
     key = None
     if new_key or not await backend.keys.list(FIRST_TENANT):
         await backend.tenants.ensure([FIRST_TENANT])
         key = await _made_key(backend, is_asked_for=new_key)
-    return Secrets(key, await first_admin_token(backend.keys))
+    return key, await first_admin_token(backend.keys)
 
 
 async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
@@ -95,24 +90,27 @@ async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     return key
 
 
-def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool) -> None:
+def _announce(
+    settings: Settings, address: str, key: str | None, token: str | None, *, works: bool
+) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     console.print(f"{_places(settings)}   Provider: {settings.provider}\n")
     if not works:
         console.print("This process sends no mail: start carteiro worker, too.\n")
-    if secrets.key is not None:
+    if key is not None:
         console.print(f"API key of tenant {FIRST_TENANT!r}, shown only once and stored as a hash:")
-        console.print(f"  {secrets.key}\n", style="bold")
-    if secrets.admin_token is not None:
+        console.print(f"  {key}\n", style="bold")
+    if token is not None:
         console.print("Admin token (/admin/v1), shown only once and stored as a hash:")
-        console.print(f"  {secrets.admin_token}\n", style="bold")
+        console.print(f"  {token}\n", style="bold")
     else:
         console.print("The admin token was shown when it was created.")
         console.print("To create another: carteiro admin-token rotate. It revokes the old ones.\n")
-    if secrets.key is not None:
-        console.print(_invitation(settings))
-        console.print(f"  {_curl(address, secrets.key, to=_first_recipient(settings))}\n")
+    if key is not None:
+        console.print(_PLAYED if _is_played(settings) else _REAL)
+        to = "ok@sandbox.test" if _is_played(settings) else "YOUR_ADDRESS"
+        console.print(f"  {_curl(address, key, to=to)}\n")
     else:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was created.")
         console.print(f"To create another{_way_to_a_key(works=works)}. Older keys stay valid.\n")
@@ -136,16 +134,6 @@ def _is_played(settings: Settings) -> bool:
     """True if no mail of this tenant leaves the machine."""
     names = routes_of(settings).of(FIRST_TENANT, None)
     return not any(is_paced(name, settings) for name in names)
-
-
-def _invitation(settings: Settings) -> str:
-    if _is_played(settings):
-        return "Send a first e-mail:"
-    return "Send a first e-mail. It is a real one: replace YOUR_ADDRESS with your own address:"
-
-
-def _first_recipient(settings: Settings) -> str:
-    return "ok@sandbox.test" if _is_played(settings) else "YOUR_ADDRESS"
 
 
 def _curl(address: str, key: str, *, to: str) -> str:

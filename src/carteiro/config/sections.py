@@ -51,11 +51,6 @@ class DeliverySettings(values.Section):
         """The allowed relay control headers, in lower case."""
         return frozenset(self.relay_headers.lower().split())
 
-    @property
-    def hold(self) -> timedelta:
-        """Time that a declared attempt belongs to its worker."""
-        return self.call_limit + self.hold_margin
-
 
 class PresetSettings(values.Section):
     """A retry preset of the operator's own: waits that double, or a table of them."""

@@ -6,17 +6,8 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from carteiro.config import values
-from carteiro.model import value
 
 _LONGEST_DRAIN = timedelta(minutes=4)  # of the 5 that Kafka gives, for cleaning up and committing
-
-
-@value
-class PageAddress:
-    """Address of a metrics page."""
-
-    host: str
-    port: int
 
 
 class TicketSettings(values.Section):
@@ -67,8 +58,3 @@ class TicketSettings(values.Section):
                 "that does not poll for max.poll.interval.ms, 5 minutes"
             )
         return drain
-
-    @property
-    def page_address(self) -> PageAddress:
-        """Address of the metrics page."""
-        return PageAddress(self.metrics_host, self.metrics_port)

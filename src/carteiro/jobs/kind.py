@@ -1,7 +1,6 @@
 """Kinds of jobs: how a worker confirms, delivers and retries each."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol, TypeAlias
 
@@ -91,10 +90,6 @@ class Kind:
     close: Callable[[], Awaitable[None]] | None = None
     chain: Chain | None = None
     link: Link | None = None
-
-    def through(self, link: Link, chain: Chain) -> "Kind":
-        """Return this kind as a part of a chain."""
-        return replace(self, link=link, chain=chain)
 
 
 @value

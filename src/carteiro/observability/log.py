@@ -63,7 +63,7 @@ def flush() -> None:
 def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> None:
     """Write a line if its level is on; for the functions here and in other modules of events."""
     if _level <= level:
-        _log.write(level, message, name, fields)
+        _log.write_all(level, message, name, [fields])
 
 
 # --- messages ----------------------------------------------------------------
@@ -84,33 +84,22 @@ def attempts_sent(
     _log.write_all(Level.INFO, "Attempt finished", "attempt.finished", lines)
 
 
-def attempt_finished(  # noqa: PLR0913 - one per field of the line
-    job: model.LeasedJob,
-    *,
-    attempt: int,
-    state: model.State,
-    duration: timedelta,
-    provider: str,
-    provider_id: str | None = None,
+def attempt_finished(
+    job: model.LeasedJob, end: model.End, *, attempt: int, state: model.State, provider: str
 ) -> None:
-    """Write the INFO line of each attempt; ``provider_id`` is the message id at the provider."""
-    fields = _of(job, attempt, state, duration) | _through(provider, provider_id)
+    """Write the INFO line of each attempt; if it was sent, with the message id at the provider."""
+    provider_id = end.verdict.provider_id if isinstance(end.verdict, model.Sent) else None
+    fields = _of(job, attempt, state, end.duration) | _through(provider, provider_id)
     event(Level.INFO, "Attempt finished", "attempt.finished", fields)
 
 
-def retry_scheduled(  # noqa: PLR0913 - one per field of the line
-    job: model.LeasedJob,
-    retry: model.Retry,
-    *,
-    attempt: int,
-    max_attempts: int,
-    duration: timedelta,
-    is_in_doubt: bool = False,
+def retry_scheduled(
+    job: model.LeasedJob, retry: model.Retry, end: model.End, *, attempt: int, max_attempts: int
 ) -> None:
     """Report an attempt that failed or has an unknown outcome, and the time of the next one."""
-    fields = _of(job, attempt, model.State.RETRY_SCHEDULED, duration) | _why(retry.failure)
+    fields = _of(job, attempt, model.State.RETRY_SCHEDULED, end.duration) | _why(retry.failure)
     more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // model.MILLISECOND}
-    said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
+    said = _ANSWER_UNKNOWN if end.in_doubt else "Job failed, scheduling retry"
     event(Level.WARN, said, "retry.scheduled", fields | more)
 
 
@@ -334,9 +323,6 @@ class _Log:
         self._stream = stream
         self._waiting: list[bytes] = []
         atexit.register(self.drain)  # a loop that ends early leaves its last turn unwritten
-
-    def write(self, level: Level, message: str, event: str, fields: Mapping[str, Any]) -> None:
-        self.write_all(level, message, event, [fields])
 
     def write_all(
         self, level: Level, message: str, event: str, lines: Sequence[Mapping[str, Any]]

@@ -58,31 +58,23 @@ def track(
         log.attempt_in_doubt(job, end.verdict.failure, attempt=number, duration=end.duration)
     if attempt.number is not None:
         log.attempt_finished(
-            job,
-            attempt=number,
-            state=answer.state,
-            duration=end.duration,
-            provider=attempt.provider,
-            provider_id=end.verdict.provider_id if isinstance(end.verdict, model.Sent) else None,
+            job, end, attempt=number, state=answer.state, provider=attempt.provider
         )
     match answer.state, end.verdict:
         case model.State.RETRY_SCHEDULED, model.Retry() as retry:
             tally.retried(job, retry)
-            log.retry_scheduled(
-                job,
-                retry,
-                attempt=number,
-                max_attempts=attempt.max_attempts,
-                duration=end.duration,
-                is_in_doubt=end.in_doubt > 0,
-            )
+            log.retry_scheduled(job, retry, end, attempt=number, max_attempts=attempt.max_attempts)
+            return
         case model.State.FAILED | model.State.EXPIRED, model.Dead() as dead:
-            _died(job, end, dead, tally, state=answer.state, attempt=number)
+            pass
         case model.State.EXPIRED, model.Retry(failure=failure):  # decided by the ledger's clock
             dead = model.Dead(model.DeadReason.EXPIRED, failure)
-            _died(job, end, dead, tally, state=answer.state, attempt=number)
         case _:  # sent or cancelled, regardless of the verdict: the line of the attempt is enough
-            pass
+            return
+    reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
+    filed = replace(dead, reason=reason)  # as in the ledger
+    tally.died(job, filed)
+    log.message_died(job, filed, attempt=number, state=answer.state, duration=end.duration)
 
 
 def track_sent(
@@ -94,22 +86,6 @@ def track_sent(
     """As `track`, for attempts (their ``numbers``) that were made and sent, none of them in doubt."""
     tally.sent(jobs, numbers, [end.duration / _SECOND for end in ends])
     log.attempts_sent(jobs, numbers, ends)
-
-
-def _died(  # noqa: PLR0913 - all facts of the log line
-    job: model.LeasedJob,
-    end: model.End,
-    dead: model.Dead,
-    tally: Tally,
-    *,
-    state: model.State,
-    attempt: int,
-) -> None:
-    """Log and count a dead letter, with the reason stored in the ledger."""
-    reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
-    filed = replace(dead, reason=reason)
-    tally.died(job, filed)
-    log.message_died(job, filed, attempt=attempt, state=state, duration=end.duration)
 
 
 async def learn_refusals(

@@ -11,9 +11,6 @@ from carteiro.model import MILLISECOND, ZERO, Failure, Scope, value
 
 Charge: TypeAlias = Literal["all", "message"]
 Environment: TypeAlias = Literal["development", "production"]
-PresetName: TypeAlias = Literal[
-    "gateway", "classic", "development", "pipeline", "transactional", "tickets"
-]
 
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST_MS = timedelta.max // MILLISECOND
@@ -83,12 +80,7 @@ PRESETS: Mapping[str, RetryPolicy] = {
 
 PRESET_RULE = f"A retry preset: {', '.join(PRESETS)}, or one defined in the settings."
 
-_DEFAULT_PRESETS: Mapping[Environment, PresetName] = {
-    "development": "development",
-    "production": "gateway",
-}
 
-
-def default_preset(environment: Environment) -> PresetName:
-    """The preset if none is named."""
-    return _DEFAULT_PRESETS[environment]
+def default_preset(environment: Environment) -> str:
+    """The preset of an environment, unless the settings name one."""
+    return "gateway" if environment == "production" else "development"

@@ -6,10 +6,9 @@ Pure: the data on the message, its job and its tenant comes from the store, ``no
 from datetime import datetime
 from enum import StrEnum
 
-from carteiro.model import FINISHED, QueuePlace, State, StoredMessage, Tenant, value
+from carteiro.model import DEAD, FINISHED, QueuePlace, State, StoredMessage, Tenant, value
 from carteiro.policy.suppression import SUPPRESSED
 
-_UNDELIVERED = frozenset({State.FAILED, State.EXPIRED})
 _MAY_BE_DELIVERED = (
     "It may have been delivered: an attempt handed it over, and its result is unknown. "
     "Check with the provider or the recipient."
@@ -79,7 +78,7 @@ def explain_without_queue(message: StoredMessage) -> Waiting:
 def _ended(message: StoredMessage) -> str:
     """Its end; if it was not delivered, also the reason and the remedy."""
     doubt = f" {_MAY_BE_DELIVERED}" if message.in_doubt and message.state is not State.SENT else ""
-    if message.state not in _UNDELIVERED:
+    if message.state not in DEAD:
         return f"It ended as {message.state} and is finished.{doubt}"
     failure = message.failure
     why = f" ({failure.code}: {failure.reason})" if failure else ""

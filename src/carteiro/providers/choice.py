@@ -7,6 +7,7 @@ except of tasks alone.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from carteiro.config import Settings
@@ -93,14 +94,12 @@ def checked_store(
     return cast("Store", _CheckedStore(store, settings, marks, refuse))
 
 
+@dataclass(eq=False)
 class _CheckedStore:
-    def __init__(
-        self, store: Store, settings: Settings, marks: Marks, refuse: Callable[[ConfigError], None]
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._marks = marks
-        self._refuse = refuse
+    _store: Store
+    _settings: Settings
+    _marks: Marks
+    _refuse: Callable[[ConfigError], None]
 
     def __getattr__(self, name: str) -> object:
         """All but claims."""

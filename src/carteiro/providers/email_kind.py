@@ -42,7 +42,8 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
     is_remote = any(each.features.is_remote for each in providers.values())
     if len(kinds) == 1 and not is_remote:
         return usual, is_remote
-    pacers = _pacers(providers, settings, backend)
+    limits = {name: limits_of(each, settings) for name, each in providers.items()}
+    pacers = {name: Pacer(name, backend.rates, each) for name, each in limits.items() if each}
     chain = Chain(kinds, routes, pacers=pacers)
     return replace(usual, chain=chain, close=_all_closed(kinds, pacers)), is_remote
 
@@ -133,15 +134,6 @@ def _overrule(name: str, settings: Settings) -> Overrule | None:
         return None
     spec = spec_of(name)
     return partial(overruled_outcome, rules=rules, provider=spec.name, mx=spec.host(settings))
-
-
-def _pacers(
-    providers: dict[str, Provider], settings: Settings, backend: Backend
-) -> dict[str, Pacer]:
-    limits = {name: limits_of(each, settings) for name, each in providers.items()}
-    return {
-        name: Pacer(name, backend.rates, each) for name, each in limits.items() if each is not None
-    }
 
 
 def _all_closed(kinds: dict[str, Kind], pacers: dict[str, Pacer]) -> Callable[[], Awaitable[None]]:

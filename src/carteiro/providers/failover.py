@@ -7,6 +7,7 @@ fails over with its next attempt, which comes at once if another provider can ta
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import orjson
@@ -25,6 +26,7 @@ _MOST_REMEMBERED = 10_000  # messages; one that is forgotten may try a provider 
 _NOT_AT_ONCE = timedelta(milliseconds=1)
 
 
+@dataclass(eq=False)
 class Link:
     """One provider of a chain, and what this process knows of its health and its pace.
 
@@ -32,19 +34,12 @@ class Link:
     came of it. Without a pacer it is called as fast as there is mail.
     """
 
-    def __init__(
-        self,
-        name: str,
-        pacer: Pacer | None,
-        clock: Callable[[], float],
-        chance: Callable[[], float],
-    ) -> None:
-        self.name = name
-        self._pacer = pacer
-        self._clock = clock
-        self._chance = chance
-        self._breaker = Breaker()
-        self._trouble_at: float | None = None
+    name: str
+    _pacer: Pacer | None
+    _clock: Callable[[], float]
+    _chance: Callable[[], float]
+    _breaker: Breaker = field(default_factory=Breaker)
+    _trouble_at: float | None = None
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +127,9 @@ class Chain:
     ) -> None:
         paced = pacers or {}
         self._links = {name: Link(name, paced.get(name), clock, chance) for name in kinds}
-        self._kinds = {name: kind.through(self._links[name], self) for name, kind in kinds.items()}
+        self._kinds = {
+            name: replace(kind, link=self._links[name], chain=self) for name, kind in kinds.items()
+        }
         self._routes = routes
         self._tried: dict[model.MessageId, tuple[str, ...]] = {}  # since the message last waited
 

@@ -7,6 +7,7 @@ No caller waits for a batch to fill. If that is more than fits, tenants take tur
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import KW_ONLY, dataclass, field
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -24,6 +25,7 @@ _MOST_BYTES_OF_SMALL = (
 _BYTES_OF_ITEM = 4096  # besides its own: the time to store an item
 
 
+@dataclass(eq=False)
 class Gatherer(Generic[Item, Answer]):
     """Turns ``write(list)`` into a call for one item, answered when its list is written.
 
@@ -31,24 +33,17 @@ class Gatherer(Generic[Item, Answer]):
     again item by item, so one bad item fails alone; unless the store itself is unreachable.
     """
 
-    def __init__(
-        self,
-        write: Callable[[list[Item]], Awaitable[list[Answer]]],
-        *,
-        size: Callable[[Item], int] | None = None,
-        whose: Callable[[Item], Hashable] | None = None,
-        bound: int | None = None,
-    ) -> None:
-        self._write = write
-        self._size = size
-        self._whose = whose
-        self._bound = bound
-        self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
-        self._writing: asyncio.Task[None] | None = None
+    write: Callable[[list[Item]], Awaitable[list[Answer]]]
+    _: KW_ONLY
+    size: Callable[[Item], int] | None = None
+    whose: Callable[[Item], Hashable] | None = None
+    bound: int | None = None
+    _waiting: deque[tuple[Item, asyncio.Future[Answer]]] = field(default_factory=deque)
+    _writing: asyncio.Task[None] | None = None
 
     def __call__(self, item: Item) -> "asyncio.Future[Answer]":
         """Write the item together with the other waiting ones."""
-        if self._bound is not None and len(self._waiting) >= self._bound:
+        if self.bound is not None and len(self._waiting) >= self.bound:
             raise StoreUnavailable("too much is waiting to be stored: try again in a moment")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
@@ -67,9 +62,9 @@ class Gatherer(Generic[Item, Answer]):
 
     def _next_batch(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
         batch = self._first()
-        if self._waiting and self._whose is not None:
+        if self._waiting and self.whose is not None:
             self._waiting.extendleft(reversed(batch))
-            self._take_turns(self._whose)
+            self._take_turns(self.whose)
             batch = self._first()
         return batch
 
@@ -98,11 +93,11 @@ class Gatherer(Generic[Item, Answer]):
         self._waiting = deque(each for _, each in sorted(numbered, key=itemgetter(0)))
 
     def _weight(self, item: Item) -> int:
-        return self._size(item) if self._size is not None else 0
+        return self.size(item) if self.size is not None else 0
 
     async def _write_batch(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
-            answers = await self._write([item for item, _ in batch])
+            answers = await self.write([item for item, _ in batch])
             answered = list(zip(batch, answers, strict=True))
         except Exception as error:  # noqa: BLE001 - raised to the callers, whatever it is
             await self._write_one_by_one(batch, error)

@@ -1,4 +1,4 @@
-"""Checks that `carteiro doctor` runs on every SQL store."""
+"""Checks that `carteiro doctor` runs on every store."""
 
 from datetime import timedelta
 
@@ -9,6 +9,7 @@ from carteiro.stores.columns import moment
 from carteiro.stores.migrations import pending
 
 _LONGEST_SILENCE = timedelta(minutes=10)
+_MOST_SKEW = timedelta(seconds=5)
 
 
 def schema_is(package: str, found: int, digest: int | None, database: str) -> Finding:
@@ -32,3 +33,13 @@ def worker_seen(at: int | None, now: int) -> Finding:
         told = f"no worker was seen since {moment(at):%Y-%m-%dT%H:%M:%SZ}"
         return Finding("worker", Level.WARN, told, advice)
     return Finding("worker", Level.OK, "a worker was seen in the last minutes")
+
+
+def clock_agrees(check: str, server_s: float, asked_at: float, answered_at: float) -> Finding:
+    """Check the server's clock, which was read between these two moments of ours, in seconds."""
+    skew = timedelta(seconds=server_s - (asked_at + answered_at) / 2)
+    if abs(skew) > _MOST_SKEW + timedelta(seconds=answered_at - asked_at) / 2:
+        word = "ahead of" if skew > timedelta(0) else "behind"
+        told = f"the server's clock is {abs(skew)} {word} this machine's"
+        return Finding(check, Level.WARN, told, "set both clocks (NTP)")
+    return Finding(check, Level.OK, "the server's clock agrees with this machine's")

@@ -5,7 +5,7 @@ page is stored together with the progress of the move.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from uuid_utils import uuid7
@@ -48,7 +48,16 @@ async def move(source: Source, target: Target, progress: Progress) -> Moved:
         await asyncio.sleep(_LOOK_AGAIN_S)
     counts = source.counts()
     if reached is not None:
-        await _carry(source, target, counts, reached, progress.carried)
+        done, total = sum(each.rows for each in reached.values()), sum(counts.values())
+        for table in CARRIED:
+            so_far = reached.get(table, Reached())
+            place, is_done = so_far.place, so_far.is_done
+            while not is_done:
+                page = source.page(table, place)
+                await target.take(table, page)
+                place, is_done = page.place, not page.rows
+                done += len(page.rows)
+                progress.carried(done / total if total else 1.0)
         await target.finish(counts)
     source.finish()
     return Moved(counts, again=departure is not None and departure.is_finished)
@@ -72,22 +81,3 @@ def _refuse_elsewhere(source: Source, target: Target) -> None:
             f"carteiro move --from {source.name} --to {departure.to} --reopen"
         )
         raise CannotMove(text)
-
-
-async def _carry(
-    source: Source,
-    target: Target,
-    counts: Mapping[str, int],
-    reached: Mapping[str, Reached],
-    tell: Callable[[float], None],
-) -> None:
-    done, total = sum(each.rows for each in reached.values()), sum(counts.values())
-    for table in CARRIED:
-        so_far = reached.get(table, Reached())
-        place, is_done = so_far.place, so_far.is_done
-        while not is_done:
-            page = source.page(table, place)
-            await target.take(table, page)
-            place, is_done = page.place, not page.rows
-            done += len(page.rows)
-            tell(done / total if total else 1.0)

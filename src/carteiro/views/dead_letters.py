@@ -146,7 +146,15 @@ def from_json(entry: object) -> model.DeadLetter:
         content=_content(given.original_data),
         reason=given.reason,
         failed_attempts=given.failed_attempts,
-        failure=_failure(given),
+        failure=model.Failure(
+            code=given.last_failure_code,
+            category=given.category,
+            retryable=given.retryable,
+            scope=given.scope,
+            reason=given.last_failure_reason,
+            rule=given.rule,
+            original_code=given.original_code,
+        ),
         failed_at=_whole(given.last_failure_timestamp),
         enqueued_at=_whole(given.enqueued_at),
         moved_at=_whole(given.moved_to_dlq_at),
@@ -188,18 +196,6 @@ def _in_plain_words(fault: FieldError) -> FieldError:
     if fault.field == "lastFailureReason" and not fault.missing:
         return FieldError(fault.field, "must be a text that is not blank")
     return FieldError("entry", fault.message) if fault.field == "body" else fault
-
-
-def _failure(given: _Entry) -> model.Failure:
-    return model.Failure(
-        code=given.last_failure_code,
-        category=given.category,
-        retryable=given.retryable,
-        scope=given.scope,
-        reason=given.last_failure_reason,
-        rule=given.rule,
-        original_code=given.original_code,
-    )
 
 
 def _content(original_data: object) -> str:

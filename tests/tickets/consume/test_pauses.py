@@ -1,16 +1,14 @@
 """A type pauses when many of its tickets cannot reach something, and goes on by itself."""
 
-from dataclasses import replace
-
-import pytest
+from datetime import timedelta
 
 from carteiro.config import load
 from carteiro.policy.breaker import FIRST_PAUSE_S
-from carteiro.tickets.consume.pauses import TypeHealth, terms_of
+from carteiro.tickets.consume.pauses import TypeHealth
 
 NO_JITTER = 0.5
-TERMS = terms_of(load(environ={}).tickets) or pytest.fail("it should be switched on")
-TICKETS, WITHIN_S = TERMS.tickets, TERMS.within_s
+SETTINGS = load(environ={}).tickets
+TICKETS, WITHIN_S = SETTINGS.pause_tickets, SETTINGS.pause_within.total_seconds()
 
 
 def fail(health: TypeHealth, id: str, now: float = 0.0) -> bool:
@@ -20,7 +18,7 @@ def fail(health: TypeHealth, id: str, now: float = 0.0) -> bool:
 
 def an_outage() -> TypeHealth:
     """A type whose tickets have all failed."""
-    health = TypeHealth(TERMS)
+    health = TypeHealth(SETTINGS)
     began = [fail(health, f"t{each}") for each in range(TICKETS)]
     assert began == [False] * (TICKETS - 1) + [True]
     return health
@@ -35,13 +33,13 @@ def test_many_different_tickets_that_fail_are_an_outage() -> None:
 
 def test_one_ticket_that_fails_again_and_again_is_none() -> None:
     """It is ill itself, however often it is tried."""
-    health = TypeHealth(TERMS)
+    health = TypeHealth(SETTINGS)
     assert not any(fail(health, "poison") for _ in range(200))
 
 
 def test_a_few_among_many_that_succeed_are_none() -> None:
     """A third of failures does not make an outage."""
-    health = TypeHealth(TERMS)
+    health = TypeHealth(SETTINGS)
     for each in range(500):
         health.succeeded([health.breaker.begin(0.0)], 0.0)
         health.succeeded([health.breaker.begin(0.0)], 0.0)
@@ -50,7 +48,7 @@ def test_a_few_among_many_that_succeed_are_none() -> None:
 
 def test_failures_of_long_ago_say_nothing() -> None:
     """Only the last minute counts."""
-    health = TypeHealth(TERMS)
+    health = TypeHealth(SETTINGS)
     for each in range(TICKETS - 1):
         fail(health, f"t{each}", now=0.0)
     assert not fail(health, "late", now=WITHIN_S)
@@ -77,7 +75,7 @@ def test_success_ends_the_pause_and_clears_the_failures() -> None:
 
 def test_a_success_that_was_begun_before_the_outage_does_not_end_it() -> None:
     """It says how things were."""
-    health = TypeHealth(TERMS)
+    health = TypeHealth(SETTINGS)
     early = health.breaker.begin(0.0)
     for each in range(TICKETS):
         fail(health, f"t{each}")
@@ -106,7 +104,11 @@ def test_a_pause_that_was_given_up_is_not_begun_again_before_a_success() -> None
 
 def test_thresholds_are_those_of_the_settings() -> None:
     """Few tickets, a large share, a short while."""
-    health = TypeHealth(replace(TERMS, tickets=2, share=1.0, within_s=5.0))
+    health = TypeHealth(
+        SETTINGS.model_copy(
+            update={"pause_tickets": 2, "pause_share": 1.0, "pause_within": timedelta(seconds=5)}
+        )
+    )
     health.succeeded([health.breaker.begin(0.0)], 0.0)
     assert not fail(health, "a")
     assert not fail(health, "b")  # two of three
@@ -117,6 +119,6 @@ def test_thresholds_are_those_of_the_settings() -> None:
 def test_switched_off_nothing_pauses_and_nothing_is_remembered() -> None:
     """Whatever fails."""
     settings = load(environ={}, overrides={"tickets.pause": False}).tickets
-    health = TypeHealth(terms_of(settings))
+    health = TypeHealth(settings)
     assert not any(fail(health, f"t{each}") for each in range(100))
     assert health.is_perfect

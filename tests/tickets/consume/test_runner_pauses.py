@@ -16,7 +16,6 @@ from carteiro.tickets.consume.handler_error import OutOfTime, read_error
 from carteiro.tickets.consume.handlers import Permanent
 from carteiro.tickets.consume.lanes import Partition, works_of
 from carteiro.tickets.consume.offsets import Offsets
-from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.ticket import read
 from support.memory_lane import NEVER_AGAIN, TICKETS, MemoryLane, ids, settings_of
 from support.ticket_log import TOPIC
@@ -162,9 +161,8 @@ def _answer(status: int) -> httpx.HTTPStatusError:
 )
 def test_errors_about_reaching_something_are_known(error: Exception, pauses: bool) -> None:
     """By the settings as they come; all others are the ticket's own."""
-    terms = terms_of(settings_of())
-    assert terms is not None
-    assert terms.errors.isdisjoint(read_error(error).names) is not pauses
+    known = settings_of().pause_errors.split()
+    assert read_error(error).names.isdisjoint(known) is not pauses
 
 
 async def test_keys_that_wait_for_the_end_of_an_outage_are_held() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Annotated
@@ -12,9 +11,9 @@ import typer
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import NotFound, NotNow
-from carteiro.cli.paging import pages
+from carteiro.cli.paging import page_by_page
 from carteiro.cli.progress import count_done
-from carteiro.model import DeadFilter, DeadLetter, TimelineEvent
+from carteiro.model import DeadFilter, DeadLetter
 from carteiro.runtime.durable_file import sync_file, sync_folder
 from carteiro.views import dead_letters
 
@@ -52,20 +51,13 @@ def _new_file(file: str) -> IO[bytes]:
 
 
 async def _exported(desk: Desk, wanted: DeadFilter, target: IO[bytes]) -> int:
-    count = 0
-    with count_done("exported") as tell:
-        async for page in _pages(desk, wanted):
-            count += dead_letters.export(page, target)
-            tell(count)
-    return count
-
-
-async def _pages(
-    desk: Desk, wanted: DeadFilter
-) -> AsyncIterator[list[tuple[DeadLetter, Sequence[TimelineEvent]]]]:
     letters, reading = desk.backend.dead_letters, desk.backend.reading
-    async for page, _ in pages(partial(letters.find, wanted), limit=0):
-        yield [(each, await reading.events(each.id)) for each in page]
+
+    async def write(page: list[DeadLetter]) -> int:
+        told = [(each, await reading.events(each.id)) for each in page]
+        return dead_letters.export(told, target)
+
+    return await page_by_page("exported", partial(letters.find, wanted), write)
 
 
 @at_a_desk

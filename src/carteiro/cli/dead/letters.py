@@ -42,10 +42,5 @@ async def known_letter(desk: Desk, given: str, *, tenant: str | None) -> DeadLet
     """The dead letter of this message; `NotFound` if there is none, or it is not this tenant's."""
     letter = await desk.backend.dead_letters.show(message_id(given))
     if letter is None or tenant not in {None, letter.tenant}:
-        raise no_letter(given)
+        raise NotFound(f"there is no dead letter {given!r}: carteiro dead ls lists the newest")
     return letter
-
-
-def no_letter(given: str) -> NotFound:
-    """The error for a dead letter that does not exist, or belongs to another tenant; both look alike."""
-    return NotFound(f"there is no dead letter {given!r}: carteiro dead ls lists the newest")

@@ -32,7 +32,7 @@ async def ls(
     """List dead letters, newest first."""
     wanted = await choice.as_filter(desk, is_redriven=redriven)
     asked = partial(desk.backend.dead_letters.find, wanted)
-    await print_pages(desk, asked, COLUMNS, to_json, what="dead letters", limit=limit)
+    await print_pages(desk.out, asked, COLUMNS, to_json, what="dead letters", limit=limit)
 
 
 @at_a_desk

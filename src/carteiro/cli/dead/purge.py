@@ -8,9 +8,8 @@ from typing import Annotated
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.options import Yes, duration
-from carteiro.cli.paging import pages
-from carteiro.cli.progress import count_done
-from carteiro.model import DeadFilter
+from carteiro.cli.paging import page_by_page
+from carteiro.model import DeadLetter
 
 
 @at_a_desk
@@ -32,14 +31,10 @@ async def purge(
         wanted = replace(wanted, moved_before=min(end, wanted.moved_before or end))
     which = "all dead letters" if choice.is_any and older_than is None else "what matches"
     confirm(f"Drop {which}?", yes=yes)
-    dropped = await _dropped(desk, wanted)
+    letters = desk.backend.dead_letters
+
+    async def drop(page: list[DeadLetter]) -> int:
+        return await letters.drop([row.id for row in page])
+
+    dropped = await page_by_page("dropped", partial(letters.find, wanted), drop)
     desk.out.answer({"dropped": dropped}, f"Dropped {dropped}.")
-
-
-async def _dropped(desk: Desk, wanted: DeadFilter) -> int:
-    letters, dropped = desk.backend.dead_letters, 0
-    with count_done("dropped") as tell:
-        async for page, _ in pages(partial(letters.find, wanted), limit=0):
-            dropped += await letters.drop([row.id for row in page])
-            tell(dropped)
-    return dropped

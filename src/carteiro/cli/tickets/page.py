@@ -49,5 +49,6 @@ def page_part(
             Route("/health/ready", ready),
         ]
     )
-    listener = listen(settings.tickets.page_address, advice=_ADVICE)
+    host, port = settings.tickets.metrics_host, settings.tickets.metrics_port
+    listener = listen(host, port, advice=_ADVICE)
     return http_server(page, listener, grace=_GRACE, bounds=settings.api)

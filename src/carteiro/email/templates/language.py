@@ -100,7 +100,11 @@ class Program:
 
     def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
         """Render the text; raises only `TemplateFault` or `VariablesMissing`."""
-        self._charge_parsing(work)
+        unpaid, self._unpaid = (
+            self._unpaid,
+            0,
+        )  # of parsing, for the first run: later ones use the cache
+        work.note(unpaid)
         scope = runtime.Scope(work, size=variables.size)
         words = {name: runtime.part(variables.words, name, name, scope) for name in self._names}
         made, fault = "", None
@@ -117,11 +121,6 @@ class Program:
         if fault is not None:
             raise TemplateFault(fault)
         return made
-
-    def _charge_parsing(self, work: Work) -> None:
-        """Charge the cost of parsing to the first run; later runs use the cache."""
-        steps, self._unpaid = self._unpaid, 0
-        work.note(steps)
 
 
 class _ProgramCache:

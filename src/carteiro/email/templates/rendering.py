@@ -45,18 +45,14 @@ class Rendered:
 
 def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS) -> None:
     """Raise `InvalidMessage` on a template that cannot be defined; ``presets`` are the allowed names."""
-    if faults := faults_of(template, presets=presets):
+    if faults := list(faults_of(template, presets=presets)):
         raise InvalidMessage(faults)
 
 
 def faults_of(
     template: NewTemplate | Template, *, presets: Collection[str] = PRESETS
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """The faults of a template, field by field."""
-    return list(_faults(template, presets))
-
-
-def _faults(template: NewTemplate | Template, presets: Collection[str]) -> Iterator[FieldError]:
     if not _TYPE.fullmatch(template.type):
         yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
     if is_blank(template.html) and is_blank(template.text):

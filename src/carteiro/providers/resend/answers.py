@@ -30,7 +30,8 @@ def outcome_of(answer: httpx.Response) -> Outcome:
     told = _document(answer)
     if answer.is_success:
         identity = str(told.get("id") or "")
-        return Taken(identity) if identity else Unknown(_no_id(answer))
+        no_id = f"HTTP {answer.status_code} without an id"
+        return Taken(identity) if identity else Unknown(classify.network(no_id))
     failure = _failure(answer, told)
     if answer.is_server_error or answer.status_code == HTTPStatus.REQUEST_TIMEOUT:
         return Unknown(failure)
@@ -79,10 +80,6 @@ def _failure(answer: httpx.Response, told: dict[str, Any]) -> Failure:
     status = answer.status_code
     message = str(told.get("message") or "") or f"HTTP {status}: {answer.text}"
     return classify_resend(str(told.get("name") or ""), message, status)
-
-
-def _no_id(answer: httpx.Response) -> Failure:
-    return classify.network(f"HTTP {answer.status_code} without an id")
 
 
 def _document(answer: httpx.Response) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class SesProvider:
 
     def __init__(self, options: SesOptions) -> None:
         self._options = options
-        self._session = _session()
+        self._session = AioSession()
+        self._session.register_component("data_loader", _loader())
         self._free = asyncio.Semaphore(options.connections)
         self._opening = asyncio.Lock()
         self._opened = AsyncExitStack()
@@ -146,12 +147,6 @@ class SesProvider:
             ),
         )
         return opened
-
-
-def _session() -> AioSession:
-    session = AioSession()
-    session.register_component("data_loader", _loader())
-    return session
 
 
 @cache

@@ -6,6 +6,7 @@ repeated: SNS repeats the same name, forgers need new ones, so the name with the
 """
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -46,13 +47,9 @@ class Certificates:
         if (kept := self._kept.get(url)) is not None:
             self._kept.move_to_end(url)
             return kept
-        if self._is_missing(url):
+        if self._clock() < self._missing.get(url, -math.inf):
             raise FeedbackRefused(401, _NONE)
         return await self._fetched(url)
-
-    def _is_missing(self, url: str) -> bool:
-        until = self._missing.get(url)
-        return until is not None and self._clock() < until
 
     async def _fetched(self, url: str) -> x509.Certificate:
         task = self._fetching.get(url)

@@ -32,19 +32,8 @@ class Stage(StrEnum):
 
 
 # How rules name the stages; what goes wrong within a body, or at its end, comes as an answer to it.
-_NAMES = {
-    Stage.CONNECT: stages.Stage.CONNECT,
-    Stage.GREETING: stages.Stage.GREETING,
-    Stage.EHLO: stages.Stage.EHLO,
-    Stage.STARTTLS: stages.Stage.STARTTLS,
-    Stage.AUTH: stages.Stage.AUTH,
-    Stage.RSET: stages.Stage.RSET,
-    Stage.MAIL: stages.Stage.MAIL,
-    Stage.RCPT: stages.Stage.RCPT,
-    Stage.DATA: stages.Stage.DATA,
-    Stage.BODY: stages.Stage.DATA,
-    Stage.REPLY: stages.Stage.DOT,
-}
+_NAMES = {each: stages.Stage[each.name] for each in Stage if each.name in stages.Stage.__members__}
+_NAMES |= {Stage.BODY: stages.Stage.DATA, Stage.REPLY: stages.Stage.DOT}
 _CODES = re.compile(r"\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?", re.ASCII)
 _CLOSING = 421
 

@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 from carteiro.ports.provider import Handover
 from carteiro.providers.smtp.client import Connection
+from carteiro.providers.smtp.options import SmtpOptions
 
 _FAREWELL = 1.0  # seconds that a relay has to close its side
 
@@ -14,19 +14,12 @@ _FAREWELL = 1.0  # seconds that a relay has to close its side
 class ConnectionPool:
     """Connections to one relay. Whether one is good shows when it is used; nothing is sent to find out."""
 
-    def __init__(
-        self,
-        opens: Callable[[], Awaitable[Connection]],
-        *,
-        connections: int,
-        mails_each: int,
-        idle: timedelta,
-    ) -> None:
+    def __init__(self, opens: Callable[[], Awaitable[Connection]], options: SmtpOptions) -> None:
         self._opens = opens
-        self._most = connections
-        self._mails_each = mails_each
-        self._idle_seconds = idle.total_seconds()
-        self._free = asyncio.Semaphore(connections)
+        self._most = options.connections
+        self._mails_each = options.messages_per_connection
+        self._idle_seconds = options.idle.total_seconds()
+        self._free = asyncio.Semaphore(options.connections)
         self._in_use = 0
         self._idle: list[tuple[float, Connection]] = []  # the one longest idle first
         self._sweep_timer: asyncio.TimerHandle | None = None

@@ -25,12 +25,7 @@ class SmtpProvider:
     def __init__(self, options: SmtpOptions) -> None:
         self._options = options
         self._context = options.tls_context()
-        self._pool = ConnectionPool(
-            self._open,
-            connections=options.connections,
-            mails_each=options.messages_per_connection,
-            idle=options.idle,
-        )
+        self._pool = ConnectionPool(self._open, options)
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients; refused copies are reported, not repeated."""

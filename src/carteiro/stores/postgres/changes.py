@@ -43,7 +43,6 @@ class _Item(NamedTuple):
 
     place: int
     held: Held
-    entry: Entry
     change: Change
     job: int
     until: int | None
@@ -71,7 +70,7 @@ class Changes:
     ) -> None:
         """Add a rule's change; ``owner``: the caller has the job; ``hold``: the end of its hold."""
         job, until = _job_of(change, hold)
-        self._items.append(_Item(len(self.held), held, held.entry, change, job, until))
+        self._items.append(_Item(len(self.held), held, change, job, until))
         self.held.append(held)
         self._needs_ring |= job in {_DROP, _PARK} and not owner
 
@@ -80,7 +79,7 @@ class Changes:
         if not self._items:
             return set(), False
         # One order for all: two processes with the same entries cannot deadlock.
-        items = sorted(self._items, key=_number)
+        items = sorted(self._items, key=lambda item: item.held.message_no)
         requests = [each.held.request for each in items]
         is_requested = any(requests)
         stored, has_work = await session.first(
@@ -90,10 +89,6 @@ class Changes:
             *([requests] if is_requested else []),
         )
         return {items[item - 1].place for item in stored}, has_work
-
-
-def _number(item: _Item) -> int:
-    return item.held.message_no
 
 
 def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:
@@ -143,7 +138,7 @@ def _events(items: Sequence[_Item]) -> tuple[str, ...]:
 
 
 def _rows(items: Sequence[_Item]) -> list[str]:
-    columns = zip(*(entry_row(each.entry) for each in items), strict=True)
+    columns = zip(*(entry_row(each.held.entry) for each in items), strict=True)
     return [
         texts(column) if place in _TEXT_COLUMNS else numbers(column)
         for place, column in enumerate(columns)

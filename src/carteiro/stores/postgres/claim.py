@@ -1,6 +1,6 @@
 """Claims: one call of the SQL function for the jobs, one for their messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 import orjson
@@ -25,19 +25,21 @@ class Claims:
         self._db = db
         self._fairness = fairness
 
-    async def take(
+    async def claim(
         self,
-        kinds: Sequence[model.KindName],
         *,
-        limit: int,
-        ahead: int,
         claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
         lease: timedelta,
+        ahead: int = 0,
     ) -> model.Claimed:
-        """Lease due jobs, fair between tenants."""
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        if not kinds:
+            return model.Claimed([], None)
         now, idle_ms, numbers, claims, served, preset_texts = await self._db.first(
             "claim",
-            list(kinds),
+            sorted(set(kinds)),
             max(0, limit),
             ahead,
             claim_id,

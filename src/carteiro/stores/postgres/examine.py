@@ -9,25 +9,19 @@ import asyncpg
 
 from carteiro.errors import ConfigError, StoreError
 from carteiro.model.checkup import Finding, Level
-from carteiro.stores.checks import schema_is, worker_seen
+from carteiro.stores.checks import clock_agrees, schema_is, worker_seen
 from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
 from carteiro.stores.postgres.migrating import PACKAGE, Applied, found_schema, functions_digest
 
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 15
-_MOST_SKEW = timedelta(seconds=5)
 _MOST_NOTIFIED = 0.5
-
-
-def wall_clock_ms() -> int:
-    """This machine's time."""
-    return time.time_ns() // 1_000_000
 
 
 async def examine(
     url: str,
     *,
-    clock: Callable[[], int] = wall_clock_ms,
+    clock: Callable[[], float] = time.time,
     longest_transaction: timedelta = timedelta(minutes=10),
 ) -> AsyncIterator[Finding]:
     """Check the database; checks that depend on a failed one are left out."""
@@ -53,7 +47,7 @@ async def examine(
         yield _writable(server)
         yield _durable(server)
         yield (schema := _schema(await found_schema(url), name))
-        yield _clock(server["now_ms"], asked_at, answered_at)
+        yield clock_agrees("clock", server["now_ms"] / 1000, asked_at, answered_at)
         if schema.level is Level.OK:
             yield worker_seen(await connection.fetchval(sql("last_seen")), server["now_ms"])
             yield _client_roles(await connection.fetch(sql("examine_client_roles")))
@@ -104,17 +98,6 @@ def _durable(server: Mapping[str, Any]) -> Finding:
         advice = "set synchronous_commit = on for this database and user"
         return Finding("durability", Level.FAIL, told, advice)
     return Finding("durability", Level.OK, "every commit is synced")
-
-
-def _clock(server_ms: int, asked_at: int, answered_at: int) -> Finding:
-    """Compare the clocks: the server's is the one that the store uses."""
-    skew = timedelta(milliseconds=server_ms - (asked_at + answered_at) // 2)
-    uncertain = timedelta(milliseconds=answered_at - asked_at) / 2
-    if abs(skew) > _MOST_SKEW + uncertain:
-        word = "ahead of" if skew > timedelta(0) else "behind"
-        told = f"the server's clock is {abs(skew)} {word} this machine's"
-        return Finding("clock", Level.WARN, told, "set both clocks (NTP)")
-    return Finding("clock", Level.OK, "the server's clock agrees with this machine's")
 
 
 def _autovacuum(server: Mapping[str, Any]) -> Finding:

@@ -6,7 +6,7 @@ still the judged version and that the job still has the same claim. Changed entr
 worker that stops or loses its connection in between has stored nothing more, and nobody waits for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -29,13 +29,6 @@ _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # others keep changing them: let the caller try again
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
-
-
-async def _load(
-    session: sql.Session, ids: Iterable[model.MessageId]
-) -> dict[model.MessageId, Held]:
-    rows = await session.fetch("load_entries", ids=list(dict.fromkeys(ids)))
-    return {held.id: held for held in map(held_of, rows)}
 
 
 def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
@@ -71,7 +64,8 @@ class PostgresEntries:
         self, session: sql.Session, ids: Sequence[model.MessageId]
     ) -> dict[model.MessageId, Held]:
         """Return the entries of these ids; unknown ones are left out."""
-        return await _load(session, ids)
+        rows = await session.fetch("load_entries", ids=list(dict.fromkeys(ids)))
+        return {held.id: held for held in map(held_of, rows)}
 
     async def save(
         self, session: sql.Session, changed: Sequence[tuple[Held, Change]], now: int
@@ -176,7 +170,7 @@ class PostgresEntries:
             left = _without_twins(asked, answers)
             if not left:
                 return [answers[place] for place in range(len(asked))], has_work
-            found = await _load(self._db, [asked[place].id for place in left])
+            found = await self.load(self._db, [asked[place].id for place in left])
             judged, changes = self._judge(asked, left, found, await self._db.now(), declares)
             stored, may_work = await changes.save(self._db, dead_letter_ttl_ms=self._ttl_ms)
             has_work |= may_work

@@ -1,6 +1,6 @@
 """The path of a message on PostgreSQL: each method one operation."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from carteiro import model
@@ -23,8 +23,8 @@ class PostgresStore(SqlStore):
         super().__init__(entries, wake)
         self._db = db
         self._wake: PostgresWake = wake
-        self._ledger = entries
-        self._claims = Claims(db, options.fairness)
+        self.declare, self._settle = entries.declare, entries.settle
+        self.claim = Claims(db, options.fairness).claim
         self._has_queue = options.has_queue
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
@@ -38,30 +38,9 @@ class PostgresStore(SqlStore):
             if self._has_queue:
                 self._wake.ring()
 
-    async def claim(
-        self,
-        *,
-        claim_id: model.ClaimId,
-        kinds: Collection[model.KindName],
-        limit: int,
-        lease: timedelta,
-        ahead: int = 0,
-    ) -> model.Claimed:
-        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
-        wanted = sorted(set(kinds))
-        if not wanted:
-            return model.Claimed([], None)
-        return await self._claims.take(
-            wanted, limit=limit, ahead=ahead, claim_id=claim_id, lease=lease
-        )
-
-    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        return await self._ledger.declare(starts)
-
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter of a message in one transaction."""
-        answers, has_work = await self._ledger.settle(ends)
+        answers, has_work = await self._settle(ends)
         if has_work:
             await self._wake.tell()
         return answers

@@ -46,17 +46,13 @@ class RedisDesk:
 
     async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or remove the limit that all claims of a kind share."""
-        words: tuple[int, ...] = ()
-        if limit is not None:
-            words = (limit.count, limit.per // MILLISECOND)
-        await self._server.run("limit", kind, *words, patience=_PATIENCE)
+        asked = limit and (limit.count, limit.per // MILLISECOND)
+        await self._server.run("limit", kind, *(asked or ()), patience=_PATIENCE)
 
     async def tune(self, fairness: model.Fairness | None) -> None:
         """Set the fairness settings of all workers; None: as configured in each."""
-        words: tuple[int, ...] = ()
-        if fairness is not None:
-            words = (int(fairness.enable_round_robin), fairness.max_jobs_per_tenant_batch)
-        await self._server.run("tune", *words, patience=_PATIENCE)
+        asked = fairness and (int(fairness.enable_round_robin), fairness.max_jobs_per_tenant_batch)
+        await self._server.run("tune", *(asked or ()), patience=_PATIENCE)
 
     async def founded(self) -> str:
         """Allow claims, as all tenants and limits are set now; return a token that identifies the queue."""

@@ -3,18 +3,17 @@
 import time
 from asyncio import timeout
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
 from carteiro.model.checkup import Finding, Level, in_size
+from carteiro.stores.checks import clock_agrees
 from carteiro.stores.redis.server import CHECK_WHO, client_of, close, said_by, shown
 
 _OLDEST_SERVER = (7, 0)
 _PATIENCE_S = 10.0
-_MOST_SKEW = timedelta(seconds=5)
 _FULLISH, _NEARLY_FULL = 0.8, 0.9
 _KEPT = "set appendonly yes and appendfsync everysec, as deploy/redis.conf does"
 
@@ -34,7 +33,8 @@ async def examine(url: str) -> AsyncIterator[Finding]:
         yield _memory(told)
         yield _policy(told)
         yield kept
-        yield _clock(seconds + microseconds / 1_000_000, asked_at, answered_at)
+        server_s = seconds + microseconds / 1_000_000
+        yield clock_agrees("queue clock", server_s, asked_at, answered_at)
     except AuthenticationError as error:
         advice = f"{CHECK_WHO} in the setting queue; until then messages are accepted and wait"
         yield Finding("queue", Level.FAIL, f"{shown(url)} does not let us in: {error}", advice)
@@ -96,12 +96,3 @@ async def _kept(client: Redis, told: Mapping[str, Any]) -> Finding:
         said = "appendfsync is no: a power cut may lose much of the queue"
         return Finding("queue durability", Level.WARN, said, _KEPT)
     return Finding("queue durability", Level.OK, f"an AOF is written, and synced {synced}")
-
-
-def _clock(server: float, asked_at: float, answered_at: float) -> Finding:
-    skew = timedelta(seconds=server - (asked_at + answered_at) / 2)
-    if abs(skew) > _MOST_SKEW + timedelta(seconds=answered_at - asked_at) / 2:
-        word = "ahead of" if skew > timedelta(0) else "behind"
-        said = f"the server's clock is {abs(skew)} {word} this machine's"
-        return Finding("queue clock", Level.WARN, said, "set both clocks (NTP)")
-    return Finding("queue clock", Level.OK, "the server's clock agrees with this machine's")

@@ -1,7 +1,8 @@
 """Admission: replays known ids and keys, refuses disabled tenants and exceeded limits, stores keys and counts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
@@ -27,24 +28,17 @@ class First(NamedTuple):
     answer: model.Replayed
 
 
+@dataclass
 class Door:
     """Judges one batch, item by item: each item sees the effects of those before it."""
 
-    def __init__(
-        self,
-        known: dict[model.MessageId, model.Replayed],
-        is_disabled: dict[model.TenantId, bool],
-        firsts: dict[tuple[model.TenantId, str], First],
-        tallies: dict[model.TenantId, QuotaCounts],
-        now: int,
-    ) -> None:
-        self._known = known
-        self._is_disabled = is_disabled
-        self._firsts = firsts
-        self._tallies = tallies
-        self._at = moment(now)
-        self._counted: set[model.TenantId] = set()
-        self._keyed: list[tuple[model.NewMessage, model.IdempotencyKey]] = []
+    _known: dict[model.MessageId, model.Replayed]
+    _is_disabled: dict[model.TenantId, bool]
+    _firsts: dict[tuple[model.TenantId, str], First]
+    _tallies: dict[model.TenantId, QuotaCounts]
+    _at: datetime
+    _counted: set[model.TenantId] = field(default_factory=set)
+    _keyed: list[tuple[model.NewMessage, model.IdempotencyKey]] = field(default_factory=list)
 
     def is_open_to_all(self, new: Sequence[model.NewMessage]) -> bool:
         """True if all are new and of enabled tenants, and none has a key, a limit or a recipient: as usual."""
@@ -161,7 +155,7 @@ async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> 
     keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
     firsts = await firsts_under(session, keys, now) if keys else {}
     is_disabled = {row[0]: bool(row[1]) for row in tenants}
-    return Door(known, is_disabled, firsts, await _tallies(session, new, now), now)
+    return Door(known, is_disabled, firsts, await _tallies(session, new, now), moment(now))
 
 
 async def _tallies(

@@ -37,7 +37,7 @@ class SqlErasing:
     # --- a recipient
 
     async def recipient(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int
+        self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
     ) -> Erased | None:
         """Cancel waiting messages, blank finished ones; delete the recipient after the last. None: there is none."""
         now = await self._db.now()

@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pairing import not_yet
-from carteiro.ports.ledger import Closed, Told
+from carteiro.ports.ledger import Told
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, recipient_of
@@ -32,6 +33,8 @@ class SqlLedger(ABC):
         self._db = db
         self._entries = entries
         self.accept = store.accept
+        self.declare, self.settle = entries.declare, entries.close
+        self.overdue = partial(overdue, db)
 
     # --- claimed jobs
 
@@ -93,16 +96,6 @@ class SqlLedger(ABC):
 
     # --- changes
 
-    async def declare(
-        self, starts: Sequence[model.Start], told: QueueAnswers
-    ) -> list[model.Begun | model.Refused | None]:
-        """Make attempts durable before they are made."""
-        return await self._entries.declare(starts, told)
-
-    async def settle(self, ends: Sequence[model.End], told: QueueAnswers) -> list[Closed | None]:
-        """Store the verdicts: state, events and dead letter in one transaction."""
-        return await self._entries.close(ends, told)
-
     async def cancel(
         self, ids: Sequence[model.MessageId], told: QueueAnswers, *, tenant: model.TenantId
     ) -> list[model.CancelAnswer]:
@@ -118,12 +111,6 @@ class SqlLedger(ABC):
         return [message for message, is_buried in zip(ids, answers, strict=True) if is_buried]
 
     # --- lists
-
-    async def overdue(
-        self, *, after: model.Cursor | None, limit: int
-    ) -> tuple[list[model.MessageId], model.Cursor | None]:
-        """Messages past their time to live, and where the next page starts."""
-        return await overdue(self._db, after, limit)
 
     async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
         """Every message that must have a job, in pages."""
@@ -199,7 +186,7 @@ class SqlLedgerDesk:
 
 
 async def overdue(
-    db: Database, after: model.Cursor | None, limit: int
+    db: Database, *, after: model.Cursor | None, limit: int
 ) -> tuple[list[model.MessageId], model.Cursor | None]:
     """Return messages that waited beyond their time, and where the next page starts."""
     expires_at, edge = key_of(after, _FIRST)

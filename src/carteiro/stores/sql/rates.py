@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -22,32 +23,11 @@ Rule: TypeAlias = Callable[
 class StoredRates(ABC):
     """See `carteiro.ports.rates.Rates` for what it promises; a store says how a record is changed."""
 
-    async def draw(  # noqa: PLR0913 - as the port has it
-        self,
-        provider: str,
-        count: int,
-        *,
-        process: str,
-        stay: timedelta,
-        ceiling: float | None = None,
-        concurrency: int = 0,
-        holds: int = 0,
-    ) -> Drawn:
+    async def draw(self, provider: str, count: int, **asked: Any) -> Drawn:  # noqa: ANN401 - as the port has it
         """Draw up to ``count`` calls."""
-
-        def rule(record: Rate, now_us: int) -> tuple[Drawn, Rate]:
-            return rates.draw(
-                record,
-                count,
-                now_us,
-                process=process,
-                stay=stay,
-                ceiling=ceiling,
-                concurrency=concurrency,
-                holds=holds,
-            )
-
-        return await self._changed(provider, rule)
+        return await self._changed(
+            provider, lambda record, now_us: rates.draw(record, count, now_us, **asked)
+        )
 
     async def slow_down(self, provider: str, *, going: float) -> None:
         """Reduce the rate, as the provider throttles; without a rate yet, ``going`` calls a second were made."""
@@ -114,28 +94,13 @@ async def _locked(session: Session, provider: str) -> Rate:
 def _rate_of(row: Sequence[Any]) -> Rate:
     """The record from its row."""
     provider, ceiling, cut_to, peak, cut_at_us, next_us, stays, trouble = row
-    return Rate(
-        provider=provider,
-        ceiling=ceiling,
-        cut_to=cut_to,
-        peak=peak,
-        cut_at_us=cut_at_us,
-        next_us=next_us,
-        stays={name: Stay(*told) for name, told in orjson.loads(stays).items()},
-        trouble=None if trouble is None else Trouble(*orjson.loads(trouble)),
-    )
+    present = {name: Stay(*told) for name, told in orjson.loads(stays).items()}
+    opened = trouble and Trouble(*orjson.loads(trouble))
+    return Rate(provider, present, ceiling, cut_to, peak, cut_at_us, next_us, opened)
 
 
 def _columns_of(record: Rate) -> dict[str, object]:
     """The row of a record, by column."""
-    trouble = None if record.trouble is None else orjson.dumps(tuple(record.trouble)).decode()
-    return {
-        "provider": record.provider,
-        "ceiling": record.ceiling,
-        "cut_to": record.cut_to,
-        "peak": record.peak,
-        "cut_at_us": record.cut_at_us,
-        "next_us": record.next_us,
-        "stays": orjson.dumps({name: tuple(stay) for name, stay in record.stays.items()}).decode(),
-        "trouble": trouble,
-    }
+    trouble = record.trouble and orjson.dumps(tuple(record.trouble)).decode()
+    stays = orjson.dumps({name: tuple(stay) for name, stay in record.stays.items()}).decode()
+    return asdict(record) | {"stays": stays, "trouble": trouble}

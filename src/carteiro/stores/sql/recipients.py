@@ -1,6 +1,6 @@
 """Recipients of tenants."""
 
-from carteiro.model import Cursor, Erased, Page, Recipient, RecipientId, TenantId
+from carteiro.model import Cursor, Page, Recipient, RecipientId, TenantId
 from carteiro.stores.columns import in_ms, recipient_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.erasing import SqlErasing
@@ -12,7 +12,7 @@ class SqlRecipients:
 
     def __init__(self, db: Database, erasing: SqlErasing) -> None:
         self._db = db
-        self._erasing = erasing
+        self.erase = erasing.recipient
 
     async def show(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
         """One recipient of a tenant, deleted or not."""
@@ -51,12 +51,6 @@ class SqlRecipients:
         """Mark as deleted; False if unknown or deleted already."""
         now = await self._db.now()
         return await self._db.run("recipient_delete", id=recipient, tenant=tenant, now=now) > 0
-
-    async def erase(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
-    ) -> Erased | None:
-        """Delete all personal data, in pages of messages; None if there is no such recipient."""
-        return await self._erasing.recipient(recipient, tenant=tenant, limit=limit)
 
 
 def _cursor_of(recipient: Recipient) -> Cursor:

@@ -48,18 +48,14 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
         stored, _ = await entries.save(session, changed, now)
         if stored < len(changed):  # a worker still has the job of a message that has ended
             raise StoreUnavailable("A worker is still releasing one of the messages: try again")
-        await _go_round([held for held, _ in changed], session, now, has_queue=has_queue)
+        redriven = [held for held, _ in changed]
+        if has_queue:
+            numbers = [held.message_no for held in redriven]
+            await session.run("redrive_put", numbers=numbers, now=now)
+        await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
         if revision is not None:
             await _revise(session, changed[0][0], revision, now)
     return answers
-
-
-async def _go_round(
-    redriven: Sequence[Any], session: Session, now: int, *, has_queue: bool
-) -> None:
-    if has_queue:
-        await session.run("redrive_put", numbers=[held.message_no for held in redriven], now=now)
-    await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
 
 
 async def _revise(session: Session, held: Any, revision: Revision, now: int) -> None:  # noqa: ANN401 - see `Ledger`

@@ -1,4 +1,4 @@
-"""The ledger's part of the path: declare, settle, cancel."""
+"""The part of the path that stores on SQL share."""
 
 from collections.abc import Sequence
 
@@ -8,23 +8,11 @@ from carteiro.stores.sql.session import Wake
 
 
 class SqlStore:
-    """See `carteiro.ports.store.Store` for what it promises; a store adds the queue's part."""
+    """See `carteiro.ports.store.Store` for what it promises; a store adds the rest."""
 
     def __init__(self, entries: ledger.Entries, wake: Wake) -> None:
         self._entries = entries
         self._wake = wake
-
-    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
-        """Make attempts durable before they are made; the hold replaces the lease."""
-        answers, _ = await self._entries.write(ledger.starts(starts), declares=True)
-        return answers
-
-    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
-        """Store the verdicts: state, events, queue and dead letter in one transaction."""
-        answers, has_work = await self._entries.write(ledger.ends(ends))
-        if has_work:
-            await self._wake.tell()
-        return answers
 
     async def cancel(
         self, ids: Sequence[model.MessageId], *, tenant: model.TenantId

@@ -29,7 +29,7 @@ class SqlUpkeep:
         """Expire at most ``limit`` messages past their time to live; return the number."""
         after, expired = None, 0
         while expired < limit:
-            page, after = await overdue(self._db, after, limit)
+            page, after = await overdue(self._db, after=after, limit=limit)
             if not page:
                 break
             answers, has_work = await self._entries.write(expiries(page[: limit - expired]))

@@ -145,7 +145,11 @@ class MongoArchive:
         for round_ in range(_ROUNDS):
             known = await self._noted([each.id for each in dead])
             # The time is read as late as possible: the documents carry it.
-            plans = _plans(dead, known, poorer, now())
+            every = {each.id: _Plan(each.id, known.get(each.id)) for each in dead}
+            at = now()
+            for each in dead:
+                every[each.id].add(each, poorer=poorer[each.id], now=at)
+            plans = [plan for plan in every.values() if plan.deaths]
             fresh |= {each.dlq_id: each for plan in plans for each in plan.deaths}
             # Together first; if the server had to refuse one, each by itself, to know which and why.
             is_done = await (
@@ -164,10 +168,9 @@ class MongoArchive:
     async def _written_together(self, plans: Sequence["_Plan"]) -> bool:
         async with self._asked():
             try:
-                if plans:
-                    await self._tickets.bulk_write(
-                        [each.as_write() for each in plans], ordered=False
-                    )
+                writes = [ReplaceOne(each.was, each.document, upsert=True) for each in plans]
+                if writes:
+                    await self._tickets.bulk_write(writes, ordered=False)
             except mongo_errors.BulkWriteError as error:
                 self._refuse_unacknowledged(error)
                 return False
@@ -330,32 +333,11 @@ class _Plan:
             self.document = _poorer({}, bare(dead), poorer, now)
         self.deaths.append(dead)
 
-    def as_write(self) -> ReplaceOne[Document]:
-        """Goes through only if the document is as it was looked at; otherwise its id is taken already."""
-        return ReplaceOne(self.was, self.document, upsert=True)
-
-
-def _plans(
-    dead: Sequence[DeadTicket],
-    known: Mapping[TicketId, Document],
-    poorer: Mapping[TicketId, int],
-    now: datetime,
-) -> list[_Plan]:
-    """Return the writes: one document for each ticket that has a death which is not noted yet."""
-    plans = {each.id: _Plan(each.id, known.get(each.id)) for each in dead}
-    for each in dead:
-        plans[each.id].add(each, poorer=poorer.get(each.id, 0), now=now)
-    return [plan for plan in plans.values() if plan.deaths]
-
 
 def _poorer(before: Document, dead: DeadTicket, poorer: int, now: datetime) -> Document:
+    """Return the first form that fits, from this one on; the last one always does."""
     forms = list(documents(before, dead, now=now))
-    return _fitting(forms[min(poorer, len(forms) - 1) :])
-
-
-def _fitting(forms: Sequence[Document]) -> Document:
-    """The first that a server will take, as far as that can be known here."""
-    *richer, poorest = forms
+    *richer, poorest = forms[min(poorer, len(forms) - 1) :]
     return next((each for each in richer if _fits(each)), poorest)
 
 

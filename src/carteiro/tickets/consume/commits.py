@@ -55,13 +55,10 @@ class Committer:
         if not partition.is_paused and partition.is_open:
             partition.is_paused = True
             self.log.pause([partition.part])
-        if self.is_held_up(partition):  # they need not wait, so that they end one way or the other
+        # A few hold it up, while nearly all that came has ended: they need not wait, so that they end, too.
+        if partition.is_paused and partition.offsets.is_mostly_done:
             for work in list(partition.waiting):
                 self.hurry(work)
-
-    def is_held_up(self, partition: Partition) -> bool:
-        """Return True if it is paused because of a few, while nearly all that came has ended."""
-        return partition.is_paused and partition.offsets.is_mostly_done
 
     def _is_far(self, partition: Partition) -> bool:
         offsets, parts = partition.offsets, 2 if partition.is_paused else 1

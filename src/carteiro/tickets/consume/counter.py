@@ -79,13 +79,8 @@ class RetryCounter:
         self._patience_s = patience.total_seconds()
         self._on_change = on_change
         self._owed: dict[TicketId, _Debt] = {}
-        self._is_up = self._client is not None
+        self.is_up = self._client is not None  # it answered when last asked, or was not asked yet
         self._paying: Task[None] | None = None
-
-    @property
-    def is_up(self) -> bool:
-        """Redis answered when it was last asked, or was not asked yet."""
-        return self._is_up
 
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question to Redis for all of them."""
@@ -163,7 +158,7 @@ class RetryCounter:
 
     async def _asked(self, ask: Callable[[Redis], Awaitable[_T]]) -> _T | None:
         """The answer, or None if there is none in time."""
-        if self._client is None or not self._is_up:
+        if self._client is None or not self.is_up:
             return None
         try:
             return await self._in_time(ask(self._client), self._patience_s)
@@ -208,8 +203,8 @@ class RetryCounter:
         self._start_paying()
 
     def _went_away(self, error: Exception) -> None:
-        if self._is_up:
-            self._is_up = False
+        if self.is_up:
+            self.is_up = False
             events.redis_away(self._shown, said_by(error))
             self._on_change(False)  # noqa: FBT003 - whether it is up
         self._start_paying()
@@ -229,7 +224,7 @@ class RetryCounter:
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 await self._part_from_all(self._client)
             else:
-                self._is_up = True
+                self.is_up = True
                 events.redis_back(self._shown)
                 self._on_change(True)  # noqa: FBT003 - whether it is up
                 return

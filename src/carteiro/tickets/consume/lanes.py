@@ -6,14 +6,15 @@ No clock, no I/O: `Lanes` is asked for the next piece of work and hears when one
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from dataclasses import replace
 
+from carteiro.config import TicketSettings
 from carteiro.policy.breaker import Round
-from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.retry import PRESETS
 from carteiro.tickets.consume.handler_error import HandlerError
 from carteiro.tickets.consume.handlers import Function, Handler
 from carteiro.tickets.consume.offsets import Offsets
-from carteiro.tickets.consume.pauses import PauseTerms, TypeHealth
+from carteiro.tickets.consume.pauses import TypeHealth
 from carteiro.tickets.dead_letters.envelope import redrives_of
 from carteiro.tickets.deaths import Death, Trouble
 from carteiro.tickets.ticket import Part, TaskType, Ticket, Unreadable
@@ -22,20 +23,14 @@ from carteiro.tickets.ticket import Part, TaskType, Ticket, Unreadable
 class Line:
     """The tickets of one type that could start now, and how they are worked on."""
 
-    def __init__(
-        self,
-        handler: Handler,
-        *,
-        time_limit: timedelta,
-        policy: RetryPolicy,
-        terms: PauseTerms | None,
-    ) -> None:
+    def __init__(self, handler: Handler, settings: TicketSettings) -> None:
+        usual = replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
         self.type: TaskType = handler.type
         self.function: Function = handler.function
-        self.policy = handler.policy or policy
-        self.time_limit = (handler.time_limit or time_limit).total_seconds()
+        self.policy = handler.policy or usual
+        self.time_limit = (handler.time_limit or settings.time_limit).total_seconds()
         self.limit = handler.concurrency
-        self.health = TypeHealth(terms)
+        self.health = TypeHealth(settings)
         self.end_of_pause: asyncio.TimerHandle | None = None
         self.ready: deque[Work] = deque()
         self.running = 0

@@ -8,37 +8,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from carteiro.config import TicketSettings
-from carteiro.model import value
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.tickets.ticket import TicketId
 
 REMEMBERED = 50  # the last outcomes that are looked at
 
 _Outcome: TypeAlias = tuple[float, TicketId | None]  # None: a success
-
-
-@value
-class PauseTerms:
-    """The conditions of a pause: these errors, of this many tickets, in this share of all, within this time."""
-
-    errors: frozenset[str]
-    tickets: int
-    share: float
-    within_s: float
-    at_most_s: float  # the longest pause
-
-
-def terms_of(settings: TicketSettings) -> PauseTerms | None:
-    """Read the settings; None: nothing pauses."""
-    if not settings.pause:
-        return None
-    return PauseTerms(
-        errors=frozenset(settings.pause_errors.split()),
-        tickets=settings.pause_tickets,
-        share=settings.pause_share,
-        within_s=settings.pause_within.total_seconds(),
-        at_most_s=settings.pause_at_most.total_seconds(),
-    )
 
 
 class TypeHealth:
@@ -49,8 +24,8 @@ class TypeHealth:
     again before a ticket has succeeded.
     """
 
-    def __init__(self, terms: PauseTerms | None) -> None:
-        self._terms = terms
+    def __init__(self, settings: TicketSettings) -> None:
+        self._settings = settings
         self.breaker = Breaker()
         self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
         self._has_given_up = False
@@ -74,7 +49,7 @@ class TypeHealth:
 
     def failed(self, began: Round | None, now: float, chance: float, *, id: TicketId) -> bool:
         """The ticket could not reach something; return whether that began a pause."""
-        if self._terms is None:
+        if not self._settings.pause:
             return False
         self.is_perfect = False
         if self.is_paused:
@@ -82,7 +57,7 @@ class TypeHealth:
                 self.breaker.failed(began, now, chance)
             return False
         self._last.append((now, id))
-        if self._has_given_up or not self._is_outage(self._terms, now):
+        if self._has_given_up or not self._is_outage(now):
             return False
         self.breaker.open(now, chance)
         self.is_paused = True
@@ -95,7 +70,9 @@ class TypeHealth:
         self._last.clear()
         self._has_given_up = True
 
-    def _is_outage(self, terms: PauseTerms, now: float) -> bool:
-        recent = [id for moment, id in self._last if now - moment < terms.within_s]
+    def _is_outage(self, now: float) -> bool:
+        asked, within_s = self._settings, self._settings.pause_within.total_seconds()
+        recent = [id for moment, id in self._last if now - moment < within_s]
         failed = [id for id in recent if id is not None]
-        return len(set(failed)) >= terms.tickets and len(failed) >= terms.share * len(recent)
+        is_enough = len(failed) >= asked.pause_share * len(recent)
+        return is_enough and len(set(failed)) >= asked.pause_tickets

@@ -7,14 +7,12 @@ the log may forget it. If we are killed at any line, the next owner of the parti
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter, ge, itemgetter
 
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
-from carteiro.policy.retry import PRESETS
 from carteiro.tickets import events
 from carteiro.tickets.consume import failures as failing
 from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
@@ -22,7 +20,6 @@ from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.handlers import Tickets
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work, works_of
 from carteiro.tickets.consume.offsets import Offsets
-from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.consume.pool import HandlerPool
 from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCounter, Given, TicketLog
 from carteiro.tickets.consume.settling import Settling, now_ms
@@ -62,16 +59,13 @@ class Runner:
         self._window = settings.window
         self._is_urgent = asyncio.Event()
         self._partitions: dict[Part, Partition] = {}
-        terms, limit = terms_of(settings), settings.time_limit
-        policy = replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
-        lines = [Line(each, time_limit=limit, policy=policy, terms=terms) for each in tickets]
         self._commits = Committer(settings, log, self._partitions, hurry=self._hurry)
         self._dead_lettering = DeadLettering(
             settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
         )
-        self._lanes = Lanes(lines, self._dead_lettering.start)
+        self._lanes = Lanes([Line(each, settings) for each in tickets], self._dead_lettering.start)
         self._settling = Settling(
-            *(terms, counter, self._lanes, self._commits, self._dead_lettering, watch),
+            *(settings, counter, self._lanes, self._commits, self._dead_lettering, watch),
             wake=self._wake,
         )
         self._pool = HandlerPool(

@@ -14,6 +14,7 @@ from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from carteiro.config import TicketSettings
 from carteiro.model import Dead, Delivery, Retry
 from carteiro.path.judge import judge
 from carteiro.tickets.consume.commits import Committer
@@ -21,7 +22,6 @@ from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.failures import death_of
 from carteiro.tickets.consume.handler_error import HandlerError
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
-from carteiro.tickets.consume.pauses import PauseTerms
 from carteiro.tickets.consume.ports import FailureCounter
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
@@ -35,7 +35,7 @@ _GATHER_S = 0.005
 class Settling:
     """Settles tickets; ``wake`` is called when one of them may run again."""
 
-    terms: PauseTerms | None
+    settings: TicketSettings
     counter: FailureCounter
     lanes: Lanes
     commits: Committer
@@ -139,13 +139,13 @@ class Settling:
 
         One that failed before says nothing of others: many such come together, when their waits are over.
         """
-        terms, error = self.terms, work.error
-        counts = line.health.is_paused or not work.failures
-        if terms is None or error is None or not counts or terms.errors.isdisjoint(error.names):
+        asked, error = self.settings, work.error
+        counts = asked.pause and (line.health.is_paused or not work.failures)
+        if not counts or error is None or error.names.isdisjoint(asked.pause_errors.split()):
             line.health.breaker.unused(now)
         elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             line.end_of_pause = asyncio.get_running_loop().call_later(
-                terms.at_most_s, self._give_up, line
+                asked.pause_at_most.total_seconds(), self._give_up, line
             )
             self.watch.pause_began(line.type, error)
 

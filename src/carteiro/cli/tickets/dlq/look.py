@@ -60,7 +60,7 @@ async def ls(
     """List archived dead tickets, newest first."""
     wanted = choice.wanted(states=None if state is None else (state,))
     asked = partial(session.archive.find, wanted)
-    await print_pages(session, asked, COLUMNS, summary, what="dead tickets", limit=limit)
+    await print_pages(session.out, asked, COLUMNS, summary, what="dead tickets", limit=limit)
 
 
 @at_the_archive

@@ -9,11 +9,10 @@ import typer
 
 from carteiro.cli.desk import confirm, who
 from carteiro.cli.exit_codes import NotNow
-from carteiro.cli.paging import pages
-from carteiro.cli.progress import count_done
+from carteiro.cli.paging import page_by_page
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Selection, Why, at_the_archive
 from carteiro.model import value
-from carteiro.tickets.archive.document import ArchiveState, Step, Wanted
+from carteiro.tickets.archive.document import Archived, ArchiveState, Step, Wanted
 
 
 @value
@@ -75,11 +74,8 @@ async def _mark(session: ArchiveSession, move: Move, selection: Selection, why: 
 
 
 async def _marked(session: ArchiveSession, wanted: Wanted, move: Move, step: Step) -> int:
-    count = 0
-    with count_done(step.what) as tell:
-        found = pages(partial(session.archive.find, wanted), limit=0)
-        async for page, _ in found:
-            fit = [each for each in page if each.state in move.before]
-            count += len(await session.archive.mark(fit, move.after, step))
-            tell(count)
-    return count
+    async def mark(page: list[Archived]) -> int:
+        fit = [each for each in page if each.state in move.before]
+        return len(await session.archive.mark(fit, move.after, step))
+
+    return await page_by_page(step.what, partial(session.archive.find, wanted), mark)
