@@ -139,7 +139,13 @@ class Task:
             except TypeError as error:
                 raise InvalidMessage([FieldError("arguments", str(error))]) from None
             self._fitting = names
-        return _as_json(arguments)
+        try:
+            content = orjson.dumps(arguments)
+        except TypeError as error:
+            raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
+        if len(content) > MAX_CONTENT_BYTES:
+            raise InvalidMessage([FieldError("arguments", "must not be larger than 1 MiB")])
+        return content.decode()
 
     def kind(self, threads: Executor) -> Kind:
         """The kind of job that runs this task."""
@@ -184,13 +190,3 @@ def _moment(due: object) -> datetime:
     if due > model.LATEST:
         raise InvalidMessage([FieldError("due", f"must not be after {model.LATEST:%Y-%m-%d}")])
     return due
-
-
-def _as_json(arguments: dict[str, Any]) -> str:
-    try:
-        content = orjson.dumps(arguments)
-    except TypeError as error:
-        raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
-    if len(content) > MAX_CONTENT_BYTES:
-        raise InvalidMessage([FieldError("arguments", "must not be larger than 1 MiB")])
-    return content.decode()
