@@ -29,6 +29,7 @@ from carteiro.model import (
     ApiLimits,
     KeyConflict,
     LeasedJob,
+    MessageFilter,
     NewMessage,
     NewTemplate,
     NotStored,
@@ -121,6 +122,17 @@ async def test_send_many_answers_per_item() -> None:
         ]
         assert fields == [["to"], ["tenant"], ["body"]]
         assert await post.backend.reading.states() == {State.ENQUEUED: 2}
+
+
+async def test_list_is_one_request() -> None:
+    """As a batch over HTTP is; the next list is another one."""
+    async with Carteiro.open("memory://") as post:
+        for _ in range(2):
+            await post.send_many([{"tenant": "acme", **HELLO}] * 2)
+        page = await post.backend.reading.messages(MessageFilter(), limit=9)
+
+        requests = [each.request_id for each in page.rows]
+        assert requests[0] == requests[1] != requests[2] == requests[3]
 
 
 @pytest.mark.parametrize("item", [7, None, "to: ana@example.com", {"tenant": ["acme"], **HELLO}])

@@ -98,7 +98,7 @@ async def test_killed_move_goes_on_when_it_is_run_again(tmp_path: Path, url: str
         await backend.tenants.define(tenants_named([ACME]))
         await accepted(backend.store, *new)
     killed = 0
-    for table in ("messages", "contents", "unfinished"):
+    for table in ("messages", "unfinished"):
         move = await moving(tmp_path, url)
         await asyncio.wait_for(_has_rows(url, table), PATIENCE_S)
         move.send_signal(signal.SIGKILL)

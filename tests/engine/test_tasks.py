@@ -18,6 +18,7 @@ from carteiro.model import (
     DeadLetter,
     DeadReason,
     Delivery,
+    MessageFilter,
     MessageId,
     NotMade,
     State,
@@ -145,6 +146,23 @@ async def test_many_calls_are_accepted_together() -> None:
         assert all(isinstance(answer, Accepted) for answer in answers)
         assert len(answers) == 7
         assert sorted(ran) == list(range(7))
+
+
+async def test_list_of_calls_is_one_request() -> None:
+    """Whatever the arguments of the task are called; the next list is another one."""
+    async with a_post() as post:
+
+        @post.task("any")
+        async def anything(request_id: int) -> None:
+            pass
+
+        calls = [{"tenant": "acme", "request_id": n} for n in range(2)]
+        lists = [await anything.send_many(calls) for _ in range(2)]
+        page = await post.backend.reading.messages(MessageFilter(), limit=9)
+
+        assert all(isinstance(answer, Accepted) for answers in lists for answer in answers)
+        requests = [each.request_id for each in page.rows]
+        assert requests[0] == requests[1] != requests[2] == requests[3]
 
 
 async def test_task_may_be_scheduled() -> None:

@@ -367,9 +367,11 @@ WITH new AS (
 messages AS (
     INSERT INTO carteiro.messages (
         no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, recipient_id, to_address, subject,
-        template_type, due_at, created_at
+        template_type, due_at, created_at, content
     )
-    SELECT no, id::text, who, 'email:send', true, 'at_least_once', 5, 86400000, who, who, who, who, who, at, at FROM new
+    SELECT no, id::text, who, 'email:send', true, 'at_least_once', 5, 86400000, who, who, who, who, who, at, at,
+        to_json(who)
+    FROM new
 ),
 entries AS (
     INSERT INTO carteiro.entries (
@@ -377,9 +379,6 @@ entries AS (
         timeline
     )
     SELECT no, 'of ' || who, at, at + 86400000, who, true, at, at, who, format('["%s",%s,{{}}],', who, at) FROM new
-),
-contents AS (
-    INSERT INTO carteiro.contents (message_no, content) SELECT no, to_json(who) FROM new
 ),
 letters AS (
     INSERT INTO carteiro.dead_letters (
@@ -518,18 +517,16 @@ WITH new AS (
 ),
 messages AS (
     INSERT INTO carteiro.messages (
-        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, due_at, created_at
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, due_at, created_at, content
     )
-    SELECT no, id::text, tenant, 'email:send', true, 'at_least_once', 5, 86400000, 'r', 'a@b.cd', at, at FROM new
+    SELECT no, id::text, tenant, 'email:send', true, 'at_least_once', 5, 86400000, 'r', 'a@b.cd', at, at, '{{}}'
+    FROM new
 ),
 entries AS (
     INSERT INTO carteiro.entries (
         message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at, timeline
     )
     SELECT no, 'SENT', at, at + 86400000, tenant, true, at, at, format('["SENT_ATTEMPT",%s,{{}}],', at) FROM new
-),
-contents AS (
-    INSERT INTO carteiro.contents (message_no, content) SELECT no, '{{}}' FROM new
 )
 INSERT INTO carteiro.queue_rows (id, message_no, tenant, max_retries) SELECT id, no, tenant, 3 FROM new
 """

@@ -39,15 +39,12 @@ WITH new AS (
 ),
 messages AS (
     INSERT INTO carteiro.messages (
-        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, due_at, created_at
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, due_at, created_at, content
     )
-    SELECT no, id, tenant, $3, false, 'at_least_once', 5, 86400000, 'request-1', at, at FROM new
+    SELECT no, id, tenant, $3, false, 'at_least_once', 5, 86400000, 'request-1', at, at, '{}' FROM new
 ),
 unfinished AS (
     INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT at + 86400000, no FROM new
-),
-contents AS (
-    INSERT INTO carteiro.contents (message_no, content) SELECT no, '{}' FROM new
 ),
 ready AS (
     INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)

@@ -10,7 +10,6 @@ from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 # Not `leased`: it has a row for each tenant of a claim in flight.
 GROWING = frozenset(
     {
-        "contents",
         "dead_letters",
         "delayed",
         "entries",
@@ -53,11 +52,11 @@ SELECT
 FROM rows;
 INSERT INTO carteiro.messages (
     no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address, tags,
-    due_at, created_at
+    due_at, created_at, content
 )
 SELECT
     n, id, tenant, kind, true, 'at_least_once', 5, 86400000, 'r', name, CASE WHEN n % 4 > 0 THEN id END, address,
-    '["tag-1"]', at, at
+    '["tag-1"]', at, at, '{}'
 FROM rows;
 INSERT INTO carteiro.entries (
     message_no, state, due_at, expires_at, holder, provider_message_id, failure, finished_at, tenant, is_email,
@@ -69,7 +68,6 @@ SELECT
     tenant, kind = 'email:send', at, format('["RECEIVED",%s,{}],', at)
 FROM rows;
 INSERT INTO carteiro.unfinished (expires_at, message_no) SELECT at + 86400000, n FROM rows WHERE NOT odd;
-INSERT INTO carteiro.contents (message_no, content) SELECT n, '{}' FROM rows;
 INSERT INTO carteiro.events (message_no, position, type, metadata, created_at)
 SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO carteiro.dead_letters (

@@ -5,6 +5,7 @@ jobs in flight are returned or left in doubt, as after a crash; nothing is lost.
 """
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -26,6 +27,9 @@ from carteiro.observability import log
 _SWITCH_INTERVAL_S = 0.0005
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _GARBAGE_THRESHOLDS = (20_000, 20, 50)  # the garbage of a batch of jobs can wait
+# Options of glibc's malloc, in bytes: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD. By default the memory of a list goes back to
+# the system and comes again for the next one, and the system clears every page: a fifth of the client's time.
+_KEPT_MEMORY = {-1: 16 * 1024 * 1024, -3: 4 * 1024 * 1024}
 
 
 def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
@@ -51,6 +55,10 @@ def tune() -> None:
     gc.collect()
     gc.freeze()  # modules loaded by now stay: no collection needs to scan them
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    with suppress(AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, size in _KEPT_MEMORY.items():
+            mallopt(option, size)
 
 
 class _FromLibraries(logging.Handler):

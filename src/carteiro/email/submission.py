@@ -130,5 +130,8 @@ async def accept_each(
 ) -> list[model.StoreAnswer | NotAccepted]:
     """Commit the well-formed ones together; return an answer for each item, in order."""
     new = [each for each in made if isinstance(each, model.NewMessage)]
-    stored = iter(await commit(new))
+    answers = await commit(new)
+    if len(new) == len(made):
+        return answers
+    stored = iter(answers)
     return [next(stored) if isinstance(each, model.NewMessage) else each for each in made]

@@ -87,7 +87,8 @@ class Task:
         **arguments: Any,  # noqa: ANN401 - the function's own arguments
     ) -> model.StoreAnswer:
         """Commit a call for a worker to run; raises `InvalidMessage` on arguments that do not fit."""
-        [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
+        message = self._message(str(uuid7()), tenant=tenant, due=due, **arguments)
+        [answer] = await self._accept([message])
         if isinstance(answer, NotAccepted):
             raise InvalidMessage(answer.fields)
         return answer
@@ -96,16 +97,19 @@ class Task:
         self, calls: Sequence[Mapping[str, Any]]
     ) -> list[model.StoreAnswer | NotAccepted]:
         """Commit many calls, each with its ``tenant`` and optional ``due``; return an answer for each, in order."""
-        return await accept_each([self._made(call) for call in calls], self._accept)
+        request_id = str(uuid7())  # a list is one request
+        return await accept_each([self._made(call, request_id) for call in calls], self._accept)
 
-    def _made(self, call: Mapping[str, Any]) -> model.NewMessage | NotAccepted:
+    def _made(self, call: Mapping[str, Any], request_id: str) -> model.NewMessage | NotAccepted:
         try:
-            return self._message(**call)
+            return self._message(request_id, **call)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
 
     def _message(
         self,
+        request_id: str,
+        /,
         *,
         tenant: object = None,
         due: object = None,
@@ -113,17 +117,18 @@ class Task:
     ) -> model.NewMessage:
         if not is_name(tenant):
             raise InvalidMessage([FieldError("tenant", NAME_RULE, missing=tenant is None)])
-        return model.NewMessage(
-            id=model.MessageId(str(uuid7())),
-            tenant=model.TenantId(tenant),
-            kind=self.kind_name,
-            content=self._content(arguments),
-            request_id=str(uuid7()),
-            ttl=self.options.ttl,
-            priority=self.options.priority,
-            due=_moment(due),
-            declares=self._declares,
-            delivery=self.options.delivery,
+        options = self.options
+        return model.NewMessage(  # by position: names take three times as long
+            model.MessageId(str(uuid7())),
+            model.TenantId(tenant),
+            self.kind_name,
+            self._content(arguments),
+            request_id,
+            options.ttl,
+            options.priority,
+            None if due is None else _moment(due),
+            self._declares,
+            options.delivery,
         )
 
     def _content(self, arguments: dict[str, Any]) -> str:
@@ -134,7 +139,13 @@ class Task:
             except TypeError as error:
                 raise InvalidMessage([FieldError("arguments", str(error))]) from None
             self._fitting = names
-        return _as_json(arguments)
+        try:
+            content = orjson.dumps(arguments)
+        except TypeError as error:
+            raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
+        if len(content) > MAX_CONTENT_BYTES:
+            raise InvalidMessage([FieldError("arguments", "must not be larger than 1 MiB")])
+        return content.decode()
 
     def kind(self, threads: Executor) -> Kind:
         """The kind of job that runs this task."""
@@ -173,21 +184,9 @@ class Task:
             raise RuntimeError("StopIteration") from error
 
 
-def _moment(due: object) -> datetime | None:
-    if due is None:
-        return None
+def _moment(due: object) -> datetime:
     if not isinstance(due, datetime) or due.tzinfo is None:
         raise InvalidMessage([FieldError("due", "must be a time with a time zone")])
     if due > model.LATEST:
         raise InvalidMessage([FieldError("due", f"must not be after {model.LATEST:%Y-%m-%d}")])
     return due
-
-
-def _as_json(arguments: dict[str, Any]) -> str:
-    try:
-        content = orjson.dumps(arguments)
-    except TypeError as error:
-        raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
-    if len(content) > MAX_CONTENT_BYTES:
-        raise InvalidMessage([FieldError("arguments", "must not be larger than 1 MiB")])
-    return content.decode()

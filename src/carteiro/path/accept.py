@@ -75,9 +75,10 @@ class Accepting:
         }
         tenants = await self._tenants.settings({each for each in named if is_name(each)})
         submissions: list[Submission | NotAccepted] = []
+        request_id = str(uuid7())  # a list is one request
         turn = Slice()
         for fields in given:
-            submissions.append(self._read(fields, tenants))
+            submissions.append(self._read(fields, tenants, request_id))
             if turn.spend(_LIKELY_BYTES):
                 await turn.pause()
         commit = self.commit if connection is None else partial(self._join, connection)
@@ -116,7 +117,10 @@ class Accepting:
         answers: list[SendAnswer] = []
         try:
             for some in _in_batches(messages):
-                answers += [self._send_answer(answer) for answer in await self._store.accept(some)]
+                answers += [
+                    each if type(each) is model.Accepted else self._send_answer(each)
+                    for each in await self._store.accept(some)
+                ]
         except StoreError as error:
             if not answers:
                 raise
@@ -138,7 +142,10 @@ class Accepting:
         ]
 
     def _read(
-        self, fields: dict[str, Any] | None, tenants: Mapping[model.TenantId, model.Tenant]
+        self,
+        fields: dict[str, Any] | None,
+        tenants: Mapping[model.TenantId, model.Tenant],
+        request_id: str,
     ) -> Submission | NotAccepted:
         if fields is None:
             return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
@@ -154,7 +161,7 @@ class Accepting:
             email = plain or make_email(fields, relay_headers=self._rules.relay_headers)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
-        return Submission(email, tenant, str(uuid7()), key)
+        return Submission(email, tenant, request_id, key)
 
     async def _messages(
         self,

@@ -27,6 +27,7 @@ class Words:
 
     ledger: str  # a row per message, with its result
     entries: str  # the table where that can be changed
+    with_content: str  # the ledger, with contents
     entry_no: str
     a_step_less: str  # a change that removes a step of every timeline
     a_second_end: str  # a second end, and a job too many; FROM follows
@@ -41,11 +42,12 @@ class Words:
     @property
     def lives(self) -> str:
         """All messages, oldest first."""
-        return f"SELECT {_LIFE} FROM {self.ledger} JOIN contents ON message_no = no ORDER BY no"
+        return f"SELECT {_LIFE} FROM {self.with_content} ORDER BY no"
 
 
 SQLITE = Words(
     ledger="ledger",
+    with_content="ledger JOIN contents ON message_no = no",
     entries="entries",
     entry_no="message_no",
     a_step_less="UPDATE entries SET timeline = replace(timeline, 'SENT_ATTEMPT', 'OPENED')",
@@ -66,6 +68,7 @@ SQLITE = Words(
 )
 POSTGRES = Words(
     ledger="ledger",
+    with_content="ledger",
     entries="entries",
     entry_no="message_no",
     a_step_less="UPDATE entries SET timeline = replace(timeline, 'SENT_ATTEMPT', 'OPENED')",
@@ -83,10 +86,10 @@ POSTGRES = Words(
     events="SELECT message_id, type, created_at FROM timelines ORDER BY id",
     counted="SELECT kind, tenant, jobs FROM seats_and_notes WHERE jobs <> 0",
     damage=(
-        "SELECT m.id, e.message_no, c.message_no, u.message_no FROM ledger AS m"
-        " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"
+        "SELECT m.id, e.message_no, m.content, u.message_no FROM ledger AS m"
+        " FULL JOIN entries AS e ON e.message_no = m.no"
         " FULL JOIN unfinished AS u ON u.message_no = m.no AND u.expires_at = m.expires_at"
-        " WHERE m.no IS NULL OR c.message_no IS NULL"
+        " WHERE m.no IS NULL OR m.content IS NULL"
         " OR (m.finished_at IS NULL) <> (u.message_no IS NOT NULL)"
     ),
     # Events have the server's time as a process estimates it, deliveries the server's own:

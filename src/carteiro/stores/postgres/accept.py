@@ -121,7 +121,7 @@ def _parameters(
         "delivery": texts(once([each.delivery for each in new])),
         "priority": numbers(once([each.priority for each in new])),
         "ttl_ms": numbers([each // MILLISECOND for each in once([each.ttl for each in new])]),
-        "request_id": texts([each.request_id for each in new]),
+        "request_id": texts(once([each.request_id for each in new])),
         "external_id": few_texts([each.external_id for each in new]),
         "recipient_id": few_texts(recipients),
         "to_address": few_texts([each.to for each in new]),

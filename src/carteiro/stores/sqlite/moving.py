@@ -32,7 +32,6 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "recipient_records": {"id": _BEFORE_TEXT},
     "messages": {"no": _BEFORE_NUMBER},
     "entries": {"message_no": _BEFORE_NUMBER},
-    "contents": {"message_no": _BEFORE_NUMBER},
     "events": {"message_no": _BEFORE_NUMBER, "position": _BEFORE_NUMBER},
     "unfinished": {"expires_at": _BEFORE_NUMBER, "message_no": _BEFORE_NUMBER},
     "message_tags": {

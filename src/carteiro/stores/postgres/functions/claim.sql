@@ -740,7 +740,7 @@ DECLARE
     );
 BEGIN
     RETURN QUERY
-    SELECT j.item, m.no, m.finished_at IS NOT NULL, m.tenant = ANY (v_suppressing), m.id, m.kind, m.tenant, c.content,
+    SELECT j.item, m.no, m.finished_at IS NOT NULL, m.tenant = ANY (v_suppressing), m.id, m.kind, m.tenant, m.content,
         m.request_id, m.delivery, m.attempts, m.charged, m.in_doubt, m.revision, m.state = 'SENT_ATTEMPT', m.expires_at,
         m.cancel_requested_at IS NOT NULL, m.recipient_id,
         CASE WHEN m.template_type IS NOT NULL THEN (
@@ -750,8 +750,7 @@ BEGIN
         ) END,
         m.provider
     FROM unnest(p_no) WITH ORDINALITY AS j (no, item)
-    JOIN carteiro.ledger AS m ON m.no = j.no
-    LEFT JOIN carteiro.contents AS c ON c.message_no = j.no;
+    JOIN carteiro.ledger AS m ON m.no = j.no;
 END
 $$;
 

@@ -34,6 +34,7 @@ BEGIN
     p_delivery := carteiro.spread(p_delivery, c_count);
     p_priority := carteiro.spread(p_priority, c_count);
     p_ttl_ms := carteiro.spread(p_ttl_ms, c_count);
+    p_request_id := carteiro.spread(p_request_id, c_count);
     SELECT coalesce(array_agg(t.id) FILTER (WHERE NOT t.disabled), '{}'), array_agg(t.id) INTO v_open, v_known
     FROM (
         SELECT s.id, s.disabled FROM carteiro.tenants AS s
@@ -45,16 +46,16 @@ BEGIN
     v_all := cardinality(v_open) = cardinality(v_asked);
     IF v_all AND c_count > c_few THEN
         BEGIN -- usually none is known, and ON CONFLICT looks each up before it adds it
-            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
-            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now FROM generate_series(1, c_count) AS i;
+            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at, content)
+            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now, p_content[i] FROM generate_series(1, c_count) AS i;
         EXCEPTION WHEN unique_violation THEN
             v_all := false;
         END;
     END IF;
     IF NOT v_all OR c_count <= c_few THEN
         WITH added AS (
-            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at)
-            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now
+            INSERT INTO carteiro.messages (no, due_at, {accepted}, created_at, content)
+            SELECT v_no[i], p_due_at[i], {accepted_items}, p_now, p_content[i]
             FROM generate_series(1, c_count) AS i
             WHERE p_tenant[i] = ANY (v_open)
             ON CONFLICT (id) DO NOTHING
@@ -68,8 +69,6 @@ BEGIN
     SELECT p_due_at[i] + p_ttl_ms[i], v_no[i]
     FROM generate_series(1, c_count) AS i
     WHERE v_all OR v_no[i] = ANY (v_new);
-    INSERT INTO carteiro.contents (message_no, content)
-    SELECT v_no[i], p_content[i] FROM generate_series(1, c_count) AS i WHERE v_all OR v_no[i] = ANY (v_new);
     IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else a separate queue has the jobs
         INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
         SELECT p_tenant[i], p_kind[i], carteiro.rank(p_priority[i], p_due_at[i]), p_id[i], v_no[i]

@@ -102,7 +102,7 @@ CROSS JOIN LATERAL (
     WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant
 ) AS q
 LEFT JOIN LATERAL (
-    SELECT t.content FROM carteiro.contents AS t WHERE t.message_no = q.message_no OFFSET 0
+    SELECT t.content FROM carteiro.messages AS t WHERE t.no = q.message_no OFFSET 0
 ) AS b ON true
 LEFT JOIN LATERAL (
     SELECT

@@ -77,7 +77,7 @@ SELECT
     carteiro.moment(m.finished_at) AS processedAt
 FROM carteiro.visible_emails AS m
 LEFT JOIN LATERAL (
-    SELECT b.content FROM carteiro.contents AS b WHERE b.message_no = m.no OFFSET 0
+    SELECT b.content FROM carteiro.messages AS b WHERE b.no = m.no OFFSET 0
 ) AS c ON true;
 
 CREATE OR REPLACE VIEW carteiro.email_logs WITH (security_barrier) AS
@@ -135,5 +135,5 @@ CROSS JOIN LATERAL (
     (SELECT * FROM carteiro.dead_letters AS l WHERE NOT a.sees_all AND l.tenant = a.tenant OFFSET 0)
 ) AS d
 LEFT JOIN LATERAL (
-    SELECT b.content FROM carteiro.contents AS b WHERE b.message_no = d.message_no OFFSET 0
+    SELECT b.content FROM carteiro.messages AS b WHERE b.no = d.message_no OFFSET 0
 ) AS c ON true;

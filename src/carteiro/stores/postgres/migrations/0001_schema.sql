@@ -72,7 +72,8 @@ CREATE INDEX recipients_by_email ON carteiro.recipient_records (tenant, email, c
 
 CREATE SEQUENCE carteiro.message_no CACHE 1;
 
--- Accepted messages. Joins use the number, users the id. Only an edit changes `to_address` and `subject`.
+-- Accepted messages. Joins use the number, users the id. Only an edit changes `to_address`, `subject` and `content`, and only
+-- a retention of contents or an erasure removes the latter.
 CREATE TABLE carteiro.messages (
     no bigint PRIMARY KEY,                -- of carteiro.message_no
     id text COLLATE "C" NOT NULL UNIQUE,
@@ -90,7 +91,8 @@ CREATE TABLE carteiro.messages (
     template_type text,
     tags text,                            -- JSON, in the sender's order; NULL: none
     due_at bigint NOT NULL,               -- of its first attempt
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    content text                          -- JSON; NULL: deleted
 );
 CREATE INDEX messages_by_age ON carteiro.messages (created_at, no);
 CREATE INDEX emails_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind = 'email:send';
@@ -164,12 +166,6 @@ CREATE INDEX queue_changes_of_tenant ON carteiro.queue_changes (tenant, no);
 -- holds no data: upkeep deletes unlocked ones.
 CREATE UNLOGGED TABLE carteiro.door_locks (
     name bigint PRIMARY KEY
-);
-
--- Immutable, and separate from rows that are updated: a settle must not rewrite a megabyte.
-CREATE TABLE carteiro.contents (
-    message_no bigint PRIMARY KEY,
-    content text NOT NULL
 );
 
 -- Events that a timeline has no room for, in order after those of the entry: usually none.

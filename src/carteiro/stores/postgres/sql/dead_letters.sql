@@ -77,7 +77,7 @@ SELECT
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
 FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
-LEFT JOIN LATERAL (SELECT n.content FROM carteiro.contents AS n WHERE n.message_no = d.message_no LIMIT 1) AS c ON true
+LEFT JOIN LATERAL (SELECT n.content FROM carteiro.messages AS n WHERE n.no = d.message_no LIMIT 1) AS c ON true
 ORDER BY i.place;
 
 -- name: dead_letters_moved
@@ -116,9 +116,9 @@ ON CONFLICT (message_id) DO NOTHING;
 
 -- name: redrive_contents
 -- Those of the messages that still have their content. :numbers = [number, …]
-SELECT message_no
-FROM carteiro.contents
-WHERE message_no = ANY (ARRAY(SELECT unnest(:numbers::bigint[])));
+SELECT no
+FROM carteiro.messages
+WHERE no = ANY (ARRAY(SELECT unnest(:numbers::bigint[]))) AND content IS NOT NULL;
 
 -- name: redrive_lock
 -- Locks the entries of messages until the transaction ends. :ids = [id, …]
@@ -160,11 +160,6 @@ GROUP BY kind, tenant;
 -- name: revise
 -- Sets the content and recipient of a message, also if the old content is gone.
 -- :number; :content; :to; :subject; :recipient_id
-WITH written AS (
-    INSERT INTO carteiro.contents (message_no, content)
-    VALUES (:number, :content)
-    ON CONFLICT (message_no) DO UPDATE SET content = excluded.content
-)
 UPDATE carteiro.messages
-SET to_address = :to, subject = :subject, recipient_id = :recipient_id
+SET content = :content, to_address = :to, subject = :subject, recipient_id = :recipient_id
 WHERE no = :number;

@@ -165,7 +165,8 @@ WITH blanked AS (
     WHERE message_no = ANY (:numbers::bigint[])
 )
 UPDATE carteiro.messages
-SET request_id = '', external_id = NULL, recipient_id = NULL, to_address = NULL, subject = NULL, tags = NULL
+SET request_id = '', external_id = NULL, recipient_id = NULL, to_address = NULL, subject = NULL, tags = NULL,
+    content = NULL
 WHERE no = ANY (:numbers::bigint[]);
 
 -- name: erase_people
@@ -254,11 +255,10 @@ UNION ALL
 LIMIT :limit::bigint;
 
 -- name: erase_words
--- Deletes personal data of messages: contents, tags, the sandbox's mails, and of events all but their types and times.
+-- Deletes personal data of messages outside their rows: tags, the sandbox's mails, and of events all but their types and times.
 -- :numbers = [number, …]; :ids = [message id, …]
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
-words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),
 timelines AS (
     UPDATE carteiro.entries AS e
     SET timeline = (
@@ -276,7 +276,6 @@ WHERE message_no = ANY (:numbers::bigint[]);
 -- = [message id, …]
 WITH tags AS (DELETE FROM carteiro.message_tags WHERE message_no = ANY (:numbers::bigint[])),
 mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[])),
-words AS (DELETE FROM carteiro.contents WHERE message_no = ANY (:numbers::bigint[])),
 timelines AS (DELETE FROM carteiro.events WHERE message_no = ANY (:numbers::bigint[])),
 redriven AS ( -- since its job was taken
     DELETE FROM carteiro.unfinished AS u

@@ -17,7 +17,7 @@ UNION ALL SELECT 'access_keys', count(*) FROM carteiro.access_keys
 UNION ALL SELECT 'recipient_records', count(*) FROM carteiro.recipient_records
 UNION ALL SELECT 'messages', count(*) FROM carteiro.messages
 UNION ALL SELECT 'entries', count(*) FROM carteiro.entries
-UNION ALL SELECT 'contents', count(*) FROM carteiro.contents
+UNION ALL SELECT 'contents', count(content) FROM carteiro.messages
 UNION ALL SELECT 'events', count(*) FROM carteiro.events
 UNION ALL SELECT 'unfinished', count(*) FROM carteiro.unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM carteiro.message_tags
@@ -36,7 +36,7 @@ UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*
 -- Deletes rows that an undone move had copied.
 TRUNCATE
 carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
-carteiro.entries, carteiro.contents, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
+carteiro.entries, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,
 carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes, carteiro.tallies,

@@ -29,7 +29,7 @@ SELECT
             FROM unnest(:tenants::text::text[]) WITH ORDINALITY AS g (id, place)
         )[i.place]
     ),
-    (SELECT c.content FROM carteiro.contents AS c WHERE c.message_no = m.no),
+    m.content,
     (
         SELECT array_agg((
             SELECT true FROM carteiro.suppressions AS s WHERE s.tenant = g.id

@@ -67,9 +67,8 @@ ORDER BY id;
 
 -- name: message
 -- One message with its content. :id; :tenant, null matches all
-SELECT {shown}, c.content
+SELECT {shown}, m.content
 FROM carteiro.ledger AS m
-LEFT JOIN carteiro.contents AS c ON c.message_no = m.no
 WHERE m.id = :id AND (:tenant::text IS NULL OR m.tenant = :tenant);
 
 -- name: messages

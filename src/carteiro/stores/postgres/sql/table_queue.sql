@@ -51,10 +51,10 @@ shown AS (
     FROM taken AS t
     WHERE q.message_no = t.message_no
 )
-UPDATE carteiro.contents AS c
-SET content = regexp_replace(c.content, '^\{"maxRetries":\d+', '{"maxRetries":' || t.number)
+UPDATE carteiro.messages AS m
+SET content = regexp_replace(m.content, '^\{"maxRetries":\d+', '{"maxRetries":' || t.number)
 FROM taken AS t
-WHERE c.message_no = t.message_no;
+WHERE m.no = t.message_no;
 
 -- name: requests_take
 -- Deletes requested changes: another transaction that wants them waits, and finds none. $1 = [change, …]

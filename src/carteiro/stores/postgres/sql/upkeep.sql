@@ -1,7 +1,7 @@
 -- name: compact
 -- Rewrites every table without free space, one after the other; other users of a table wait.
 VACUUM (FULL, ANALYZE)
-    carteiro.access_keys, carteiro.api_counts, carteiro.claims, carteiro.contents, carteiro.dead_letters, carteiro.delayed,
+    carteiro.access_keys, carteiro.api_counts, carteiro.claims, carteiro.dead_letters, carteiro.delayed,
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
     carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
     carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,
@@ -17,8 +17,9 @@ WHERE relnamespace = 'carteiro'::regnamespace AND relkind = 'r';
 -- Deletes the contents of messages, and their mails in the sandbox. :numbers = [number, …]; :ids =
 -- [message id, …]
 WITH mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[]))
-DELETE FROM carteiro.contents
-WHERE message_no = ANY (:numbers::bigint[]);
+UPDATE carteiro.messages
+SET content = NULL
+WHERE no = ANY (:numbers::bigint[]) AND content IS NOT NULL;
 
 -- name: prune_counts
 -- Deletes counts of past windows: reads at most a few rows per tenant, and skips locked ones. :now
@@ -34,10 +35,13 @@ WHERE ctid = ANY (ARRAY(
 -- :limit; :bodies_before and :histories_before, null keeps
 SELECT
     m.id, m.no,
-    e.finished_at <= :bodies_before::bigint AND NOT e.is_kept
-    AND EXISTS (SELECT FROM carteiro.contents AS c WHERE c.message_no = m.no),
+    e.finished_at <= :bodies_before::bigint AND NOT e.is_kept AND m.has_content,
     e.finished_at <= :histories_before::bigint AND NOT e.is_kept
-FROM (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id > :after ORDER BY n.id LIMIT :limit) AS m
+FROM (
+    SELECT n.id, n.no, n.content IS NOT NULL AS has_content FROM carteiro.messages AS n
+    WHERE n.id > :after
+    ORDER BY n.id LIMIT :limit
+) AS m
 LEFT JOIN LATERAL (
     SELECT
         n.finished_at, EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id) AS is_kept

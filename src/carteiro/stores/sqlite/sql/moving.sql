@@ -31,10 +31,6 @@ SELECT format(
 FROM sqlite_schema AS t CROSS JOIN json_each('["INSERT", "UPDATE", "DELETE"]') AS o
 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%';
 
--- name: move_contents
--- The next contents. :after = [message no]
-SELECT message_no, content FROM contents WHERE message_no > (:after ->> 0) ORDER BY message_no;
-
 -- name: move_counts
 -- The number of rows to copy, by table. Rows without a message are not visible, and are not copied.
 SELECT 'tenants', count(*) FROM tenants
@@ -44,7 +40,7 @@ UNION ALL SELECT 'access_keys', count(*) FROM access_keys
 UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
 UNION ALL SELECT 'messages', count(*) FROM messages
 UNION ALL SELECT 'entries', count(*) FROM entries
-UNION ALL SELECT 'contents', count(*) FROM contents
+UNION ALL SELECT 'contents', count(*) FROM contents CROSS JOIN messages ON no = message_no
 UNION ALL SELECT 'events', count(*) FROM events
 UNION ALL SELECT 'unfinished', count(*) FROM unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM message_tags
@@ -125,9 +121,9 @@ WHERE (tenant, tag, created_at, message_no) > (:after ->> 0, :after ->> 1, :afte
 ORDER BY tenant, tag, created_at, message_no;
 
 -- name: move_messages
--- The next messages as accepted. :after = [message no]
-SELECT no, {accepted}, due_at, created_at
-FROM messages
+-- The next messages as accepted, with their contents. :after = [message no]
+SELECT no, {accepted}, due_at, created_at, content
+FROM messages LEFT JOIN contents ON message_no = no
 WHERE no > (:after ->> 0)
 ORDER BY no;
 
