@@ -126,24 +126,23 @@ BEGIN
 END
 $$;
 
--- Drops jobs for good, and tallies them. Returns the tenants.
-CREATE OR REPLACE FUNCTION carteiro.drop_leases(p_no bigint[], p_claim text[], p_tenant text[], p_kind text[]) RETURNS text[]
+-- Drops jobs for good, and tallies them. Returns the tenants and how many jobs were there.
+CREATE OR REPLACE FUNCTION carteiro.drop_leases(
+    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], OUT tenants text[], OUT jobs bigint
+)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE
-    v_tenants text[];
 BEGIN
     WITH noted AS (
-        INSERT INTO carteiro.tallies (kind, tenant, jobs)
+        INSERT INTO carteiro.tallies AS y (kind, tenant, jobs)
         SELECT t.o_kind, t.o_tenant, -sum(cardinality(t.o_numbers))
         FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind) AS t
         GROUP BY t.o_kind, t.o_tenant
-        RETURNING tenant
+        RETURNING y.tenant, y.jobs
     )
-    SELECT array_agg(n.tenant) INTO v_tenants FROM noted AS n;
+    SELECT array_agg(n.tenant), coalesce(-sum(n.jobs), 0) INTO tenants, jobs FROM noted AS n;
     PERFORM carteiro.end_claims(p_claim);
-    RETURN v_tenants;
 END
 $$;

@@ -408,37 +408,38 @@ DECLARE
     v_moved bigint[];
     v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
 BEGIN
-    WITH held AS MATERIALIZED (
-        SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
-        FROM unnest(p_id, p_group) AS a (id, place)
-        JOIN carteiro.messages AS m ON m.id = a.id
-        WHERE
-            (NOT p_has_jobs OR EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind)))
-            AND m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
-            AND NOT EXISTS (SELECT FROM carteiro.entries AS e WHERE e.message_no = m.no)
-            -- A change requested by SQL comes before the next attempt.
-            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit')
-        ORDER BY m.no
-    ),
-    added AS (
-        INSERT INTO carteiro.entries (
-            message_no, version, state, due_at, expires_at, attempts, holder, held_until, provider, tenant, is_email,
-            created_at, timeline
-        )
-        SELECT
-            h.no, 2, 'SENT_ATTEMPT', h.due_at, h.due_at + h.ttl_ms, 1, p_claim[h.place], h.until, p_provider[h.place],
-            h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
-        FROM held AS h
-        ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no
-    )
-    SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind), array_agg(h.until)
-    INTO v_stored, v_claim, v_tenant, v_kind, v_until
-    FROM held AS h
-    WHERE
-        (SELECT count(*) FROM added) = (SELECT count(*) FROM held)
-        OR h.no = ANY (ARRAY(SELECT a.message_no FROM added AS a));
+    LOOP
+        BEGIN
+            WITH held AS MATERIALIZED (
+                SELECT
+                    m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
+                FROM unnest(p_id, p_group) AS a (id, place)
+                JOIN carteiro.messages AS m ON m.id = a.id
+                WHERE
+                    m.due_at <= p_now AND p_now < m.due_at + m.ttl_ms
+                    AND NOT EXISTS (SELECT FROM carteiro.entries AS e WHERE e.message_no = m.no)
+                    -- A change requested by SQL comes before the next attempt.
+                    AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit')
+                ORDER BY m.no
+            ),
+            added AS (
+                INSERT INTO carteiro.entries (
+                    message_no, version, state, due_at, expires_at, attempts, holder, held_until, provider, tenant, is_email,
+                    created_at, timeline
+                )
+                SELECT
+                    h.no, 2, 'SENT_ATTEMPT', h.due_at, h.due_at + h.ttl_ms, 1, p_claim[h.place], h.until, p_provider[h.place],
+                    h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
+                FROM held AS h
+            )
+            SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind),
+                array_agg(h.until)
+            INTO v_stored, v_claim, v_tenant, v_kind, v_until
+            FROM held AS h;
+            EXIT;
+        EXCEPTION WHEN unique_violation THEN NULL; -- an entry was added meanwhile: the next time it is seen
+        END;
+    END LOOP;
     IF NOT p_has_jobs THEN
         RETURN carteiro.left_out(p_id, v_stored);
     END IF;
@@ -457,6 +458,16 @@ BEGIN
 END
 $$;
 
+-- The event of a sent message, as a timeline has it.
+CREATE OR REPLACE FUNCTION carteiro.sent_event(
+    p_head text, p_provider_id text, p_provider text, p_duration_ms bigint, p_attempts integer
+) RETURNS text
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT p_head || CASE WHEN p_provider_id = '' THEN '""' ELSE to_json(p_provider_id)::text END || p_provider
+        || p_duration_ms || ',"attempt":' || p_attempts || '}],'
+$$;
+
 -- Stores sent messages, without a rule each: those whose job has the claim, that were never redriven and whose timeline has
 -- room (p_most); of a kind that declares, only a declared attempt. Each belongs to a group, which has the claim, the
 -- provider and 1 if an attempt is to be counted. Without p_has_jobs a separate queue has the jobs: then a declared attempt
@@ -472,82 +483,92 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    v_head text := format('["SENT",%s,{"sesMessageId":', p_now);
+    v_provider text[] := ARRAY(SELECT format(',"provider":%s,"durationMs":', to_json(p)) FROM unnest(p_provider) AS p);
+    v_checks boolean := false; -- each lease before it is dropped
     v_stored bigint[];
     v_claim text[]; v_tenant text[]; v_kind text[];
-    v_tenants text[];
+    v_dropped record;
 BEGIN
-    WITH held AS MATERIALIZED (
-        SELECT
-            m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms,
-            coalesce(a.provider_id, '') AS provider_id, p_claim[a.place] AS claim, p_provider[a.place] AS provider,
-            e.ctid AS entry, coalesce(e.version, 0) AS version, coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
-            coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
-        FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
-        JOIN carteiro.messages AS m ON m.id = a.id
-        LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
-        WHERE
-            CASE
-                WHEN p_has_jobs THEN EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
-                ELSE
-                    e.message_no IS NULL
-                    OR e.state = 'SENT_ATTEMPT' AND e.holder = p_claim[a.place]
-                    AND e.held_until > p_now AND e.held_until <= p_now + p_longest
-            END
-            AND (
-                NOT m.declares AND e.message_no IS NULL
-                OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
-                AND (e.state = 'SENT_ATTEMPT' OR NOT m.declares)
-            )
-        ORDER BY m.no
-    ),
-    told AS MATERIALIZED (
-        SELECT h.*, format(
-            '["SENT",%s,{"sesMessageId":%s,"provider":%s,"durationMs":%s,"attempt":%s}],',
-            p_now, to_json(h.provider_id), to_json(h.provider), h.duration_ms, h.attempts
-        ) AS event
-        FROM held AS h
-    ),
-    changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = 'SENT', attempts = t.attempts, holder = t.claim, held_until = NULL,
-            provider = t.provider, provider_message_id = t.provider_id, failure = NULL, duration_ms = t.duration_ms,
-            finished_at = p_now, timeline = e.timeline || t.event
-        FROM told AS t
-        WHERE e.ctid = t.entry AND e.version = t.version -- not by number: without statistics all entries might be read
-        RETURNING e.message_no, e.expires_at
-    ),
-    added AS (
-        INSERT INTO carteiro.entries (
-            message_no, version, state, due_at, expires_at, attempts, holder, provider, provider_message_id, duration_ms,
-            finished_at, tenant, is_email, created_at, timeline
-        )
-        SELECT
-            t.no, 2, 'SENT', t.due_at, t.expires_at, t.attempts, t.claim, t.provider, t.provider_id, t.duration_ms,
-            p_now, t.tenant, t.kind = 'email:send', t.created_at, t.event
-        FROM told AS t
-        WHERE t.version = 0
-        ON CONFLICT (message_no) DO NOTHING
-        RETURNING message_no, expires_at
-    ),
-    sent AS MATERIALIZED (
-        SELECT * FROM changed UNION ALL SELECT * FROM added
-    ),
-    ended AS (
-        DELETE FROM carteiro.unfinished AS u USING sent AS s
-        WHERE u.expires_at = s.expires_at AND u.message_no = s.message_no
-    )
-    SELECT coalesce(array_agg(h.no), '{}'), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind)
-    INTO v_stored, v_claim, v_tenant, v_kind
-    FROM held AS h
-    WHERE
-        (SELECT count(*) FROM sent) = (SELECT count(*) FROM held)
-        OR h.no = ANY (ARRAY(SELECT s.message_no FROM sent AS s));
     has_work := false;
+    LOOP
+        BEGIN
+            WITH held AS MATERIALIZED (
+                SELECT
+                    m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms, a.place,
+                    coalesce(a.provider_id, '') AS provider_id, e.ctid AS entry, e.version,
+                    coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
+                    coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
+                FROM unnest(p_id, p_group, p_duration_ms, p_provider_id) AS a (id, place, duration_ms, provider_id)
+                JOIN carteiro.messages AS m ON m.id = a.id
+                LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
+                WHERE
+                    CASE
+                        WHEN v_checks THEN EXISTS (SELECT FROM carteiro.lease_in(p_claim[a.place], m.no, m.tenant, m.kind))
+                        WHEN p_has_jobs THEN true
+                        ELSE
+                            e.message_no IS NULL
+                            OR e.state = 'SENT_ATTEMPT' AND e.holder = p_claim[a.place]
+                            AND e.held_until > p_now AND e.held_until <= p_now + p_longest
+                    END
+                    AND (
+                        NOT m.declares AND e.message_no IS NULL
+                        OR e.finished_at IS NULL AND e.round = 1 AND length(e.timeline) < p_most
+                        AND (e.state = 'SENT_ATTEMPT' OR NOT m.declares)
+                    )
+                ORDER BY m.no
+            ),
+            changed AS (
+                UPDATE carteiro.entries AS e
+                SET version = e.version + 1, state = 'SENT', attempts = h.attempts, holder = p_claim[h.place], held_until = NULL,
+                    provider = p_provider[h.place], provider_message_id = h.provider_id, failure = NULL,
+                    duration_ms = h.duration_ms, finished_at = p_now,
+                    timeline = e.timeline
+                        || carteiro.sent_event(v_head, h.provider_id, v_provider[h.place], h.duration_ms, h.attempts)
+                FROM held AS h
+                -- Not by number: without statistics all entries might be read.
+                WHERE h.entry IS NOT NULL AND e.ctid = h.entry AND e.version = h.version
+                RETURNING e.message_no
+            ),
+            added AS (
+                INSERT INTO carteiro.entries (
+                    message_no, version, state, due_at, expires_at, attempts, holder, provider, provider_message_id, duration_ms,
+                    finished_at, tenant, is_email, created_at, timeline
+                )
+                SELECT
+                    h.no, 2, 'SENT', h.due_at, h.expires_at, h.attempts, p_claim[h.place], p_provider[h.place], h.provider_id,
+                    h.duration_ms, p_now, h.tenant, h.kind = 'email:send', h.created_at,
+                    carteiro.sent_event(v_head, h.provider_id, v_provider[h.place], h.duration_ms, h.attempts)
+                FROM held AS h
+                WHERE h.entry IS NULL
+            ),
+            sent AS MATERIALIZED (
+                SELECT h.no, h.place, h.tenant, h.kind, h.expires_at FROM held AS h
+                WHERE
+                    h.entry IS NULL
+                    OR (SELECT count(*) FROM changed) = (SELECT count(*) FROM held AS o WHERE o.entry IS NOT NULL)
+                    OR h.no = ANY (ARRAY(SELECT c.message_no FROM changed AS c))
+            ),
+            ended AS (
+                DELETE FROM carteiro.unfinished AS u USING sent AS s
+                WHERE u.expires_at = s.expires_at AND u.message_no = s.no
+            )
+            SELECT coalesce(array_agg(s.no), '{}'), array_agg(p_claim[s.place]), array_agg(s.tenant), array_agg(s.kind)
+            INTO v_stored, v_claim, v_tenant, v_kind
+            FROM sent AS s;
+            EXIT WHEN NOT p_has_jobs;
+            v_dropped := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
+            -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
+            EXIT WHEN v_checks OR v_dropped.jobs = cardinality(v_stored);
+            RAISE SQLSTATE 'CT001';
+        EXCEPTION
+            WHEN unique_violation THEN NULL; -- an entry was added meanwhile: the next time it is seen
+            WHEN SQLSTATE 'CT001' THEN v_checks := true; -- not all of them are leased
+        END;
+    END LOOP;
     IF p_has_jobs THEN
-        -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-        v_tenants := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
         INSERT INTO carteiro.notes (kind, tenant, wake_at)
-        SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
+        SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_dropped.tenants) AND t.cap IS NOT NULL;
         has_work := FOUND;
     END IF;
     left_out := carteiro.left_out(p_id, v_stored);
