@@ -41,6 +41,7 @@ class SesProvider:
 
     def __init__(self, options: SesOptions) -> None:
         self._options = options
+        self.connections = options.connections
         self._session = _session()
         self._free = asyncio.Semaphore(options.connections)
         self._opening = asyncio.Lock()
