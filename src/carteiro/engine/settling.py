@@ -23,7 +23,7 @@ from carteiro.ports.store import Store
 
 _MOST_ENDS = 500  # in one settle
 _TRICKLE = 8  # running calls to one that has ended
-_SOON_S, _LATER_S = 0.003, 0.012  # later while calls wait for a connection
+_SOON_S, _LATER_S = 0.003, 0.006  # later while calls wait for a connection
 
 
 @model.value
