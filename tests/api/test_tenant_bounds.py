@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Event
@@ -17,7 +17,7 @@ from carteiro.api.refusal import Refusal
 from carteiro.app import Carteiro
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.email.templates.rendering import off_the_loop
-from carteiro.model import NewSuppression, TenantId
+from carteiro.model import NewMessage, NewSuppression, TenantId
 from carteiro.path.accept import Accepting
 from support.builders import ACME, BRASA
 from support.http import (
@@ -262,18 +262,55 @@ async def test_concurrent_writes_of_a_tenant_are_bounded(
     assert {each.status_code < 500 for each in (*of_other, *answers, again)} == {True}
 
 
-async def test_concurrent_batches_of_a_tenant_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has a transaction, which waits for the tenant's locks: many would take all connections to the store."""
+async def test_concurrent_batches_of_a_tenant_are_stored_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A transaction waits for the tenant's locks: one for each batch would take all connections to the store."""
+    batch = {"messages": [an_email()] * 2}
+    async with opened("memory://") as post:
+        store = type(post.backend.store)
+        accept, begun, go_on = store.accept, Counter[TenantId](), asyncio.Event()
+
+        async def slowly(self: Any, new: Sequence[NewMessage]) -> Any:
+            if len(new) > 1:
+                begun[new[0].tenant] += 1
+                if new[0].tenant == ACME:
+                    await go_on.wait()
+            return await accept(self, new)
+
+        monkeypatch.setattr(store, "accept", slowly)
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            theirs = [asyncio.create_task(client.post(BATCH, json=batch)) for _ in range(20)]
+            async with asyncio.timeout(30):
+                while not begun[ACME]:
+                    await asyncio.sleep(0)
+                of_other = [await other.post(BATCH, json=batch) for _ in range(5)]
+                await sent(client)  # a single e-mail does not wait for batches
+            at_once = begun[ACME]
+            go_on.set()
+            answers = await asyncio.gather(*theirs)
+
+    told = [each["accepted"]["outboxId"] for answer in answers for each in answer.json()["results"]]
+    assert (at_once, len(set(told))) == (1, 40)
+    assert begun[ACME] < len(theirs)
+    assert {each.status_code for each in (*of_other, *answers)} == {200}
+
+
+async def test_few_batches_of_a_tenant_are_validated_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each takes its part of the event loop, which other tenants need, too."""
     batch = {"messages": [an_email()] * 2}
     async with opened("memory://") as post:
         many, begun, go_on = Accepting.many, Counter[TenantId](), asyncio.Event()
 
-        async def slowly(self: Accepting, submissions: Any) -> Any:
+        async def slowly(self: Accepting, submissions: Any, *made: Any) -> Any:
             tenant = submissions[0].tenant.id
             begun[tenant] += 1
             if tenant == ACME:
                 await go_on.wait()
-            return await many(self, submissions)
+            return await many(self, submissions, *made)
 
         monkeypatch.setattr(Accepting, "many", slowly)
         api = create_api(post)

@@ -70,12 +70,12 @@ class BatchIntake(Endpoints):
         body = await read_json(request, most=MAX_BATCH_BYTES)
         share: Share = request.scope[SHARE]
         share.take_parsed(body)
-        await share.write()  # each has a transaction of its own, and waits for the tenant's locks
+        await share.write()  # few are validated at once; they are stored together
         items = _items(body)
         request_id = request_id_of(request)
         made = await self._made(items, tenant, request_id)
         submitted = [each for each in made if isinstance(each, Submission)]
-        stored = iter(await self._intake.accepting.many(submitted))
+        stored = iter(await self._intake.accepting.many(submitted, share.end_turn))
         answers = [next(stored) if isinstance(each, Submission) else each for each in made]
         refused = len([1 for each in answers if isinstance(each, _REFUSED)])
         charged = await self._intake.charge(request, tenant, refused) if refused else Charged(0)

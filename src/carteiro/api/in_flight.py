@@ -104,10 +104,15 @@ class Share:
             await turns.acquire()
             self._turns = turns
 
-    def end(self) -> None:
-        """Return everything."""
+    def end_turn(self) -> None:
+        """Let another request read or write; this one may `write` again."""
         if self._turns is not None:
             self._turns.release()
+            self._turns = None
+
+    def end(self) -> None:
+        """Return everything."""
+        self.end_turn()
         self._held.requests -= 1
         self._held.bytes -= self._bytes
         self._of.together.bytes -= self._bytes

@@ -253,9 +253,12 @@ def _with_crlf(text: str) -> str:
 
 def _may_go_plain(text: str) -> bool:
     """True if no relay has a reason to change the text or to misread it."""
-    if text.encode().translate(None, _PLAIN) or "=_" in text or " \r\n" in text:
+    if text.encode().translate(None, _PLAIN) or " \r\n" in text:
         return False
-    if text.startswith("From ") or "\nFrom " in text or "\t\r\n" in text:
+    # One character is found ten times as fast as two.
+    if ("_" in text and "=_" in text) or ("\t" in text and "\t\r\n" in text):
+        return False
+    if text.startswith("From ") or "\nFrom " in text:
         return False
     return len(text) <= _LONGEST_LINE or max(map(len, text.split("\r\n"))) <= _LONGEST_LINE
 

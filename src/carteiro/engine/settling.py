@@ -23,7 +23,7 @@ from carteiro.ports.store import Store
 
 _MOST_ENDS = 500  # in one settle
 _TRICKLE = 8  # running calls to one that has ended
-_SOON_S = 0.003
+_SOON_S, _LATER_S = 0.003, 0.006  # later while calls wait for a connection
 
 
 @model.value
@@ -55,6 +55,7 @@ class Settling:
         self._give_up = give_up
         self._ended: list[Run] = []
         self._is_running = False
+        self._waiting: asyncio.Future[None] | None = None  # for more to end
         self._tasks: set[asyncio.Task[None]] = set()  # never cancelled
         self._is_stuck = False  # ends cannot be stored: they keep their slots
         self.states: Counter[model.State] | None = None  # if jobs are to be counted
@@ -87,7 +88,9 @@ class Settling:
 
     async def _settle_all(self) -> None:
         while self._ended:
-            await asyncio.sleep(_SOON_S if self._is_trickle() else 0)  # others still join
+            await asyncio.sleep(0)  # others still join
+            if self._is_trickle():
+                await self._for_a_while(_LATER_S if self._ended[0].pool.has_spare else _SOON_S)
             runs, self._ended = self._ended[:_MOST_ENDS], self._ended[_MOST_ENDS:]
             try:
                 await self._settle(self._judge(runs))
@@ -95,6 +98,18 @@ class Settling:
                 log.unexpected("worker", error)
             self._is_stuck = False
         self._is_running = False
+
+    async def _for_a_while(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        timer = loop.call_later(seconds, self.hurry)
+        await self._waiting
+        timer.cancel()
+
+    def hurry(self) -> None:
+        """Settle what has ended, in the same commit as jobs that are declared now."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def _is_trickle(self) -> bool:
         """True if few of many calls have ended, and most slots are taken: then nobody waits for this commit."""

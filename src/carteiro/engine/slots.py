@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from carteiro.engine.run import Run
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
+_SOME_TIME_S, _MOST_TIMES = 0.004, 5  # while calls wait for a connection
 _MOST_AHEAD = 500  # jobs: a larger claim is not cheaper
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
 _LEAST_ROUND_S = 0.02
@@ -31,6 +32,8 @@ class Slots:
         self.kinds = {kind.name: kind for kind in pool.kinds}
         self.waiting: deque[Run] = deque()  # claimed ahead
         self._taken = 0
+        # Slots of calls that only wait for a connection.
+        self._spare = self.slots - sum(kind.connections or self.slots for kind in pool.kinds)
         self._freed = asyncio.Event()
         self._is_awaited = False  # a flag costs less than the event, for each job
         self._has_waiting = asyncio.Event()
@@ -44,6 +47,11 @@ class Slots:
     def free(self) -> int:
         """The number of free slots."""
         return self.slots - self._taken
+
+    @property
+    def has_spare(self) -> bool:
+        """True if there are more slots than connections: calls wait for one."""
+        return self._spare > 0
 
     @property
     def wanted(self) -> int:
@@ -114,14 +122,25 @@ class Slots:
             await self._slot_freed()
         if self.free < self.slots / 2:
             await asyncio.sleep(_A_MOMENT_S)
+        await self._most_spare_are_free()
 
     async def has_room(self) -> None:
-        """The same for a claim: jobs that wait for a slot count, too, and those that may be claimed ahead."""
-        while self._room <= 0:
+        """The same for a claim: jobs that wait for a slot count, too, and half of those that may be claimed ahead."""
+        while not self._has_room:
             await self._slot_freed()
+            if not self._has_room:
+                await asyncio.sleep(_A_MOMENT_S)
         if self._room < (self.slots + self._ahead) / 2:
             await asyncio.sleep(_A_MOMENT_S)
+        await self._most_spare_are_free()
         self._count_pace()
+
+    async def _most_spare_are_free(self) -> None:
+        """While calls wait for a connection nobody misses their slots: wait some time longer, for longer lists."""
+        for _ in range(_MOST_TIMES):
+            if self.free * 2 >= self._spare:
+                return
+            await asyncio.sleep(_SOME_TIME_S)
 
     async def has_freed_slot(self, *, within: timedelta) -> None:
         """Wait until a job ends and a moment for others, or until ``within`` has passed."""
@@ -138,6 +157,10 @@ class Slots:
     @property
     def _room(self) -> int:
         return self.free + self._ahead - len(self.waiting)
+
+    @property
+    def _has_room(self) -> bool:
+        return self._room > 0 and self._room * 2 >= self._ahead
 
     def _count_pace(self) -> None:
         """Allow as many jobs ahead as the pool works off in its time, at its latest pace, beyond those that run.

@@ -289,6 +289,8 @@ class Worker:
         chosen = [run for run in runs if run.kind.chain is None or self._choose(run)]
         if chosen:
             self._go(self._work(chosen))
+            if pool.has_spare:
+                self._settling.hurry()
 
     def _start_alone(self, run: Run) -> None:
         place = self._quiet.place_alone(run.job.tenant)

@@ -68,6 +68,7 @@ class Kind:
     ``call_limit`` None: no timeout.
     ``start_within``: the longest time from claim to start; a later job is released once and claimed
     again; None: no limit. Send limits count claims, so starts must follow soon.
+    ``connections``: its provider makes no more calls at once, and others wait; 0: any number.
     ``overrule`` applies the operator's own rules to an outcome.
     ``replays_for``: the time for which its provider recognises a repeated call (`Features`).
     ``chain`` chooses before each attempt a kind that has a ``link``.
@@ -83,6 +84,7 @@ class Kind:
     declares: bool
     call_limit: timedelta | None
     start_within: timedelta | None = None
+    connections: int = 0
     render: Render | None = None
     overrule: Overrule | None = None
     replays_for: timedelta | None = None

@@ -4,10 +4,12 @@ In: e-mails of the library or of the HTTP API, one or many. Out: an answer for e
 before the commit leaves nothing, and the caller has no answer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 from uuid_utils import uuid7
 
@@ -35,11 +37,13 @@ from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # uncommitted messages; beyond it a sender is asked to retry later
 _BYTES_OF_RECIPIENT = 32 * 1024  # storing one takes as long as so much content: it is looked up
+_BYTES_OF_MESSAGE = 1024  # the same of one without content
 _LIKELY_BYTES = 4 * 1024  # estimate of an e-mail's size; counting would cost more
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 
 SendAnswer: TypeAlias = model.StoreAnswer | NotAccepted
 PostAnswer: TypeAlias = model.Accepted | model.Replayed | model.KeyConflict | model.OverLimit
+_Lists: TypeAlias = Gatherer[list[model.NewMessage], list[model.AcceptAnswer]]
 _Owners: TypeAlias = Mapping[str | None, model.TenantId | None]  # by sender
 
 _NOBODY: _Owners = {None: None}
@@ -59,6 +63,7 @@ class Accepting:
         self._gathered: Gatherer[model.NewMessage, model.AcceptAnswer] = Gatherer(
             self._store.accept, size=_weight, whose=attrgetter("tenant"), bound=_MOST_WAITING
         )
+        self._lists: WeakValueDictionary[model.TenantId, _Lists] = WeakValueDictionary()
 
     async def items(
         self, items: Sequence[Mapping[str, Any]], *, connection: object = None
@@ -103,13 +108,31 @@ class Accepting:
             return first
         return _known(await self._gathered(made))
 
-    async def many(self, submissions: Sequence[Submission]) -> list[PostAnswer | NotAccepted]:
-        """Accept e-mails in one commit; return an answer for each, in order."""
-        made = await self._messages(submissions, Allowance())
-        new = [each for each in made if isinstance(each, model.NewMessage)]
-        stored = await self._store.accept(new) if new else []
+    async def many(
+        self, submissions: Sequence[Submission], made: Callable[[], None] = lambda: None
+    ) -> list[PostAnswer | NotAccepted]:
+        """Accept e-mails of a tenant in one commit, together with its concurrent lists; return an answer for each.
+
+        ``made`` is called when they only wait to be stored.
+        """
+        messages = await self._messages(submissions, Allowance())
+        made()
+        new = [each for each in messages if isinstance(each, model.NewMessage)]
+        stored = await self._lists_of(new[0].tenant)(new) if new else []
         answers = iter([each if type(each) is model.Accepted else _known(each) for each in stored])
-        return [next(answers) if isinstance(each, model.NewMessage) else each for each in made]
+        return [next(answers) if isinstance(each, model.NewMessage) else each for each in messages]
+
+    def _lists_of(self, tenant: model.TenantId) -> _Lists:
+        """Of each tenant by itself: they may wait for its locks, and others must not wait for them."""
+        lists = self._lists.get(tenant) or Gatherer(self._accept_lists, size=_weight_of_list)
+        self._lists[tenant] = lists
+        return lists
+
+    async def _accept_lists(
+        self, lists: list[list[model.NewMessage]]
+    ) -> list[list[model.AcceptAnswer]]:
+        answers = iter(await self._store.accept([each for some in lists for each in some]))
+        return [list(islice(answers, len(some))) for some in lists]
 
     async def commit(self, messages: Sequence[model.NewMessage]) -> list[SendAnswer]:
         """Commit in lists of limited size; unknown tenants are created first."""
@@ -233,6 +256,10 @@ class Accepting:
 
 def _weight(new: model.NewMessage) -> int:
     return len(new.content) + (0 if new.recipient is None else _BYTES_OF_RECIPIENT)
+
+
+def _weight_of_list(new: list[model.NewMessage]) -> int:
+    return sum(map(_weight, new)) + _BYTES_OF_MESSAGE * len(new)
 
 
 def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:

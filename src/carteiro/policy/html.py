@@ -95,7 +95,8 @@ def _spells_danger_as_is(text: str) -> bool:
     if "<link" in text and _IMPORT.search(text):
         return True
     if (
-        "/*" in text
+        "*" in text
+        and "/*" in text
         and _COMMENT_AFTER_LETTER.search(squeezed)
         and _COMMENT_BEFORE_LETTER.search(squeezed)
     ):

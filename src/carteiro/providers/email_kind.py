@@ -45,6 +45,8 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
     limits = {name: limits_of(each, settings) for name, each in providers.items()}
     pacers = {name: Pacer(name, backend.rates, each) for name, each in limits.items() if each}
     chain = Chain(kinds, routes, pacers=pacers)
+    calls = [kind.connections for kind in kinds.values()]
+    usual = replace(usual, connections=sum(calls) if all(calls) else 0)
     return replace(usual, chain=chain, close=_all_closed(kinds, pacers)), is_remote
 
 
@@ -103,6 +105,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         declares=True,
         call_limit=settings.delivery.call_limit,
         start_within=settings.send_limit.tolerance or None,
+        connections=getattr(provider, "connections", 0),
         replays_for=provider.features.replays_for,
         learn=_learn(backend) if provider.features.is_remote else None,
         close=provider.close if isinstance(provider, RemoteProvider) else None,

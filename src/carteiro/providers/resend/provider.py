@@ -34,6 +34,7 @@ class ResendProvider:
 
     def __init__(self, options: ResendOptions) -> None:
         self._options = options
+        self.connections = options.connections
         self._emails = httpx.URL(f"{options.url}/emails")
         self._headers = {
             "Authorization": f"Bearer {options.api_key}",

@@ -41,6 +41,7 @@ class SesProvider:
 
     def __init__(self, options: SesOptions) -> None:
         self._options = options
+        self.connections = options.connections
         self._session = AioSession()
         self._session.register_component("data_loader", _loader())
         self._free = asyncio.Semaphore(options.connections)

@@ -10,7 +10,6 @@ import binascii
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from functools import partial
 from math import inf
 from typing import NamedTuple
 
@@ -22,10 +21,8 @@ from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.queue_id import queue_id
 from carteiro.providers.smtp.wire import Wire
 
-_POSITIVE, _LAST_POSITIVE = 200, 299
 _READY, _GO_ON, _CHALLENGE, _AUTHENTICATED, _CLOSING = 220, 354, 334, 235, 421
 _PIECE = 64 * 1024  # bytes
-_SHORT = _PIECE * 3 // 4  # bytes: a piece holds it, however many dots are escaped
 _RSET, _DATA = (Stage.RSET, b"RSET\r\n"), (Stage.DATA, b"DATA\r\n")
 _QUIT, _DOT = b"QUIT\r\n", b".\r\n"
 _END = (Stage.REPLY,)
@@ -153,12 +150,8 @@ class Connection:
         self._refuse_unfit(letter)
         self._is_between_mails = False
         self.mails += 1
-        refused: tuple[tuple[str, Failure], ...] = ()
-        if self._has_pipelining and not letter.copies and len(letter.content) <= _SHORT:
-            reply = await self._send_at_once(letter, handover)
-        else:
-            refused = await self._open_envelope(letter)
-            reply = await self._finish(letter, handover)
+        refused = await self._open_envelope(letter)
+        reply = await self._finish(letter, handover)
         if not reply.is_positive and not reply.is_refusal:
             raise failures.nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
@@ -173,27 +166,6 @@ class Connection:
         if len(letter.content) > self._largest:
             failure = failures.too_big(len(letter.content), int(self._largest))
             raise failures.SmtpError(Stage.MAIL, failure)
-
-    async def _send_at_once(self, letter: Letter, handover: Handover) -> Reply:
-        """Send a short mail as soon as its envelope is accepted: no turn of the event loop lies in between."""
-        needed = self._needed(letter)
-        self._wire.write(b"".join([command for _, command in needed]) + _DATA[1])
-        stages = [*[stage for stage, _ in needed], Stage.DATA, Stage.REPLY]
-        end = partial(self._end_if_accepted, letter.content, handover)
-        replies = await self._wire.replies(stages, self._command_s, end)
-        if len(replies) == len(stages):
-            return replies[-1]
-        self._judge(needed, replies)
-        self._judge_data(replies[-1])
-        return await self._finish(letter, handover)
-
-    def _end_if_accepted(self, content: bytes, handover: Handover, replies: list[Reply]) -> float:
-        """Send the mail if the envelope was accepted; the limit for its reply, else 0."""
-        *others, data = [reply.code for reply in replies]
-        if data != _GO_ON or min(others) < _POSITIVE or max(others) > _LAST_POSITIVE:
-            return 0.0
-        self._end(_escaped(content) + _DOT, handover)
-        return self._reply_s
 
     async def _finish(self, letter: Letter, handover: Handover) -> Reply:
         self._end(await self._send_body(letter.content), handover)

@@ -24,6 +24,7 @@ class SmtpProvider:
 
     def __init__(self, options: SmtpOptions) -> None:
         self._options = options
+        self.connections = options.connections
         self._context = options.tls_context()
         self._pool = ConnectionPool(self._open, options)
 

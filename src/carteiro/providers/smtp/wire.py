@@ -1,7 +1,7 @@
 """The connection itself: commands out, whole replies in, each within its time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import cast
 
@@ -13,10 +13,6 @@ _CLOSING = 421
 _LONGEST_REPLY = 64 * 1024  # bytes, all lines together; longer input is not a reply
 _MOST_UNASKED = 10  # replies; a relay that sends more of them is disconnected
 _HIGH_WATER = 64 * 1024
-
-
-class _TimedOut(Exception):
-    """A reply did not come; other timeouts are raised by those that are called while it is waited for."""
 
 
 class Wire(asyncio.Protocol):
@@ -32,7 +28,6 @@ class Wire(asyncio.Protocol):
         self._size = 0
         self._replies: list[Reply] = []
         self._wanted = 0  # replies that are waited for
-        self._next: Callable[[list[Reply]], float] | None = None
         self._nonsense: str | None = None
         self._ended: str | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -121,26 +116,18 @@ class Wire(asyncio.Protocol):
         if not self.is_quiet:
             raise self._unasked(stage)
 
-    async def replies(
-        self,
-        stages: Sequence[Stage],
-        limit: float,
-        then: Callable[[list[Reply]], float] | None = None,
-    ) -> list[Reply]:
+    async def replies(self, stages: Sequence[Stage], limit: float) -> list[Reply]:
         """The replies to as many commands, ``limit`` seconds for each; fewer if a refusal closed the connection.
 
-        Raises `SmtpError` if one is not a reply, or does not come. The last stage is that of ``then``, if there is
-        one: it is called with the others' replies at once, without a turn of the event loop, may write, and returns
-        the limit for its own reply. It returns 0 if it leaves the rest to the caller. What it raises is raised.
+        Raises `SmtpError` if one is not a reply, or does not come.
         """
-        self._wanted = len(stages) - (then is not None)
-        self._next = then
+        self._wanted = len(stages)
         while len(self._replies) < self._wanted and not self._is_refused:
             if self._is_broken:
                 raise self._broken(stages[len(self._replies)])
             await self._change(stages, limit)
         came, self._replies = self._replies[: self._wanted], self._replies[self._wanted :]
-        self._wanted, self._next = 0, None
+        self._wanted = 0
         return came
 
     @property
@@ -166,7 +153,7 @@ class Wire(asyncio.Protocol):
             self._set_timer()
         try:
             await self._waiter
-        except _TimedOut:
+        except TimeoutError:
             raise failures.timed_out(stages[len(self._replies)]) from None
         finally:
             self._waiter = None
@@ -174,29 +161,10 @@ class Wire(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is None or self._waiter.done():
             return
-        if self._next is not None and len(self._replies) == self._wanted:
-            self._go_on(self._next, self._waiter)
-        elif len(self._replies) >= self._wanted or self._is_broken or self._is_refused:
+        if len(self._replies) >= self._wanted or self._is_broken or self._is_refused:
             self._waiter.set_result(None)
         else:
             self._deadline = self._loop.time() + self._limit
-
-    def _go_on(self, then: Callable[[list[Reply]], float], waiter: "asyncio.Future[None]") -> None:
-        self._next = None
-        has_come_alone = not (self._rest or self._lines or self._is_broken or self._is_full)
-        try:
-            limit = then(self._replies) if has_come_alone else 0.0
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
-            waiter.set_exception(error)
-            return
-        if not limit:
-            waiter.set_result(None)
-            return
-        self._wanted += 1
-        self._limit = limit
-        self._deadline = self._loop.time() + limit
-        if self._fires_at > self._deadline:
-            self._set_timer()
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -212,7 +180,7 @@ class Wire(asyncio.Protocol):
         if self._loop.time() < self._deadline:
             self._set_timer()
         else:
-            self._waiter.set_exception(_TimedOut())
+            self._waiter.set_exception(TimeoutError())
 
     def _unasked(self, stage: Stage) -> failures.SmtpError:
         return failures.said(stage, self._replies[0]) if self._replies else self._broken(stage)
