@@ -28,7 +28,7 @@ from carteiro.tickets.ticket import Ticket
 
 _FOR_EVER = timedelta.max
 # Between two round trips: the first failure is counted at once, those after it together.
-_GATHER_S = 0.005
+_GATHER_S = 0.02
 
 
 @dataclass
