@@ -1,6 +1,7 @@
 """One worker of the lane on a log in memory: how far it reads ahead, and of what Redis is asked."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -115,3 +116,14 @@ async def test_worker_with_nothing_new_to_commit_continues_reading(
         await lane.until(lambda: len(lane.done) == 50)
         lane.gates["t0"].set()
         await lane.until(lambda: lane.log.committed == 600)
+
+
+async def test_the_last_tickets_are_committed_soon_after_others() -> None:
+    """However long commits may wait while more comes: a worker without work has nothing left to commit."""
+    lane = MemoryLane(commit_every_ms=60_000)
+    async with lane.working():
+        # Each is done before the next one comes, all of them within a moment.
+        for id in ids("t", 20):
+            lane.log.put(id)
+            await lane.until(partial(lane.done.__contains__, id))
+        await lane.until(lambda: lane.log.committed == 20)

@@ -45,17 +45,21 @@ class Committer:
                 if partition.unnoted * 2 >= MOST_UNNOTED:
                     self._is_urgent.set()
                 elif partition.offsets.is_idle and not self._is_looking:
-                    # The next list is often on its way: no more are brought while a commit is made.
-                    self._is_looking = True
-                    asyncio.get_running_loop().call_later(
-                        _MOMENT_S, self._commit_if_idle, partition, partition.offsets.end
-                    )
+                    self._look_again(partition)
                 if partition.is_paused:
                     self.bound(partition)
 
+    def _look_again(self, partition: Partition) -> None:
+        """The next list is often on its way, and none is brought while a commit is made."""
+        self._is_looking = True
+        end = partition.offsets.end
+        asyncio.get_running_loop().call_later(_MOMENT_S, self._commit_if_idle, partition, end)
+
     def _commit_if_idle(self, partition: Partition, end: int | None) -> None:
         self._is_looking = False
-        if partition.offsets.is_idle and partition.offsets.end == end:
+        if partition.offsets.is_idle and partition.offsets.end != end:
+            self._look_again(partition)
+        elif partition.offsets.is_idle:
             self._is_urgent.set()
 
     def bound(self, partition: Partition) -> None:
