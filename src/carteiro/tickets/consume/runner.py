@@ -321,8 +321,8 @@ def _unsure(partition: Partition, works: Sequence[Work]) -> Sequence[Work]:
     if partition.unsure_until is None:
         partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
     until = partition.unsure_until
-    partition.is_sure = works[0].ticket.record.offset >= until
-    return [] if partition.is_sure else [w for w in works if w.ticket.record.offset < until]
+    partition.is_sure = works[0].offset >= until
+    return [] if partition.is_sure else [w for w in works if w.offset < until]
 
 
 def _begin(partition: Partition, end: int) -> int:
