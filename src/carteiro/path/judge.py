@@ -123,9 +123,10 @@ def _deferred(
     # A header may be wrong, or from a proxy: it ends no message that has time left.
     asked = outcome.retry_after if outcome.retry_after < expires_in else model.ZERO
     wait = max(policy.delay(failed, chance), asked)
-    longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
-    soonest = longer if longer < expires_in else wait  # a longer wait must not expire the message
-    return _retry(soonest, outcome.failure, charged=charged, expires_in=expires_in)
+    if policy.is_patient:
+        longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
+        wait = longer if longer < expires_in else wait  # a longer wait must not expire the message
+    return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
 
 
 def _may_send_again(

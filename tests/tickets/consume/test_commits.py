@@ -1,11 +1,13 @@
 """One worker of the lane on a log in memory: how far it reads ahead, and of what Redis is asked."""
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from carteiro.tickets.consume.notes import Noted, note_down
-from carteiro.tickets.consume.ports import Commit
+from carteiro.tickets.consume.ports import Commit, TicketStanding
 from support.memory_lane import MemoryLane, ids
 from support.ticket_log import TOPIC
 
@@ -115,3 +117,81 @@ async def test_worker_with_nothing_new_to_commit_continues_reading(
         await lane.until(lambda: len(lane.done) == 50)
         lane.gates["t0"].set()
         await lane.until(lambda: lane.log.committed == 600)
+
+
+async def test_the_last_tickets_are_committed_soon_after_others() -> None:
+    """However long commits may wait while more comes: a worker without work has nothing left to commit."""
+    lane = MemoryLane(commit_every_ms=60_000)
+    async with lane.working():
+        # Each is done before the next one comes, all of them within a moment.
+        for id in ids("t", 20):
+            lane.log.put(id)
+            await lane.until(partial(lane.done.__contains__, id))
+        await lane.until(lambda: lane.log.committed == 20)
+
+
+async def test_next_list_comes_while_the_counter_is_asked_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list after it does not, and a key keeps its order, whichever answer comes first."""
+    lane = MemoryLane(concurrency=1)
+    lane.log.most_at_once = 1
+    answers: dict[str, asyncio.Event] = {id: asyncio.Event() for id in ids("t", 3)}
+    asked: list[str] = []
+    look = lane.counter.look
+
+    async def look_slowly(names: Sequence[str]) -> list[TicketStanding]:
+        asked.extend(names)
+        await answers[names[0]].wait()
+        return await look(names)
+
+    monkeypatch.setattr(lane.counter, "look", look_slowly)
+    for id in ids("t", 3):
+        lane.log.put(id, key="one")
+    async with lane.working():
+        await lane.until(lambda: len(asked) == 2)
+        answers["t1"].set()
+        await asyncio.sleep(0.02)
+        assert (asked, lane.done) == (["t0", "t1"], [])
+        answers["t0"].set()
+        answers["t2"].set()
+        await lane.until(lambda: lane.log.committed == 3)
+    assert lane.done == ["t0", "t1", "t2"]
+
+
+async def test_worker_ends_with_the_error_of_a_list_that_cannot_be_taken_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bug of ours must be seen, also if no list comes after it."""
+    lane = MemoryLane()
+
+    async def fail(_: Sequence[str]) -> list[TicketStanding]:
+        raise LookupError("ours")
+
+    monkeypatch.setattr(lane.counter, "look", fail)
+    lane.log.put("t0")
+    async with asyncio.timeout(10):
+        with pytest.raises(LookupError, match="ours"):
+            await lane.runner().run()
+
+
+async def test_partition_that_is_lost_while_the_counter_is_asked_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its tickets are another's by the time of the answer."""
+    lane = MemoryLane()
+    answer = asyncio.Event()
+    is_asked = asyncio.Event()
+
+    async def look_slowly(names: Sequence[str]) -> list[TicketStanding]:
+        is_asked.set()
+        await answer.wait()
+        return [TicketStanding(0, "") for _ in names]
+
+    monkeypatch.setattr(lane.counter, "look", look_slowly)
+    lane.log.put("t0")
+    async with lane.working():
+        await is_asked.wait()
+        await lane.log.lose((TOPIC, 0))
+        answer.set()
+    assert (lane.runs, lane.log.history) == ([], [])

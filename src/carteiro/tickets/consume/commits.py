@@ -11,6 +11,7 @@ from carteiro.tickets.consume.ports import Commit, TicketLog
 from carteiro.tickets.ticket import Part
 
 _SHORTEST_PAUSE_S = 0.02
+_MOMENT_S = 0.005  # without a record, after which no more is expected for now
 _MOST_UNFINISHED = 10_000  # tickets of a partition in memory, however small they are
 MOST_UNNOTED = 20_000  # records that are read before what became of those before them is committed
 
@@ -29,6 +30,7 @@ class Committer:
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_urgent: asyncio.Event = field(default_factory=asyncio.Event)
     _has_changed: bool = False  # as the event, but cheap to ask
+    _is_looking: bool = False  # whether more comes to a partition that has none left
 
     def changed(self) -> None:
         """Something has ended, or failed."""
@@ -37,13 +39,28 @@ class Committer:
             self._something_changed.set()
 
     def look_around(self) -> None:
-        """Several may have ended: commit at once if nothing is left, and have more brought where there is room."""
+        """Several may have ended: commit soon if nothing is left, and have more brought where there is room."""
         if self._has_changed:
             for partition in self.partitions.values():
-                if partition.offsets.is_idle or partition.unnoted * 2 >= MOST_UNNOTED:
+                if partition.unnoted * 2 >= MOST_UNNOTED:
                     self._is_urgent.set()
+                elif partition.offsets.is_idle and not self._is_looking:
+                    self._look_again(partition)
                 if partition.is_paused:
                     self.bound(partition)
+
+    def _look_again(self, partition: Partition) -> None:
+        """The next list is often on its way, and none is brought while a commit is made."""
+        self._is_looking = True
+        end = partition.offsets.end
+        asyncio.get_running_loop().call_later(_MOMENT_S, self._commit_if_idle, partition, end)
+
+    def _commit_if_idle(self, partition: Partition, end: int | None) -> None:
+        self._is_looking = False
+        if partition.offsets.is_idle and partition.offsets.end != end:
+            self._look_again(partition)
+        elif partition.offsets.is_idle:
+            self._is_urgent.set()
 
     def bound(self, partition: Partition) -> None:
         """Pause a partition that has come too far ahead of its oldest ticket; resume it at half of that."""

@@ -74,7 +74,6 @@ class RetryCounter:
         on_change: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._client = client_of(url, connections=_CONNECTIONS) if url else None
-        self._count = self._client.register_script(_SCRIPT) if self._client else None
         self._shown = shown(url)
         self._patience_s = patience.total_seconds()
         self._on_change = on_change
@@ -85,7 +84,7 @@ class RetryCounter:
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question to Redis for all of them."""
         keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
-        held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
+        held = await self._asked(lambda redis: _answer(redis, "MGET", *keys)) if keys else []
         if held is None:
             return [self._known_here(id) for id in ids]
         if not any(held):
@@ -98,13 +97,15 @@ class RetryCounter:
 
     async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
         """Count one more failure of each, but never fewer than is said with it; return the new counts."""
-        counts = await self._asked(lambda _: self._counted(failures))
+        keys, least = [_COUNT + id for id, _ in failures], [each for _, each in failures]
+        asked = ("EVAL", _SCRIPT, len(keys), *keys, 1, TIME_TO_LIVE_S, *least)
+        counts: list[int] | None = await self._asked(lambda redis: _answer(redis, *asked))
         if counts is not None:
             return counts
         for id, at_least in failures:
             debt = self._owed.get(id, _NO_DEBT)
             self._owe(id, replace(debt, failures=max(debt.failures, at_least)))
-        return [at_least for _, at_least in failures]
+        return least
 
     async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
         """Forget their failures and remember that these records need nothing any more, all or nothing."""
@@ -123,7 +124,7 @@ class RetryCounter:
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
         """Return the last error of each, in one question to Redis for all of them."""
         keys = [_ERROR + id for id in ids]
-        held = await self._asked(lambda redis: _texts(redis, keys))
+        held = await self._asked(lambda redis: _answer(redis, "MGET", *keys))
         if held is None:
             return [self._owed.get(id, _NO_DEBT).error for id in ids]
         return [_read_error(each) for each in held]
@@ -181,11 +182,6 @@ class RetryCounter:
         finally:
             asking.cancel()
         raise TimeoutError("no answer in time")
-
-    def _counted(self, failures: Sequence[tuple[TicketId, int]]) -> Awaitable[list[int]]:
-        assert self._count is not None  # noqa: S101 - asked only where there is a client
-        keys = [_COUNT + id for id, _ in failures]
-        return self._count(keys=keys, args=[1, TIME_TO_LIVE_S, *(least for _, least in failures)])
 
     # --- debts ---
 
@@ -246,17 +242,15 @@ class RetryCounter:
                     del self._owed[id]
 
 
-async def _texts(redis: Redis, keys: Sequence[str]) -> list[str | None]:
-    """MGET; packed by what reads the answers, for the client's own way costs three times as much as all the rest."""
-    asked: Any = ("MGET", *keys)
+async def _answer(redis: Redis, *asked: Any) -> Any:  # noqa: ANN401 - each command has its own
+    """Ask; packed by what reads the answers, for the client's own way costs three times as much as all the rest."""
     pool = redis.connection_pool
     connection = await pool.get_connection()  # type: ignore[no-untyped-call] # the library has no type here
     try:
         await connection.send_packed_command(hiredis.pack_command(asked))
-        held: list[str | None] = await connection.read_response()
+        return await connection.read_response()
     finally:
         await pool.release(connection)
-    return held
 
 
 async def _written(redis: Redis, debts: Sequence[tuple[TicketId, _Debt]]) -> Literal[True]:

@@ -152,7 +152,7 @@ class DeadLettering:
                 self.watch.held(work.death)
             if work.line is not None:
                 used_up = max(work.failures, work.line.policy.max_attempts)
-                partition.offsets.failed(ticket.record.offset, used_up)
+                partition.offsets.failed(work.offset, used_up)
         self.changed()
 
 

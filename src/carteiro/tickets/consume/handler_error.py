@@ -4,6 +4,7 @@ An exception runs code of the handler's program when it is read: its properties,
 return anything. So it is read once, in the slot that ran the handler, and never raises there.
 """
 
+import builtins
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from errno import errorcode
@@ -19,6 +20,11 @@ _STATUSES = range(100, 600)
 _STATUS_PLACES = (attrgetter("response.status_code"), attrgetter("status"), attrgetter("code"))
 # The start of asyncio's message when no address of a host takes a connection.
 _SEVERAL = "Multiple exceptions: "
+# By identity: a class has its own code, too.
+_BUILT_IN = {id(each) for each in vars(builtins).values() if isinstance(each, type)}
+# Tickets that fail together fail of the same.
+_READ: dict[tuple[object, ...], "HandlerError"] = {}
+_MOST_READ = 256
 
 
 class OutOfTime(CarteiroError, TimeoutError):
@@ -44,6 +50,27 @@ class HandlerError:
 
 def read_error(error: BaseException) -> HandlerError:
     """Read an exception, whatever its own code does; what cannot be read is left out."""
+    if not _is_plain(error):
+        return _read(error)
+    same = (type(error), classify.message_of(error), getattr(error, "errno", None))
+    if (read := _READ.get(same)) is None:
+        read = _read(error)
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        if len(read.text) <= classify.LONGEST_REASON:
+            _READ[same] = read
+    return read
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Return True if only its class, its text and its errno tell it from others; runs no code of others."""
+    if id(type(error)) not in _BUILT_IN or error.__dict__:
+        return False
+    errno = getattr(error, "errno", None)
+    return errno is None or type(errno) is int
+
+
+def _read(error: BaseException) -> HandlerError:
     # Not isinstance: it would ask the error for its class.
     own, failure = type(error), classify.task_error(error)
     is_final = not failure.retryable or issubclass(own, Permanent)
@@ -71,7 +98,7 @@ def _of_classes(error: BaseException) -> Iterable[str]:
 
 
 def _of_status(error: BaseException) -> Iterable[str]:
-    if type(error).__module__ == "builtins" and not error.__dict__:
+    if _is_plain(error):
         return []  # most errors: they have no status, and a search would cost more than all the rest
     for place in _STATUS_PLACES:
         with suppress(BaseException):

@@ -26,6 +26,8 @@ _T = TypeVar("_T")
 
 _MOST_AT_ONCE = 1000
 _POLL_S = 0.02  # how long an errand may have to wait
+# The same after records have come, for as many questions: a commit of them is asked for soon.
+_SOON_S, _SOON = 0.004, 5
 _LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
 _RETRY_S = 1.0
@@ -74,6 +76,7 @@ class KafkaLog:
         self._taking_in: Future[None] | None = None
         self._is_abandoned = False
         self._look_at = 0.0
+        self._in_vain = 0  # questions since the last record
         self._alone_s = 0.0  # for how long it has waited for a broker since it was to stop
 
     async def run(self, keeper: Keeper) -> None:
@@ -208,9 +211,11 @@ class KafkaLog:
 
     def _records(self) -> list[Record]:
         """The first one as soon as it comes, and with it all that have come."""
-        first = self._consumer.poll(_POLL_S)
+        first = self._consumer.poll(_SOON_S if self._in_vain < _SOON else _POLL_S)
         if first is None:
+            self._in_vain += 1
             return []
+        self._in_vain = 0
         messages = [first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0)]
         errors = [error for error in map(Message.error, messages) if error is not None]
         for each in errors:

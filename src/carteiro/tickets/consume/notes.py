@@ -68,11 +68,10 @@ def _packed(noted: Noted) -> bytes:
     ]
     failed = failed[:_MOST_COUNTS]
     counts = _numbers((len(failed), *_deltas(failed)))
-    shapes = (
-        bytes([_BITS]) + _as_bits(still_open, span),
-        bytes([_RUNS]) + _as_runs(still_open, span),
-    )
-    body = head + counts + min(shapes, key=len)
+    shape, written = _RUNS, _as_runs(still_open, span)
+    if len(written) >= (span + 7) // 8:
+        shape, written = _BITS, _as_bits(still_open, span)
+    body = head + counts + bytes([shape]) + written
     return _MARK + min((b"\0" + body, b"\1" + zlib.compress(body, 6)), key=len)
 
 

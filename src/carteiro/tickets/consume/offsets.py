@@ -5,7 +5,6 @@ not ended, never the last one that has; its notes say which later ones have ende
 often those that have not have failed.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from carteiro.tickets.consume.notes import Noted, note_down
@@ -22,8 +21,6 @@ class Offsets:
     def __init__(self, noted: Noted | None = None) -> None:
         self._noted = noted
         self._open: dict[int, int] = {}  # offset -> failures; in the order of the log
-        # The same, with some that have ended: its first one is quickly found.
-        self._taken: deque[int] = deque()
         self.start: int | None = None  # the first that came
         self.end: int | None = None  # after the last that came
         # The notes of the last commit are near the most that a broker keeps.
@@ -44,7 +41,6 @@ class Offsets:
         else:
             needed = {at: noted.failures.get(at, 0) for at in offsets if not noted.is_done(at)}
         self._open |= needed
-        self._taken.extend(needed)
         return needed
 
     def failed(self, offset: int, failures: int) -> None:
@@ -69,9 +65,7 @@ class Offsets:
     @property
     def committable(self) -> int | None:
         """The lowest offset that is not done; None before any record."""
-        while self._taken and self._taken[0] not in self._open:
-            self._taken.popleft()
-        return self._taken[0] if self._taken else self.end
+        return next(iter(self._open), self.end)
 
     @property
     def span(self) -> int:

@@ -28,6 +28,7 @@ class TypeHealth:
         self._settings = settings
         self.breaker = Breaker()
         self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
+        self._failures = 0  # that are remembered, at most
         self._has_given_up = False
         # Plain attributes, since they are asked for each ticket. Perfect: no failure is remembered, and nothing
         # has to be said of successes.
@@ -36,6 +37,8 @@ class TypeHealth:
     def succeeded(self, rounds: Sequence[Round | None], now: float) -> bool:
         """Tickets are done, with the round of each that was a trial; return whether that ended a pause."""
         self._last.extend([(now, None)] * min(len(rounds), REMEMBERED))
+        if len(rounds) >= REMEMBERED:
+            self._failures = 0
         ends = self.is_paused and any(
             self.breaker.succeeded(each) for each in rounds if each is not None
         )
@@ -57,6 +60,7 @@ class TypeHealth:
                 self.breaker.failed(began, now, chance)
             return False
         self._last.append((now, id))
+        self._failures += 1
         if self._has_given_up or not self._is_outage(now):
             return False
         self.breaker.open(now, chance)
@@ -72,6 +76,8 @@ class TypeHealth:
 
     def _is_outage(self, now: float) -> bool:
         asked, within_s = self._settings, self._settings.pause_within.total_seconds()
+        if self._failures < asked.pause_tickets:
+            return False
         recent = [id for moment, id in self._last if now - moment < within_s]
         failed = [id for id in recent if id is not None]
         is_enough = len(failed) >= asked.pause_share * len(recent)

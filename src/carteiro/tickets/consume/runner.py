@@ -6,7 +6,7 @@ the log may forget it. If we are killed at any line, the next owner of the parti
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter, ge, itemgetter
@@ -59,6 +59,9 @@ class Runner:
         self._window = settings.window
         self._is_urgent = asyncio.Event()
         self._partitions: dict[Part, Partition] = {}
+        self._taking_in: asyncio.Task[None] | None = (
+            None  # the last list that something is asked of
+        )
         self._commits = Committer(settings, log, self._partitions, hurry=self._hurry)
         self._dead_lettering = DeadLettering(
             settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
@@ -93,11 +96,13 @@ class Runner:
         finally:
             self._log.stop()
             await asyncio.wait([log])
+            last = [self._taking_in or log]
+            await asyncio.wait(last)
             for line in self.lines:
                 self._settling.resume(line)
             gone = [each for each in helpers if each.done()]
             deaf = await self._dismissed(helpers)
-        for each in {log, *helpers} - deaf:
+        for each in {log, *last, *helpers} - deaf:
             if not each.cancelled():
                 each.result()
             elif each in gone:
@@ -195,11 +200,34 @@ class Runner:
         events.partitions_lost(parts)
 
     async def arrived(self, records: Sequence[Record]) -> None:
-        """Take them in; those that another may have had before cost one question for all of them."""
+        """Take them in; those that another may have had before cost one question for all of them.
+
+        While it is asked the next ones may come, but not those after them.
+        """
         works: list[Work] = []
         for _, some in groupby(records, key=itemgetter(1)):
             works += self._works([*some])
-        partitions = {work.partition for work in works}
+        partitions, before = {work.partition for work in works}, self._taking_in
+        for partition in partitions:
+            self._commits.bound(partition)
+        taking_in = self._take_in(works, partitions, before)
+        if all(each.is_sure for each in partitions):
+            await taking_in
+        else:
+            self._taking_in = asyncio.create_task(taking_in)
+            self._taking_in.add_done_callback(self._stop_if_failed)
+            if before is not None:
+                await before
+
+    # --- taking in --------------------------------------------------------------------------------
+
+    async def _take_in(
+        self,
+        works: Sequence[Work],
+        partitions: Collection[Partition],
+        before: "asyncio.Task[None] | None",
+    ) -> None:
+        """Let them run, after those that came before."""
         is_sure = all(each.is_sure for each in partitions)
         if not is_sure and (ended := await self._ended_before(works)):
             self._settling.leave([work for work in works if work in ended])
@@ -207,14 +235,16 @@ class Runner:
         # Those that must not be run, or not as if they were new.
         if odd := [work for work in works if work.line is None or work.failures]:
             await self._foresee_deaths(odd)
+        if before is not None:
+            await before
         if not all(each.is_live for each in partitions):
             works = [work for work in works if work.partition.is_live]
         self._lanes.put(works)
         self._pool.wake()
-        for partition in partitions:
-            self._commits.bound(partition)
 
-    # --- taking in --------------------------------------------------------------------------------
+    def _stop_if_failed(self, taken_in: "asyncio.Task[None]") -> None:
+        if taken_in.cancelled() or taken_in.exception() is not None:
+            self._log.stop()  # `run` raises it
 
     def _works(self, records: Sequence[Record]) -> list[Work]:
         """The work of records of one partition, without those that had ended when it was committed."""
@@ -315,8 +345,8 @@ def _unsure(partition: Partition, works: Sequence[Work]) -> Sequence[Work]:
     if partition.unsure_until is None:
         partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
     until = partition.unsure_until
-    partition.is_sure = works[0].ticket.record.offset >= until
-    return [] if partition.is_sure else [w for w in works if w.ticket.record.offset < until]
+    partition.is_sure = works[0].offset >= until
+    return [] if partition.is_sure else [w for w in works if w.offset < until]
 
 
 def _begin(partition: Partition, end: int) -> int:

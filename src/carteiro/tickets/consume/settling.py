@@ -28,7 +28,7 @@ from carteiro.tickets.ticket import Ticket
 
 _FOR_EVER = timedelta.max
 # Between two round trips: the first failure is counted at once, those after it together.
-_GATHER_S = 0.005
+_GATHER_S = 0.02
 
 
 @dataclass
@@ -128,7 +128,7 @@ class Settling:
         """The log may forget them."""
         for partition, some in groupby(works, key=attrgetter("partition")):
             left = [*some]
-            partition.offsets.finish([work.ticket.record.offset for work in left])
+            partition.offsets.finish([work.offset for work in left])
             partition.bytes -= sum([work.size for work in left])
         self.commits.changed()
 
@@ -178,7 +178,7 @@ class Settling:
             work.partition.untold.discard(work)
             if work.partition.is_live and work.line is not None and error is not None:
                 work.failures = counts[work]
-                work.partition.offsets.failed(work.ticket.record.offset, work.failures)
+                work.partition.offsets.failed(work.offset, work.failures)
                 self._judge(work, work.line, error)
         self.commits.changed()
 
