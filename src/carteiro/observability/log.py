@@ -75,12 +75,14 @@ def attempts_sent(
     """Write the lines of `attempt_finished` for sent messages."""
     if _level > Level.INFO:
         return
-    lines = [
-        _of(job, attempt, model.State.SENT, end.duration)
-        | _through(end.verdict.provider, end.verdict.provider_id)
-        for job, attempt, end in zip(jobs, attempts, ends, strict=True)
-        if isinstance(end.verdict, model.Sent)
-    ]
+    lines = []
+    for job, attempt, end in zip(jobs, attempts, ends, strict=True):
+        line = _of(job, attempt, model.State.SENT, end.duration)
+        if isinstance(end.verdict, model.Sent):
+            line["provider"] = end.verdict.provider
+            if end.verdict.provider_id:
+                line["providerMessageId"] = end.verdict.provider_id
+        lines.append(line)
     _log.write_all(Level.INFO, "Attempt finished", "attempt.finished", lines)
 
 

@@ -66,10 +66,11 @@ class Tally:
         self, jobs: Sequence[model.LeasedJob], numbers: Sequence[int], seconds: list[float]
     ) -> None:
         """Count sent messages, by the number of their attempt and the time since their claim."""
-        for job, number in zip(jobs, numbers, strict=True):
-            self.tenants[job.tenant] += 1
-            self.attempts[number, model.State.SENT] += 1
-            if self._retried:
+        self.tenants.update([job.tenant for job in jobs])
+        for number, count in Counter(numbers).items():
+            self.attempts[number, model.State.SENT] += count
+        if self._retried:
+            for job in jobs:
                 self._measure_interval(job.lease.job)
         self.durations[model.State.SENT].observe_all(seconds)
 

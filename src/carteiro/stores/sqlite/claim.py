@@ -18,9 +18,12 @@ from carteiro.stores.columns import recipient_of
 from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.queue_columns import draws_of, draws_text
 from carteiro.stores.sqlite.database import SqliteSession, finished
-from carteiro.stores.sqlite.rows import as_json, run, run_many
+from carteiro.stores.sqlite.places import EXPIRES_AT, NO, STATE, TENANT, PlacedLease
+from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
+_PLACE = 5  # its first column in `claim_load`
+_NO_ENTRY = (0, 0, 0, 0, 1, 0, None)  # as of `claim_entries`
 _CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
@@ -45,6 +48,7 @@ class Claim:
         self._windows: dict[model.KindName, Window] = {}
         self._draws: dict[model.KindName, list[Draw]] = {name: [] for name in kinds}
         self._shares: dict[model.TenantId, Share] = {}
+        self._readied: set[int] = set()  # seats
         self._batch = self._per_seat = 1
 
     def take(
@@ -121,6 +125,7 @@ class Claim:
         asked = {"seat": seat.no, "now": self._now, "longest": LONGEST_HOLD_MS}
         due = run(self._db, "claim_due", **asked, limit=READIED_PER_TURN).fetchall()
         run(self._db, "ready_jobs", rows=as_json([(seat.no, number) for [number] in due]))
+        self._readied.add(seat.no)
         seat.is_due = len(due) == READIED_PER_TURN
         seat.jobs, seat.at, seat.has_more = (), 0, True
 
@@ -145,8 +150,16 @@ class Claim:
     def _lease(self, walk: Walk, claim_id: model.ClaimId, until: int) -> None:
         taken = [(seat.no, job) for seat, jobs in walk.taken for job in jobs]
         rows = [(seat, job[4], claim_id, until, job[3] + 1) for seat, job in taken]
-        run_many(self._db, "claim_lease", rows)
-        run_many(self._db, "drop_ready", [(seat, *job[:3]) for seat, job in taken])
+        insert_many(self._db, "claim_lease", rows)
+        # The jobs of a seat are taken in order, but one that was made ready meanwhile may come before others.
+        ends = [
+            (seat.no, *seat.taken[0][:3], *seat.taken[-1][:3])
+            for seat in walk.moved.values()
+            if seat.taken and seat.no not in self._readied
+        ]
+        run_many(self._db, "claim_taken", ends)
+        others = [(seat, *job[:3]) for seat, job in taken if seat in self._readied]
+        run_many(self._db, "drop_ready", others)
         for name, window in self._windows.items():
             if sends := self._kinds[name].sends:
                 self._draws[name] = window.drawn(self._draws[name], self._now, sends, claim_id)
@@ -184,25 +197,28 @@ class Claim:
         taken = [(seat, job) for seat, jobs in walk.taken for job in jobs]
         numbers = as_json([job[4] for _, job in taken])
         rows = run(self._db, "claim_load", numbers=numbers).fetchall()
-        recipients = _recipients(self._db, {row[11] for row in rows} - {None})
-        presets = _presets(self._db, {(row[1], row[12]) for row in rows if row[12] is not None})
+        recipients = _recipients(self._db, {row[3] for row in rows} - {None})
+        presets = _presets(self._db, {(row[6], row[4]) for row in rows if row[4] is not None})
+        entries = _entries(self._db, [row[_PLACE] for row in rows if row[-1] is not None])
         jobs = [
             model.LeasedJob(
-                model.Lease(job[2], claim_id),
+                PlacedLease(job[2], claim_id, place := (seat.no, *row[_PLACE:])),
                 seat.kind.name,
                 seat.share.tenant,
                 job[3] + 1,
-                *(row[0], row[1], row[2], _DELIVERIES[row[3]], row[4], row[5], row[6], row[7]),
-                bool(row[8]),
-                (row[9] - self._now) * MILLISECOND,
-                bool(row[10]),
-                row[11],
-                recipients.get(row[11]) if recipients else None,
-                (presets and presets.get((row[1], row[12]))) or seat.share.retry_preset,
-                row[13],
+                *(row[0], place[TENANT], row[1], _DELIVERIES[row[2]]),
+                (entry := entries.get(place[NO], _NO_ENTRY) if entries else _NO_ENTRY)[1],
+                *(entry[2], entry[3], entry[4]),
+                place[STATE] == "SENT_ATTEMPT",
+                (place[EXPIRES_AT] - self._now) * MILLISECOND,
+                bool(entry[5]),
+                row[3],
+                recipients.get(row[3]) if recipients else None,
+                (presets and presets.get((place[TENANT], row[4]))) or seat.share.retry_preset,
+                entry[6],
             )
             for (seat, job), row in zip(taken, rows, strict=True)
-            if row[1] is not None  # else there is no such message, and its lease expires
+            if row[_PLACE] is not None  # else there is no such message, and its lease expires
         ]
         tenants = as_json(list({job.tenant for job in jobs}))
         suppressing = {row[0] for row in run(self._db, "claim_suppressing", tenants=tenants)}
@@ -219,6 +235,12 @@ class Claim:
             if alarm is not None and alarm < FAR:
                 times.append(alarm)
         return max(0, min(times) - self._now) * MILLISECOND if times else None
+
+
+def _entries(db: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+    """The entries of these messages, by their number."""
+    rows = run(db, "claim_entries", numbers=as_json(numbers)) if numbers else ()
+    return {row[0]: row for row in rows}
 
 
 def _recipients(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, model.Recipient]:

@@ -5,8 +5,9 @@ Every function here runs in the writer's transaction: if killed anywhere, nothin
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 
@@ -18,13 +19,29 @@ from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.rows import as_json, run, run_many
+from carteiro.stores.sqlite.places import (
+    CLAIM,
+    DECLARES,
+    DUE_AT,
+    EXPIRES_AT,
+    HAS_ROOM,
+    HELD_UNTIL,
+    HOLDER,
+    NO,
+    SEAT,
+    STATE,
+    PlacedLease,
+)
+from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
+Item = TypeVar("Item")
 _Rows: TypeAlias = list[tuple[object, ...]]
+_Place: TypeAlias = tuple[Any, ...] | None
 
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
+_SENT_EVENT = '["SENT",%d,{"sesMessageId":%s,"provider":%s,"durationMs":%d,"attempt":%d}],'
 
 
 class Held(NamedTuple):
@@ -79,12 +96,11 @@ class SqliteEntries:
         def write(db: sqlite3.Connection) -> list[Any]:
             now = self._options.clock()
             said = told or [HERE] * len(asked)
-            usual = _first_attempts(db, asked, said, now)
-            others = [start for start, row in zip(asked, usual, strict=True) if not row]
-            _declare(
-                db, [(start, row) for start, row in zip(asked, usual, strict=True) if row], now
-            )
-            by_rules = starts(others, _left(usual, said))
+            usual = _known_first(asked, now) if told is None else []
+            if told is not None or not _as_known(db, lambda: _declare(db, asked, usual, now)):
+                usual = _first_attempts(db, asked, said, now)
+                _declare(db, asked, usual, now)
+            by_rules = starts(_left(asked, usual), _left(said, usual))
             answers, _ = self._by_rules(db, by_rules, declares=True)
             return _merged(_FIRST_BEGUN, usual, answers)
 
@@ -96,11 +112,13 @@ class SqliteEntries:
         """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
 
         def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
-            usual = _plainly_sent(db, asked)
-            others = [end for end, row in zip(asked, usual, strict=True) if not row]
-            sent = [(end, row) for end, row in zip(asked, usual, strict=True) if row]
-            has_freed = _settle(db, sent, self._options.clock())
-            answers, has_work = self._by_rules(db, ends(others))
+            now = self._options.clock()
+            usual = _known_sent(asked)
+            if not _as_known(db, lambda: _settle(db, asked, usual, now)):
+                usual = _plainly_sent(db, asked)
+                _settle(db, asked, usual, now)
+            has_freed = _leave_seats(db, usual, now)
+            answers, has_work = self._by_rules(db, ends(_left(asked, usual)))
             return _merged(_SENT, usual, answers), has_work or has_freed
 
         return await self._writer.do(write)
@@ -111,10 +129,9 @@ class SqliteEntries:
         def write(db: sqlite3.Connection) -> list[Any]:
             now = self._options.clock()
             usual = _surely_sent(db, asked, told, now)
-            others = [end for end, row in zip(asked, usual, strict=True) if not row]
-            sent = [(end, row) for end, row in zip(asked, usual, strict=True) if row]
-            _store_sent(db, sent, now)
-            answers, _ = self._by_rules(db, closings(others, _left(usual, told)))
+            _store_sent(db, asked, usual, now)
+            by_rules = closings(_left(asked, usual), _left(told, usual))
+            answers, _ = self._by_rules(db, by_rules)
             return _merged(SENT, usual, answers)
 
         return await self._writer.do(write)
@@ -150,48 +167,80 @@ def _connection(session: Session) -> sqlite3.Connection:
 # --- the usual attempts, by lists
 
 
-def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
-    """The row of each message; None for all if one is named twice.
+def _as_known(db: sqlite3.Connection, write: Callable[[], bool]) -> bool:
+    """Write what claims knew to be usual; False, and nothing is written, if one of the jobs has changed since."""
+    db.execute("SAVEPOINT known")
+    is_written = write()
+    if not is_written:
+        db.execute("ROLLBACK TO known")
+    db.execute("RELEASE known")
+    return is_written
 
-    0 number, 1 claim, 2 seat, 3 whether it declares, 4 due time, 5 expiry, 6 state (None: nothing happened yet),
-    7 whether lists can write its timeline, 8 who holds its attempt, 9 until when.
-    """
+
+def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
+    """The place of each message, with more columns (see `places`); None for all if one is named twice."""
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
     return run(db, "find_leased", ids=as_json(ids), most=columns.MOST_TIMELINE).fetchall()
 
 
+def _known_first(asked: Sequence[Any], now: int) -> list[_Place]:
+    """For each start the place that its claim knew, None unless it is due and nothing had happened to it before."""
+    return [
+        start.lease.place
+        if start.lease.__class__ is PlacedLease
+        and start.lease.place[STATE] is None
+        and start.lease.place[DUE_AT] <= now < start.lease.place[EXPIRES_AT]
+        and not start.open_attempt
+        else None
+        for start in asked
+    ]
+
+
 def _first_attempts(
     db: sqlite3.Connection, asked: Sequence[model.Start], told: Sequence[Told], now: int
-) -> list[Any]:
-    """For each start its row, None unless its claim has the job, it is due and nothing has happened to it before."""
+) -> list[_Place]:
+    """For each start its place, None unless its claim has the job, it is due and nothing has happened to it before."""
     found = _find(db, [start.lease.job for start in asked])
     return [
         row
         if row
-        and (row[1] == start.lease.claim or (said == LEASED and row[0] is not None))
-        and row[6] is None
-        and row[4] <= now < row[5]
+        and (row[CLAIM] == start.lease.claim or (said == LEASED and row[NO] is not None))
+        and row[STATE] is None
+        and row[DUE_AT] <= now < row[EXPIRES_AT]
         and not start.open_attempt
         else None
         for start, said, row in zip(asked, told, found, strict=True)
     ]
 
 
-def _declare(db: sqlite3.Connection, usual: Sequence[tuple[model.Start, Any]], now: int) -> None:
-    holds = [now + start.hold // MILLISECOND for start, _ in usual]
-    rows = [
-        (row[0], start.lease.claim, until, start.provider, _first_timeline(start, now))
-        for (start, row), until in zip(usual, holds, strict=True)
+def _declare(
+    db: sqlite3.Connection, asked: Sequence[model.Start], places: Sequence[_Place], now: int
+) -> bool:
+    """Store first attempts, and let their holds replace the leases; False if one of them is not as its place says."""
+    usual = [
+        (start, place, now + start.hold // MILLISECOND)
+        for start, place in zip(asked, places, strict=True)
+        if place
     ]
-    run_many(db, "declare_first", rows)
-    seats = [row[2] for _, row in usual]
-    if not any(seats):  # a separate queue has the jobs
-        return
-    leases = [(row[2], seat, row[0]) for row, seat in zip(rows, seats, strict=True)]
-    run_many(db, "hold_leased", leases)
-    alarms = dict(sorted(zip(seats, holds, strict=True), reverse=True))  # the first of each
+    rows = [
+        (
+            *place[NO:DECLARES],
+            *(place[DUE_AT], place[EXPIRES_AT], start.lease.claim, until, start.provider),
+            _first_timeline(start, now),
+        )
+        for start, place, until in usual
+    ]
+    stored = insert_many(db, "declare_first", rows)
+    if not any(place[SEAT] for _, place, _ in usual):  # a separate queue has the jobs
+        return stored == len(rows)
+    leases = [(until, place[SEAT], place[NO], start.lease.claim) for start, place, until in usual]
+    held = run_many(db, "hold_leased", leases)
+    alarms = {
+        seat: until for until, seat, _, _ in sorted(leases, reverse=True)
+    }  # the first of each
     run_many(db, "touch_seats", [(until, 0, seat) for seat, until in alarms.items()])
+    return stored == held == len(rows)
 
 
 def _first_timeline(start: model.Start, now: int) -> str:
@@ -202,16 +251,32 @@ def _first_timeline(start: model.Start, now: int) -> str:
     return f"{orjson.dumps(told)[1:-1].decode()},"
 
 
-def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[Any]:
-    """For each end its row, None unless its claim has the job and it is plainly sent: nothing else needs a rule."""
+def _known_sent(asked: Sequence[Any]) -> list[_Place]:
+    """For each end the place that its claim knew, None unless it is plainly sent: nothing else needs a rule."""
+    return [
+        end.lease.place
+        if end.lease.__class__ is PlacedLease
+        and end.verdict.__class__ is model.Sent
+        and not (end.events or end.in_doubt)
+        else None
+        for end in asked
+    ]
+
+
+def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[_Place]:
+    """For each end its place, None unless its claim has the job and it is plainly sent."""
     found = _find(db, [end.lease.job for end in asked])
     return [
         row
         if row
-        and row[1] == end.lease.claim
+        and row[CLAIM] == end.lease.claim
         and end.verdict.__class__ is model.Sent
         and not (end.events or end.in_doubt)
-        and (not row[3] if row[6] is None else row[7] and (row[6] == "SENT_ATTEMPT" or not row[3]))
+        and (
+            not row[DECLARES]
+            if row[STATE] is None
+            else row[HAS_ROOM] and (row[STATE] == "SENT_ATTEMPT" or not row[DECLARES])
+        )
         else None
         for end, row in zip(asked, found, strict=True)
     ]
@@ -219,8 +284,8 @@ def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[An
 
 def _surely_sent(
     db: sqlite3.Connection, asked: Sequence[model.End], told: Sequence[Told], now: int
-) -> list[Any]:
-    """For each end of an unexpired lease its row, None unless plainly sent and only its claim can have the job."""
+) -> list[_Place]:
+    """For each end of an unexpired lease its place, None unless plainly sent and only its claim can have the job."""
     found = _find(db, [end.lease.job for end in asked])
     return [
         row
@@ -229,47 +294,82 @@ def _surely_sent(
         and end.verdict.__class__ is model.Sent
         and not (end.events or end.in_doubt)
         and (
-            row[0] is not None and not row[3]
-            if row[6] is None
-            else row[6] == "SENT_ATTEMPT"
-            and row[7]
-            and row[8] == end.lease.claim
-            and now < row[9] <= now + LONGEST_HOLD_MS
+            row[NO] is not None and not row[DECLARES]
+            if row[STATE] is None
+            else row[STATE] == "SENT_ATTEMPT"
+            and row[HAS_ROOM]
+            and row[HOLDER] == end.lease.claim
+            and now < row[HELD_UNTIL] <= now + LONGEST_HOLD_MS
         )
         else None
         for end, said, row in zip(asked, told, found, strict=True)
     ]
 
 
-def _settle(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) -> bool:
-    """Store sent messages, and end their leases; True if a slot became free that a tenant waited for."""
-    _store_sent(db, usual, now)
-    run_many(db, "drop_leased", [(row[2], row[0]) for _, row in usual])
-    seats = Counter([row[2] for _, row in usual])
+def _settle(
+    db: sqlite3.Connection, asked: Sequence[model.End], places: Sequence[_Place], now: int
+) -> bool:
+    """Store sent messages, and end their leases; False if one of them is not as its place says."""
+    leases = [
+        (place[SEAT], place[NO], end.lease.claim)
+        for end, place in zip(asked, places, strict=True)
+        if place
+    ]
+    ended = run_many(db, "drop_leased", leases)
+    return ended == len(leases) and _store_sent(db, asked, places, now)
+
+
+def _leave_seats(db: sqlite3.Connection, places: Sequence[_Place], now: int) -> bool:
+    """Count the ended jobs; True if a slot became free that a tenant waited for."""
+    seats = Counter([place[SEAT] for place in places if place])
     run_many(db, "touch_seats", [(columns.FAR, -jobs, seat) for seat, jobs in seats.items()])
     return bool(seats) and free_slots(db, seats, now)
 
 
-def _store_sent(db: sqlite3.Connection, usual: Sequence[tuple[Any, Any]], now: int) -> None:
-    rows = [
+def _store_sent(
+    db: sqlite3.Connection, asked: Sequence[Any], places: Sequence[_Place], now: int
+) -> bool:
+    usual = [
         (
-            *(row[6], row[0], int(end.attempted), end.lease.claim, end.verdict.provider),
-            *(end.verdict.provider_id, end.duration // MILLISECOND, now),
+            place,
+            1 if end.attempted else 0,
+            (end.lease.claim, end.verdict.provider, end.verdict.provider_id),
+            end.duration // MILLISECOND,
         )
-        for end, row in usual
+        for end, place in zip(asked, places, strict=True)
+        if place
     ]
-    run_many(db, "settle_first", [row[1:] for row in rows if row[0] is None])
-    run_many(db, "settle_sent", [row[1:] for row in rows if row[0] is not None])
-    run_many(db, "drop_unfinished", [(row[5], row[0]) for _, row in usual])
+    first: _Rows = [
+        (
+            *place[NO:DECLARES],
+            *(place[DUE_AT], place[EXPIRES_AT], attempts, *sent, ms, now),
+            _SENT_EVENT % (now, _quoted(sent[2]), _quoted(sent[1]), ms, attempts),
+        )
+        for place, attempts, sent, ms in usual
+        if place[STATE] is None and not place[DECLARES]
+    ]
+    later: _Rows = [
+        (place[NO], attempts, *sent, ms, now, place[DECLARES], columns.MOST_TIMELINE)
+        for place, attempts, sent, ms in usual
+        if place[STATE] is not None or place[DECLARES]
+    ]
+    stored = insert_many(db, "settle_first", first) + run_many(db, "settle_sent", later)
+    ended = run_many(db, "drop_unfinished", [(each[0][EXPIRES_AT], each[0][NO]) for each in usual])
+    return stored == ended == len(usual)
 
 
-def _left(usual: Sequence[Any], told: Sequence[Told]) -> list[Told]:
-    return [said for row, said in zip(usual, told, strict=True) if not row]
+@lru_cache(64)  # few providers, and tasks have no id there
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()
 
 
-def _merged(usual_answer: object, usual: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+def _left(items: Sequence[Item], usual: Sequence[_Place]) -> list[Item]:
+    return [item for item, place in zip(items, usual, strict=True) if not place]
+
+
+def _merged(usual_answer: object, usual: Sequence[_Place], others: Sequence[Any]) -> list[Any]:
     left = iter(others)
-    return [usual_answer if row else next(left) for row in usual]
+    return [usual_answer if place else next(left) for place in usual]
 
 
 # --- all others, by the rules
@@ -307,7 +407,7 @@ class Changes:
 
     def hold(self, held: Held, until: int) -> None:
         """Replace the lease by the hold of a declared attempt."""
-        self._held.append((until, held.seat, held.message_no))
+        self._held.append((until, held.seat, held.message_no, held.claim))
         self._touch(held, until)
 
     def _drop(self, held: Held, entry: Entry, *, jobs: int = -1) -> None:
@@ -317,7 +417,7 @@ class Changes:
         keys: dict[str, tuple[object, ...]] = {
             "ready": (held.seat, held.priority, entry.due_at, held.id),
             "delayed": (held.message_no,),
-            "leased": (held.seat, held.message_no),
+            "leased": (held.seat, held.message_no, held.claim),
         }
         self._dropped[held.place].append(keys[held.place])
         self._touch(held, columns.FAR, jobs=jobs)

@@ -156,7 +156,7 @@ def _release(
 ) -> None:
     found = run(db, "find_leases", leases=as_json(leases)).fetchall()
     released = [row for row in found if not row[2]]
-    run_many(db, "drop_leased", [(row[4], row[1]) for row in released])
+    run_many(db, "drop_leased", [(row[4], row[1], leases[row[0]][1]) for row in released])
     rows = [(row[1], row[4], now + wait_ms, row[3], max(0, row[7] - 1)) for row in released]
     if wait_ms > 0:
         run_many(db, "put_delayed", rows)

@@ -23,6 +23,12 @@ SELECT kind, v, turn, seen_at, limit_count, limit_per_ms, draws
 FROM ring_clock
 WHERE kind IN (SELECT value FROM json_each(:kinds));
 
+-- name: claim_entries
+-- Counts and provider of messages that have an entry. :numbers = [message no, …]
+SELECT
+    e.message_no, e.attempts, e.charged, e.in_doubt, e.revision, e.cancel_requested_at IS NOT NULL, e.provider
+FROM json_each(:numbers) AS i CROSS JOIN entries AS e ON e.message_no = i.value;
+
 -- name: claim_due
 -- The first jobs of a seat that can be made ready: delayed ones, and leased ones whose lease has expired or ends later
 -- than any can. :seat; :now; :longest; :limit
@@ -74,17 +80,18 @@ FROM seats AS s CROSS JOIN leased AS l ON l.seat = s.no
 WHERE s.tenant = :tenant AND l.until > :now AND l.until <= :now + :longest;
 
 -- name: claim_lease
--- Leases a job; `drop_ready` removes it from the ready ones. ? = seat, message no, claim, until, claims
+-- Leases a job that was ready. ? = seat, message no, claim, until, claims
 INSERT INTO leased (seat, message_no, claim, until, claims)
 VALUES (?, ?, ?, ?, ?);
 
 -- name: claim_load
--- Data of the messages in the ledger, in the given order. :numbers = [message no, …]
+-- Data of the messages in the ledger, in the given order; the columns from the number on are those of a place (see
+-- `places.py`), without the seat. Each column costs time, so those of the entry are left to `claim_entries`.
+-- :numbers = [message no, …]
 SELECT
-    c.content, m.tenant, m.request_id, m.delivery, coalesce(e.attempts, 0), coalesce(e.charged, 0),
-    coalesce(e.in_doubt, 0), coalesce(e.revision, 1), coalesce(e.state = 'SENT_ATTEMPT', 0),
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.cancel_requested_at IS NOT NULL, m.recipient_id, m.template_type,
-    e.provider
+    c.content, m.request_id, m.delivery, m.recipient_id, m.template_type,
+    m.no, m.tenant, m.kind = 'email:send', m.created_at, m.declares, m.due_at,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state
 FROM json_each(:numbers) AS i
 LEFT JOIN messages AS m ON m.no = i.value
 LEFT JOIN contents AS c ON c.message_no = i.value
@@ -162,6 +169,12 @@ SET
     wake_at = CASE WHEN t.paused OR t.disabled THEN :far END
 FROM tenants AS t
 WHERE seats.kind IN (SELECT value FROM json_each(:kinds)) AND seats.wake_at <= :now AND t.id = seats.tenant;
+
+-- name: claim_taken
+-- Deletes the ready jobs of a seat that were taken, from the first to the last.
+-- ? = seat, priority, due_at, id, priority, due_at, id
+DELETE FROM ready
+WHERE seat = ? AND (priority, due_at, id) >= (?, ?, ?) AND (priority, due_at, id) <= (?, ?, ?);
 
 -- name: draw_tokens
 -- Stores the send-rate records of tenants. :rows = [[tenant, next_token_us], …]

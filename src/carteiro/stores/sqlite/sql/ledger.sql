@@ -13,15 +13,13 @@ SET reason = excluded.reason, failure = excluded.failure, failed_attempts = excl
     failed_at = excluded.failed_at, moved_at = excluded.moved_at, ttl_ms = excluded.ttl_ms, redriven_at = NULL;
 
 -- name: declare_first
--- Stores the first attempt of a message. ? = message no, holder, held_until, provider, timeline
-INSERT INTO entries (
-    message_no, tenant, is_email, created_at, state, due_at, expires_at, attempts, holder, held_until, provider,
+-- Stores the first attempt of a message to which nothing had happened before.
+-- ? = message no, tenant, is_email, created_at, due_at, expires_at, holder, held_until, provider, timeline
+INSERT OR IGNORE INTO entries (
+    message_no, tenant, is_email, created_at, due_at, expires_at, state, attempts, holder, held_until, provider,
     timeline
 )
-SELECT
-    no, tenant, kind = 'email:send', created_at, 'SENT_ATTEMPT', due_at, due_at + ttl_ms, 1, ?2, ?3, ?4, ?5
-FROM messages
-WHERE no = ?1;
+VALUES (?, ?, ?, ?, ?, ?, 'SENT_ATTEMPT', 1, ?, ?, ?, ?);
 
 -- name: drop_delayed
 -- Deletes a job that is not delayed any more. ? = message no
@@ -29,9 +27,9 @@ DELETE FROM delayed
 WHERE message_no = ?;
 
 -- name: drop_leased
--- Ends a lease. ? = seat, message no
+-- Ends a lease. ? = seat, message no, claim
 DELETE FROM leased
-WHERE seat = ? AND message_no = ?;
+WHERE seat = ? AND message_no = ? AND claim = ?;
 
 -- name: drop_ready
 -- Deletes a job that is not ready any more. ? = seat, priority, due_at, id
@@ -52,13 +50,12 @@ ORDER BY u.expires_at, u.message_no
 LIMIT :limit;
 
 -- name: find_leased
--- Data of each message for the usual declare and settle: number, claim, seat, whether it declares, due time,
--- expiry, state (NULL: nothing happened yet), whether its timeline has room and it was never redriven, who holds
--- its attempt, and until when.
--- :ids = [id, …]; :most = length of a timeline
+-- The place of each message (see `places.py`), and the claim that has its job, whether its timeline has room and it was
+-- never redriven, who holds its attempt, and until when. :ids = [id, …]; :most = length of a timeline
 SELECT
-    m.no, l.claim, l.seat, m.declares, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state,
-    e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
+    l.seat, m.no, m.tenant, m.kind = 'email:send', m.created_at, m.declares, m.due_at,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state,
+    l.claim, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
 FROM json_each(:ids) AS i
 LEFT JOIN messages AS m ON m.id = i.value
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
@@ -76,10 +73,10 @@ WHERE wake_at IS NOT NULL AND tenant IN (
 );
 
 -- name: hold_leased
--- The hold of a declared attempt replaces the lease. ? = until, seat, message no
+-- The hold of a declared attempt replaces the lease. ? = until, seat, message no, claim
 UPDATE leased
 SET until = ?
-WHERE seat = ? AND message_no = ?;
+WHERE seat = ? AND message_no = ? AND claim = ?;
 
 -- name: load_entries
 -- The ledger entries of the known ones of the ids, each with its job if it has one here. :ids = [id, …]
@@ -134,22 +131,17 @@ SET
     failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at;
 
 -- name: settle_first
--- Stores a sent message to which nothing had happened before.
--- ? = message no, attempts, holder, provider, provider_id, duration_ms, now
-INSERT INTO entries (
-    message_no, tenant, is_email, created_at, state, due_at, expires_at, attempts, holder, provider,
+-- Stores a sent message to which nothing had happened before. ? = message no, tenant, is_email, created_at, due_at,
+-- expires_at, attempts, holder, provider, provider_id, duration_ms, now, timeline
+INSERT OR IGNORE INTO entries (
+    message_no, tenant, is_email, created_at, due_at, expires_at, state, attempts, holder, provider,
     provider_message_id, duration_ms, finished_at, timeline
 )
-SELECT
-    no, tenant, kind = 'email:send', created_at, 'SENT', due_at, due_at + ttl_ms, ?2, ?3, ?4, ?5, ?6, ?7,
-    json_array(
-        'SENT', ?7, json_object('sesMessageId', ?5, 'provider', ?4, 'durationMs', ?6, 'attempt', ?2)
-    ) || ','
-FROM messages
-WHERE no = ?1;
+VALUES (?, ?, ?, ?, ?, ?, 'SENT', ?, ?, ?, ?, ?, ?, ?);
 
 -- name: settle_sent
--- Stores a sent message. ? = message no, attempts more, holder, provider, provider_id, duration_ms, now
+-- Stores a sent message; its attempt must be open if it ``declares``. ? = message no, attempts more, holder, provider,
+-- provider_id, duration_ms, now, declares, length of a timeline
 UPDATE entries
 SET
     state = 'SENT', attempts = attempts + ?2, holder = ?3, held_until = NULL, provider = ?4, provider_message_id = ?5,
@@ -157,7 +149,7 @@ SET
     timeline = timeline || json_array(
         'SENT', ?7, json_object('sesMessageId', ?5, 'provider', ?4, 'durationMs', ?6, 'attempt', attempts + ?2)
     ) || ','
-WHERE message_no = ?1;
+WHERE message_no = ?1 AND (state = 'SENT_ATTEMPT' OR NOT ?8) AND round = 1 AND length(timeline) < ?9;
 
 -- name: touch_seats
 -- Sets the alarm of a seat outside the ring (never later than it was) and counts its jobs; only claim changes the ring.
