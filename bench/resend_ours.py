@@ -5,10 +5,11 @@ import asyncio
 import os
 from datetime import timedelta
 
+from carteiro.config import load
 from carteiro.model import Taken
 from carteiro.ports.provider import Handover
-from carteiro.providers.resend.options import ResendOptions
 from carteiro.providers.resend.provider import ResendProvider
+from carteiro.providers.resend.settings import ResendSettings
 from figures import measured, report
 from ours.shared import run
 from resend_mails import KEY_NAME, SENDER, a_parcel
@@ -18,7 +19,8 @@ _LIMIT = timedelta(seconds=30)
 
 async def _send_all(url: str, first: int, mails: int, calls: int) -> None:
     key = os.environ[KEY_NAME]
-    provider = ResendProvider(ResendOptions(key, url, default_from=SENDER, connections=calls))
+    told = {"api_key": key, "url": url, "default_from": SENDER, "connections": calls}
+    provider = ResendProvider(load().section(ResendSettings).model_copy(update=told))
     parcels = [a_parcel(first + number) for number in range(mails)]
     waiting, done = iter(parcels), 0
 

@@ -9,11 +9,12 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession
 from uuid_utils import uuid7
 
+from carteiro.config import load
 from carteiro.email.message import make_email
 from carteiro.model import MessageId, Taken, TenantId
 from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers.ses.options import SesOptions
 from carteiro.providers.ses.provider import SesProvider
+from carteiro.providers.ses.settings import SesSettings
 from figures import measured, report
 from ours.shared import run
 from smtp_mails import HTML, SENDER, SUBJECT, TEXT, ready_made, to
@@ -24,7 +25,9 @@ _LIMIT = timedelta(seconds=30)
 
 async def _adapter(url: str, mails: int, at_once: int) -> None:
     parcels = [_parcel(number) for number in range(mails + 1)]
-    provider = SesProvider(SesOptions(_REGION, url, _KEY_ID, _SECRET, default_from=SENDER))
+    told = {"region": _REGION, "endpoint_url": url, "default_from": SENDER}
+    told |= {"access_key_id": _KEY_ID, "secret_access_key": _SECRET}
+    provider = SesProvider(load().section(SesSettings).model_copy(update=told), _LIMIT)
 
     async def send(number: int) -> None:
         outcome = await provider.deliver(parcels[number], Handover(_LIMIT))

@@ -4,9 +4,10 @@ import argparse
 import asyncio
 from datetime import timedelta
 
+from carteiro.config import load
 from carteiro.ports.provider import Handover
 from carteiro.providers.smtp.client import Connection, Letter
-from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.settings import SmtpSettings
 from figures import measured, report
 from ours.shared import run
 from smtp_mails import SENDER, ready_made, to
@@ -18,7 +19,8 @@ _LIMIT = timedelta(seconds=30)
 async def _send_all(port: int, mails: int, connections: int) -> None:
     raw = ready_made()
     numbers, done = iter(range(mails)), 0
-    options = SmtpOptions(host=HOST, port=port, tls=Tls.NONE)
+    told = {"host": HOST, "port": port, "tls": "none"}
+    options = load().section(SmtpSettings).model_copy(update=told)
 
     async def one(connection: Connection) -> None:
         nonlocal done

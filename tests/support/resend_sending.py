@@ -7,17 +7,18 @@ from typing import Any
 
 from carteiro.model import MessageId
 from carteiro.ports import Parcel
-from carteiro.providers.resend.options import ResendOptions
 from carteiro.providers.resend.provider import ResendProvider
+from carteiro.providers.resend.settings import ResendSettings
+from support.provider_settings import usual
 from support.resend_twin import Act, ResendTwin, serving
 from support.sending import SENDER
 
 
 @asynccontextmanager
 async def a_provider(twin: ResendTwin, **changes: Any) -> AsyncIterator[ResendProvider]:
-    """The provider for this twin; ``changes`` are fields of `ResendOptions`."""
-    usual = ResendOptions(twin.api_key, twin.url, default_from=SENDER)
-    provider = ResendProvider(replace(usual, **changes))
+    """The provider for this twin; ``changes`` are fields of `ResendSettings`."""
+    fields = {"api_key": twin.api_key, "url": twin.url, "default_from": SENDER}
+    provider = ResendProvider(usual(ResendSettings, **(fields | changes)))
     try:
         yield provider
     finally:

@@ -7,22 +7,24 @@ from typing import Any
 
 from carteiro.email.message import make_email
 from carteiro.ports import Parcel
-from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.provider import SmtpProvider
+from carteiro.providers.smtp.settings import SmtpSettings
+from support.provider_settings import usual
 from support.sending import SENDER
 from support.smtp_server import EXTENSIONS, HOST, Plays, SmtpServer, an_smtp_server
 from support.working import a_parcel
 
 
-def options_for(server: SmtpServer, **changes: Any) -> SmtpOptions:
-    """Options for this server, without encryption; ``changes`` are fields of `SmtpOptions`."""
-    fields: dict[str, Any] = {"tls": Tls.NONE, "default_from": SENDER, "hello_name": "here.test"}
-    return SmtpOptions(HOST, server.port, **(fields | changes))
+def options_for(server: SmtpServer, **changes: Any) -> SmtpSettings:
+    """Options for this server, without encryption; ``changes`` are fields of `SmtpSettings`."""
+    server_fields = {"host": HOST, "port": server.port, "tls": "none"}
+    fields = server_fields | {"default_from": SENDER, "hello_name": "here.test"}
+    return usual(SmtpSettings, **(fields | changes))
 
 
 @asynccontextmanager
 async def a_provider(server: SmtpServer, **changes: Any) -> AsyncIterator[SmtpProvider]:
-    """The provider for this server; ``changes`` are fields of `SmtpOptions`."""
+    """The provider for this server; ``changes`` are fields of `SmtpSettings`."""
     provider = SmtpProvider(options_for(server, **changes))
     try:
         yield provider
@@ -39,7 +41,7 @@ async def a_relay(
     implicit: SSLContext | None = None,
     **options: Any,
 ) -> AsyncIterator[tuple[SmtpServer, SmtpProvider]]:
-    """A server that plays, and the provider that calls it; ``options`` are fields of `SmtpOptions`."""
+    """A server that plays, and the provider that calls it; ``options`` are fields of `SmtpSettings`."""
     played = an_smtp_server(plays, extensions=extensions, starttls=starttls, implicit=implicit)
     async with played as server, a_provider(server, **options) as provider:
         yield server, provider

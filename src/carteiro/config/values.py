@@ -19,8 +19,6 @@ from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
-PACE = {"rate_per_second", "concurrency"}  # of the rate limiter, not of the provider
-
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
@@ -254,7 +252,10 @@ Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 Batch: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
-SecretReference: TypeAlias = Annotated[str, pydantic.BeforeValidator(_secret_reference), Hidden()]
+# Providers get the secret in its place, which must not appear in a log.
+SecretReference: TypeAlias = Annotated[
+    str, pydantic.BeforeValidator(_secret_reference), Hidden(), Field(repr=False)
+]
 Route: TypeAlias = Annotated[str, pydantic.AfterValidator(_route)]
 AnsweringProvider: TypeAlias = Annotated[str, pydantic.AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, pydantic.BeforeValidator(_address_or_none)]

@@ -10,8 +10,9 @@ import pytest
 from carteiro.email.mime import write_mime
 from carteiro.model import Deferred, Rejected, Taken
 from carteiro.ports import Parcel
-from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.provider import SmtpProvider
+from carteiro.providers.smtp.settings import SmtpSettings
+from support.provider_settings import usual
 from support.sending import SENDER, a_mail, failure_of, id_of, sent
 from support.smtp_mta import Mta, an_mta
 from support.smtp_server import HOST, PASSWORD, USER
@@ -35,13 +36,15 @@ def mta() -> Iterator[Mta]:
 async def to(mta: Mta, **changes: Any) -> AsyncIterator[SmtpProvider]:
     """A provider for the server, by STARTTLS and with the right password."""
     fields = {
-        "tls": Tls.STARTTLS,
+        "host": HOST,
+        "port": mta.port,
+        "tls": "starttls",
         "ca_file": mta.authority.ca_file,
         "username": USER,
         "password": PASSWORD,
         "default_from": SENDER,
     }
-    provider = SmtpProvider(SmtpOptions(HOST, **({"port": mta.port} | fields | changes)))
+    provider = SmtpProvider(usual(SmtpSettings, **(fields | changes)))
     try:
         yield provider
     finally:
@@ -82,7 +85,7 @@ async def test_mail_goes_by_implicit_tls_too(mta: Mta) -> None:
     """On its port."""
     parcel = a_mail()
 
-    async with to(mta, tls=Tls.IMPLICIT, port=mta.tls_port) as provider:
+    async with to(mta, tls="implicit", port=mta.tls_port) as provider:
         assert isinstance(await sent(provider, parcel), Taken)
 
     [mail] = await mta.mails(parcel.message)

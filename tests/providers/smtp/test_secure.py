@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from carteiro.model import Category, Deferred, Outcome, Rejected, Scope, Taken
-from carteiro.providers.smtp.options import Tls
 from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SOON, failure_of, sent
 from support.smtp_certificates import Authority, an_authority
@@ -24,7 +23,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def starttls(authority: Authority, **changes: Any) -> dict[str, Any]:
     """Options that ask for STARTTLS and trust the authority."""
-    return {"tls": Tls.STARTTLS, "ca_file": authority.ca_file} | changes
+    return {"tls": "starttls", "ca_file": authority.ca_file} | changes
 
 
 # --- encryption -------------------------------------------------------------------------------
@@ -47,7 +46,7 @@ async def test_starttls_encrypts_all_that_follows(authority: Authority) -> None:
 
 async def test_implicit_tls_encrypts_from_the_start(authority: Authority) -> None:
     """For small and large mails."""
-    options = starttls(authority, tls=Tls.IMPLICIT)
+    options = starttls(authority, tls="implicit")
     async with a_relay(implicit=authority.context(), extensions=("PIPELINING",), **options) as (
         server,
         provider,
@@ -62,7 +61,7 @@ async def test_large_mail_that_breaks_is_not_handed_over(authority: Authority) -
     """Encrypted or not."""
     plays = {"body": Drop()}
     context = authority.context()
-    options = starttls(authority, tls=Tls.IMPLICIT)
+    options = starttls(authority, tls="implicit")
     async with a_relay(plays, implicit=context, extensions=("PIPELINING",), **options) as (
         server,
         provider,
@@ -95,22 +94,22 @@ async def test_relay_without_starttls_gets_neither_mail_nor_password(
     assert "does not offer STARTTLS" in failure_of(outcome).reason
 
 
-@pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
+@pytest.mark.parametrize("tls", ["starttls", "implicit"])
 async def test_certificate_of_an_unknown_authority_is_refused(
-    authority: Authority, tls: Tls
+    authority: Authority, tls: str
 ) -> None:
     """The system's authorities did not sign it."""
     context = authority.context()
-    given: dict[str, Any] = {"starttls": context} if tls is Tls.STARTTLS else {"implicit": context}
+    given: dict[str, Any] = {"starttls": context} if tls == "starttls" else {"implicit": context}
     async with an_smtp_server(**given) as server:
         await _refused_for_tls(server, tls=tls)
 
 
-@pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
-async def test_certificate_for_another_name_is_refused(authority: Authority, tls: Tls) -> None:
+@pytest.mark.parametrize("tls", ["starttls", "implicit"])
+async def test_certificate_for_another_name_is_refused(authority: Authority, tls: str) -> None:
     """It is not the configured relay."""
     context = authority.context("other.test")
-    given: dict[str, Any] = {"starttls": context} if tls is Tls.STARTTLS else {"implicit": context}
+    given: dict[str, Any] = {"starttls": context} if tls == "starttls" else {"implicit": context}
     async with an_smtp_server(**given) as server:
         await _refused_for_tls(server, **starttls(authority, tls=tls))
 

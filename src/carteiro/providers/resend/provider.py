@@ -14,8 +14,8 @@ from carteiro.providers.letters import written
 from carteiro.providers.resend import answers
 from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
-from carteiro.providers.resend.options import ResendOptions
 from carteiro.providers.resend.pace import Pace
+from carteiro.providers.resend.settings import ResendSettings
 from carteiro.providers.resend.spec import SPEC
 
 _CHECK_SECONDS = 10.0
@@ -32,7 +32,7 @@ class ResendProvider:
     name = SPEC.name
     features = SPEC.features
 
-    def __init__(self, options: ResendOptions) -> None:
+    def __init__(self, options: ResendSettings) -> None:
         self._options = options
         self.connections = options.connections
         self._emails = httpx.URL(f"{options.url}/emails")

@@ -4,7 +4,7 @@ from carteiro.config import Section, values
 
 
 class ResendSettings(Section):
-    """The account at Resend."""
+    """The account at Resend. A provider gets them with the key itself, not the reference to it."""
 
     api_key: values.SecretReference
     url: values.ApiUrl

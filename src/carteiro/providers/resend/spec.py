@@ -4,7 +4,6 @@ from datetime import timedelta
 from importlib.resources import files
 
 from carteiro.config import ProviderSpec, Settings
-from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers.resend.feedback import FEEDBACK
@@ -16,14 +15,14 @@ REPLAYS_FOR = timedelta(hours=23)
 
 
 def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
-    from carteiro.providers.resend import options, provider  # noqa: PLC0415 - needs a library
+    from carteiro.providers.resend import provider  # noqa: PLC0415 - needs a library
 
     key = settings.secret("resend.api_key")
     if not (key.isascii() and key.isprintable() and key.strip()):
         origin = settings.origin("resend.api_key")
         raise ConfigError(f"resend.api_key (from {origin}) does not lead to a key")
-    told = settings.section(ResendSettings).model_dump(exclude=PACE) | {"api_key": key.strip()}
-    return provider.ResendProvider(options.ResendOptions(**told))
+    asked = settings.section(ResendSettings)
+    return provider.ResendProvider(asked.model_copy(update={"api_key": key.strip()}))
 
 
 SPEC = ProviderSpec(

@@ -8,8 +8,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from carteiro.email.mime import mail_address
 from carteiro.ports.provider import Fault, fault_of
 from carteiro.providers.ses.failures import NOT_PERMITTED, broke, name_of
-from carteiro.providers.ses.options import SesOptions
 from carteiro.providers.ses.rules import classify_ses
+from carteiro.providers.ses.settings import SesSettings
 
 _MISSING = "NotFoundException"
 _KEYS = "check the keys and the region that are set, or that AWS' tools find: carteiro config show"
@@ -17,7 +17,7 @@ _ALLOW = "allow it, or check it yourself; mail is sent anyway"
 _FEWEST_LABELS = 2  # a top-level domain cannot be verified
 
 
-async def faults(client: Any, options: SesOptions) -> list[Fault]:  # noqa: ANN401 - botocore makes its clients as it runs
+async def faults(client: Any, options: SesSettings) -> list[Fault]:  # noqa: ANN401 - botocore makes its clients as it runs
     """Problems and hints; nothing is sent."""
     account = await _asked("ses:GetAccount", client.get_account())
     if isinstance(account, Fault) and account.advice != _ALLOW:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from carteiro.providers.letters import written
 from carteiro.providers.ses import failures
 from carteiro.providers.ses.check import faults
 from carteiro.providers.ses.handing import HandingSession, handing_over
-from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.settings import SesSettings
 from carteiro.providers.ses.spec import SPEC
 
 _SERVICE = "sesv2"
@@ -39,8 +40,9 @@ class SesProvider:
     name = SPEC.name
     features = SPEC.features
 
-    def __init__(self, options: SesOptions) -> None:
+    def __init__(self, options: SesSettings, call_limit: timedelta) -> None:
         self._options = options
+        self._call_limit = call_limit
         self.connections = options.connections
         self._session = AioSession()
         self._session.register_component("data_loader", _loader())
@@ -142,7 +144,7 @@ class SesProvider:
                 retries={"total_max_attempts": 1},  # a call that is repeated sends twice
                 max_pool_connections=options.connections,
                 connect_timeout=options.connect_limit.total_seconds(),
-                read_timeout=options.call_limit.total_seconds(),
+                read_timeout=self._call_limit.total_seconds(),
                 parameter_validation=False,  # our own arguments, and a tenth of the call's cost
                 user_agent=_USER_AGENT,  # as is making the usual one anew for each call
             ),

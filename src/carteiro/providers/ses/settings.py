@@ -18,7 +18,10 @@ def _topics(raw: str) -> str:
 
 
 class SesSettings(Section):
-    """The account and region of SES; empty texts mean none, or the default of AWS' tools."""
+    """The account and region of SES; empty texts mean none, or the default of AWS' tools.
+
+    A provider gets them with the key itself, not the reference to it.
+    """
 
     region: Annotated[str, values.shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
     configuration_set: Annotated[
@@ -29,6 +32,7 @@ class SesSettings(Section):
         str,
         values.shaped(r"[A-Za-z0-9_]*", "the id of a key, as AWS shows it, or empty"),
         values.Hidden(),
+        Field(repr=False),
     ]  # what does not look like one may be its secret
     secret_access_key: values.SecretReference
     endpoint_url: Annotated[

@@ -3,7 +3,6 @@
 from importlib.resources import files
 
 from carteiro.config import ProviderSpec, Settings
-from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers.ses.feedback import FEEDBACK, look_at_events
@@ -23,14 +22,11 @@ def _make(settings: Settings, _backend: Backend, region: str) -> Provider:
         raise ConfigError(
             f"{key} (from {settings.origin(key)}): access_key_id and secret_access_key go together"
         )
-    from carteiro.providers.ses import options, provider  # noqa: PLC0415 - needs a library
+    from carteiro.providers.ses import provider  # noqa: PLC0415 - needs a library
 
-    told = asked.model_dump(exclude=PACE) | {
-        "secret_access_key": settings.secret("ses.secret_access_key"),
-        "call_limit": settings.delivery.call_limit,
-        "region": region or asked.region,
-    }
-    return provider.SesProvider(options.SesOptions(**told))
+    secret = settings.secret("ses.secret_access_key")
+    told = {"secret_access_key": secret, "region": region or asked.region}
+    return provider.SesProvider(asked.model_copy(update=told), settings.delivery.call_limit)
 
 
 SPEC = ProviderSpec(

@@ -17,8 +17,8 @@ from carteiro.model import Failure, Taken
 from carteiro.ports.provider import Handover
 from carteiro.providers.smtp import failures
 from carteiro.providers.smtp.failures import Reply, Stage
-from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.queue_id import queue_id
+from carteiro.providers.smtp.settings import SmtpSettings
 from carteiro.providers.smtp.wire import Wire
 
 _READY, _GO_ON, _CHALLENGE, _AUTHENTICATED, _CLOSING = 220, 354, 334, 235, 421
@@ -41,7 +41,7 @@ class Letter(NamedTuple):
 class Connection:
     """A session with a relay."""
 
-    def __init__(self, wire: Wire, options: SmtpOptions) -> None:
+    def __init__(self, wire: Wire, options: SmtpSettings) -> None:
         self._wire = wire
         self._options = options
         self._extensions: Mapping[str, str] = {}
@@ -54,7 +54,7 @@ class Connection:
         self.mails = 0  # begun over it
 
     @classmethod
-    async def open(cls, options: SmtpOptions, context: ssl.SSLContext | None) -> "Connection":
+    async def open(cls, options: SmtpSettings, context: ssl.SSLContext | None) -> "Connection":
         """Connect, and do all that comes before the first mail."""
         connection = cls(await _connected(options, context), options)
         try:
@@ -76,7 +76,7 @@ class Connection:
         if greeting.code != _READY:
             raise self._said(Stage.GREETING, greeting)
         await self._hello()
-        if self._options.tls is Tls.STARTTLS and context is not None:
+        if self._options.tls == "starttls" and context is not None:
             await self._start_tls(context)
             await self._hello()  # what was said before it may have been said by anybody
         if self._options.username:
@@ -276,8 +276,8 @@ class Connection:
         await self._wire.closed()
 
 
-async def _connected(options: SmtpOptions, context: ssl.SSLContext | None) -> Wire:
-    is_implicit = options.tls is Tls.IMPLICIT
+async def _connected(options: SmtpSettings, context: ssl.SSLContext | None) -> Wire:
+    is_implicit = options.tls == "implicit"
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(options.connect_limit.total_seconds()):

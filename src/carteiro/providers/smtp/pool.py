@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from carteiro.ports.provider import Handover
 from carteiro.providers.smtp.client import Connection
-from carteiro.providers.smtp.options import SmtpOptions
+from carteiro.providers.smtp.settings import SmtpSettings
 
 _FAREWELL = 1.0  # seconds that a relay has to close its side
 
@@ -14,7 +14,7 @@ _FAREWELL = 1.0  # seconds that a relay has to close its side
 class ConnectionPool:
     """Connections to one relay. Whether one is good shows when it is used; nothing is sent to find out."""
 
-    def __init__(self, opens: Callable[[], Awaitable[Connection]], options: SmtpOptions) -> None:
+    def __init__(self, opens: Callable[[], Awaitable[Connection]], options: SmtpSettings) -> None:
         self._opens = opens
         self._most = options.connections
         self._mails_each = options.messages_per_connection

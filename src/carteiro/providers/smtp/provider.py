@@ -7,8 +7,8 @@ from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
 from carteiro.providers.letters import written
 from carteiro.providers.smtp.client import Connection, Letter
 from carteiro.providers.smtp.failures import NAME, ConnectionGone, SmtpError, Stage
-from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
+from carteiro.providers.smtp.settings import SmtpSettings
 
 _ADVICE = "check the relay, and host, port, tls, username and password of [smtp]"
 
@@ -22,7 +22,7 @@ class SmtpProvider:
     name = NAME
     features = Features(is_encrypted=True, names_stage=True, refuses_copies=True, is_relay=True)
 
-    def __init__(self, options: SmtpOptions) -> None:
+    def __init__(self, options: SmtpSettings) -> None:
         self._options = options
         self.connections = options.connections
         self._context = options.tls_context()

@@ -1,5 +1,6 @@
 """The settings of ``smtp``."""
 
+import ssl
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,7 +9,10 @@ from carteiro.config import Section, values
 
 
 class SmtpSettings(Section):
-    """The relay and its connections; empty texts mean none, or the default."""
+    """The relay and its connections; empty texts mean none, or the default.
+
+    ``tls`` is required, never optional. A provider gets them with the password itself, not the reference to it.
+    """
 
     host: values.Text
     port: Annotated[int, Field(ge=1, le=65535)]
@@ -28,3 +32,9 @@ class SmtpSettings(Section):
     reply_limit: values.SomeDuration = Field(alias="reply_limit_ms")
     rate_per_second: values.RatePerSecond
     concurrency: values.Count
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """The TLS context of the relay; None without encryption. Raises OSError on a bad file."""
+        if self.tls == "none":
+            return None
+        return ssl.create_default_context(cafile=self.ca_file or None)

@@ -3,11 +3,9 @@
 from importlib.resources import files
 
 from carteiro.config import ProviderSpec, Settings
-from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.policy.rules.answers import FOUND_OUT, Answers
 from carteiro.ports import Backend, Provider
-from carteiro.providers.smtp.options import SmtpOptions, Tls
 from carteiro.providers.smtp.provider import SmtpProvider
 from carteiro.providers.smtp.settings import SmtpSettings
 
@@ -21,9 +19,8 @@ def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
     password = settings.secret("smtp.password")
-    told = asked.model_dump(exclude=PACE) | {"tls": Tls(asked.tls), "password": password}
     try:
-        return SmtpProvider(SmtpOptions(**told))
+        return SmtpProvider(asked.model_copy(update={"password": password}))
     except OSError as error:
         origin = settings.origin("smtp.ca_file")
         text = (
