@@ -6,10 +6,11 @@ still the judged version and that the job still has the same claim. Changed entr
 worker that stops or loses its connection in between has stored nothing more, and nobody waits for it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from itertools import compress, count
+from typing import Any, cast
 
 from carteiro import model
 from carteiro.errors import StoreUnavailable
@@ -21,9 +22,8 @@ from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.sql import session as sql
-from carteiro.stores.sql.ledger import Asked, Judged, Told, closings, ends, starts
+from carteiro.stores.sql.ledger import Asked, Judged, Told, closings, ends, left_of, merged, starts
 
-Item = TypeVar("Item", model.Start, model.End)
 # An application requested a change by SQL, committed before this attempt: it comes first.
 _TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # others keep changing them: let the caller try again
@@ -85,12 +85,13 @@ class PostgresEntries:
         ``told``: the answers of a separate queue, which has the jobs.
         """
         can_be_first = [not start.open_attempt for start in asked]
-        usual = _once(asked, can_be_first, told)
-        left = set(await self._declare_first(usual, await self._db.now()) if usual else ())
-        by_rules = _by_rules(asked, usual, left)
-        judged = starts(by_rules, _told_of(by_rules, asked, told))
+        is_usual = _once(asked, can_be_first, told)
+        usual = list(compress(asked, is_usual))
+        left = await self._declare_first(usual, await self._db.now()) if usual else ()
+        is_done = _without(is_usual, left)
+        judged = starts(left_of(asked, is_done), told and left_of(told, is_done))
         answers, _ = await self.write(judged, declares=True)
-        return _merged(asked, by_rules, _FIRST_BEGUN, answers)
+        return merged(_FIRST_BEGUN, is_done, answers)
 
     async def _declare_first(self, asked: Sequence[model.Start], now: int) -> list[int]:
         """Store first attempts; return the items (1, 2, …) that need a rule."""
@@ -115,27 +116,29 @@ class PostgresEntries:
         self, asked: Sequence[model.End]
     ) -> tuple[list[model.Settled | model.Late], bool]:
         """Settle attempts: sent messages by lists, the others by the rules. True: there may be work now."""
-        by_rules, has_freed = await self._without_sent(asked)
-        answers, has_work = await self.write(ends(by_rules))
-        return _merged(asked, by_rules, _SENT, answers), has_work or has_freed
+        is_done, has_freed = await self._store_sent(asked)
+        answers, has_work = await self.write(ends(left_of(asked, is_done)))
+        return merged(_SENT, is_done, answers), has_work or has_freed
 
     async def close(self, asked: Sequence[model.End], told: Sequence[Told]) -> list[Closed | None]:
         """As `settle`, where a separate queue has the jobs."""
-        by_rules, _ = await self._without_sent(asked, told)
-        answers, _ = await self.write(closings(by_rules, _told_of(by_rules, asked, told) or ()))
-        return _merged(asked, by_rules, SENT, answers)
+        is_done, _ = await self._store_sent(asked, told)
+        judged = closings(left_of(asked, is_done), left_of(told, is_done))
+        answers, _ = await self.write(judged)
+        return merged(SENT, is_done, answers)
 
-    async def _without_sent(
+    async def _store_sent(
         self, asked: Sequence[model.End], told: Sequence[Told] | None = None
-    ) -> tuple[Sequence[model.End], bool]:
-        """Store those that are plainly sent; return the others, and True if there may be work now."""
+    ) -> tuple[Sequence[bool], bool]:
+        """Store those that are plainly sent; return which they are, and True if there may be work now."""
         is_sent = [
             end.verdict.__class__ is model.Sent and not (end.events or end.in_doubt)
             for end in asked
         ]
-        usual = _once(asked, is_sent, told)
+        is_usual = _once(asked, is_sent, told)
+        usual = list(compress(asked, is_usual))
         left, has_freed = await self._settle_sent(usual) if usual else ((), False)
-        return _by_rules(asked, usual, set(left)), has_freed
+        return _without(is_usual, left), has_freed
 
     async def _settle_sent(self, asked: Sequence[Any]) -> tuple[list[int], bool]:
         """Store sent messages; return the items (1, 2, …) that need a rule, and True if there may be work now."""
@@ -225,47 +228,25 @@ def _first_timeline(provider: str, told: Sequence[model.Event], now: int) -> str
 
 
 def _once(
-    asked: Sequence[Item], is_usual: Sequence[bool], told: Sequence[Told] | None
-) -> Sequence[Item]:
-    """The usual ones; none if a message is named twice: the second is judged after the first is stored.
+    asked: Sequence[model.Start | model.End], is_usual: list[bool], told: Sequence[Told] | None
+) -> list[bool]:
+    """Which are usual; none if a message is named twice: the second is judged after the first is stored.
 
     With a separate queue, only those whose lease cannot have expired.
     """
     if len({each.lease.job for each in asked}) < len(asked):
-        return ()
+        return [False] * len(asked)
     if told is not None:
-        is_usual = [usual and said == LEASED for usual, said in zip(is_usual, told, strict=True)]
-    if all(is_usual):
-        return asked
-    return [each for each, usual in zip(asked, is_usual, strict=True) if usual]
+        return [usual and said == LEASED for usual, said in zip(is_usual, told, strict=True)]
+    return is_usual
 
 
-def _by_rules(asked: Sequence[Item], usual: Sequence[Item], left: set[int]) -> Sequence[Item]:
-    """Those that are not usual, and those that were left out."""
-    if len(usual) == len(asked) and not left:
-        return ()
-    done = {each.lease.job for item, each in enumerate(usual, 1) if item not in left}
-    return [each for each in asked if each.lease.job not in done]
-
-
-def _told_of(
-    by_rules: Sequence[Item], asked: Sequence[Item], told: Sequence[Told] | None
-) -> Sequence[Told] | None:
-    if told is None or len(by_rules) == len(asked):
-        return told
-    said = dict(zip([each.lease.job for each in asked], told, strict=True))
-    return [said[each.lease.job] for each in by_rules]
-
-
-def _merged(
-    asked: Sequence[Item], by_rules: Sequence[Item], usual_answer: object, answers: Sequence[Any]
-) -> list[Any]:
-    if not by_rules:
-        return [usual_answer] * len(asked)
-    if len(by_rules) == len(asked):
-        return list(answers)
-    judged = dict(zip([each.lease.job for each in by_rules], answers, strict=True))
-    return [judged.get(each.lease.job, usual_answer) for each in asked]
+def _without(is_usual: list[bool], left: Collection[int]) -> list[bool]:
+    """Which are usual, but for those with these numbers (1, 2, …) among the usual ones."""
+    if not left:
+        return is_usual
+    numbers, left = count(1), set(left)
+    return [usual and next(numbers) not in left for usual in is_usual]
 
 
 def _without_twins(asked: Sequence[Asked], answers: Mapping[int, object]) -> list[int]:

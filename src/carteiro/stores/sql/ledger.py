@@ -110,6 +110,17 @@ def expiries(ids: Sequence[model.MessageId], told: Sequence[Told] | None = None)
     return [Asked(each, None, partial(_expire, said)) for each, said in _with(told, ids)]
 
 
+def left_of(items: Sequence[Item], is_done: Sequence[object]) -> list[Item]:
+    """Those that are not done."""
+    return [item for item, done in zip(items, is_done, strict=True) if not done]
+
+
+def merged(usual: object, is_done: Sequence[object], others: Sequence[Any]) -> list[Any]:
+    """The usual answer for each that is done, and in between the answers of those that were left."""
+    left = iter(others)
+    return [usual if done else next(left) for done in is_done]
+
+
 def _with(told: Sequence[Told] | None, asked: Sequence[Item]) -> Iterable[tuple[Item, Told]]:
     """Pair each item with the answer of the queue; without a queue elsewhere, with `HERE`."""
     return zip(asked, [HERE] * len(asked) if told is None else told, strict=True)

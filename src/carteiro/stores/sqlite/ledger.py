@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -15,7 +15,7 @@ from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Entry, Stamped
 from carteiro.ports.ledger import LEASED, SENT, Closed
 from carteiro.stores import columns
-from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, starts
+from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, left_of, merged, starts
 from carteiro.stores.sql.session import Session
 from carteiro.stores.sqlite.database import SqliteSession
 from carteiro.stores.sqlite.options import SqliteOptions
@@ -35,7 +35,6 @@ from carteiro.stores.sqlite.places import (
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
-Item = TypeVar("Item")
 _Rows: TypeAlias = list[tuple[object, ...]]
 _Place: TypeAlias = tuple[Any, ...] | None
 
@@ -100,9 +99,9 @@ class SqliteEntries:
             if told is not None or not _as_known(db, lambda: _declare(db, asked, usual, now)):
                 usual = _first_attempts(db, asked, said, now)
                 _declare(db, asked, usual, now)
-            by_rules = starts(_left(asked, usual), _left(said, usual))
+            by_rules = starts(left_of(asked, usual), left_of(said, usual))
             answers, _ = self._by_rules(db, by_rules, declares=True)
-            return _merged(_FIRST_BEGUN, usual, answers)
+            return merged(_FIRST_BEGUN, usual, answers)
 
         return await self._writer.do(write)
 
@@ -118,8 +117,8 @@ class SqliteEntries:
                 usual = _plainly_sent(db, asked)
                 _settle(db, asked, usual, now)
             has_freed = _leave_seats(db, usual, now)
-            answers, has_work = self._by_rules(db, ends(_left(asked, usual)))
-            return _merged(_SENT, usual, answers), has_work or has_freed
+            answers, has_work = self._by_rules(db, ends(left_of(asked, usual)))
+            return merged(_SENT, usual, answers), has_work or has_freed
 
         return await self._writer.do(write)
 
@@ -130,9 +129,9 @@ class SqliteEntries:
             now = self._options.clock()
             usual = _surely_sent(db, asked, told, now)
             _store_sent(db, asked, usual, now)
-            by_rules = closings(_left(asked, usual), _left(told, usual))
+            by_rules = closings(left_of(asked, usual), left_of(told, usual))
             answers, _ = self._by_rules(db, by_rules)
-            return _merged(SENT, usual, answers)
+            return merged(SENT, usual, answers)
 
         return await self._writer.do(write)
 
@@ -361,15 +360,6 @@ def _store_sent(
 @lru_cache(64)  # few providers, and tasks have no id there
 def _quoted(text: str) -> str:
     return orjson.dumps(text).decode()
-
-
-def _left(items: Sequence[Item], usual: Sequence[_Place]) -> list[Item]:
-    return [item for item, place in zip(items, usual, strict=True) if not place]
-
-
-def _merged(usual_answer: object, usual: Sequence[_Place], others: Sequence[Any]) -> list[Any]:
-    left = iter(others)
-    return [usual_answer if place else next(left) for place in usual]
 
 
 # --- all others, by the rules
