@@ -236,19 +236,15 @@ def _enhanced_at_the_end(reply: str) -> str | None:
 def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
     said = Said(f"{reply.code} {reply.code[0]}xx {reply.enhanced or ''} {reply.text}")
     if stage is Stage.AUTH or reply.code in codes.ACCOUNT_CODES:
-        return _about_login(may_pass=_may_pass(reply, said))
+        if _may_pass(reply, said):
+            return "smtp.login.4", ACCOUNT_LATER
+        return "smtp.login.5", OUR_ACCOUNT
     rule, ruling = _about_mail(reply, said, stage, mx)
     if stage in SESSION:
         return rule, _of_session(ruling)
     if not ruling.retryable and _may_pass(reply, said):
         ruling = later(ruling.scope)
     return rule, _of_envelope(ruling) if stage is Stage.MAIL else ruling
-
-
-def _about_login(*, may_pass: bool) -> tuple[str, Ruling]:
-    if may_pass:
-        return "smtp.login.4", ACCOUNT_LATER
-    return "smtp.login.5", OUR_ACCOUNT
 
 
 def _of_session(ruling: Ruling) -> Ruling:

@@ -18,12 +18,8 @@ def tag_value(text: str) -> str:
 
     Other characters become an underscore and two hex digits a byte; a text that is too long ends in its hash.
     """
-    written = _OTHER.sub(_hex, text)
+    written = _OTHER.sub(lambda it: "".join(f"_{byte:02x}" for byte in it[0].encode()), text)
     if len(written) <= _LONGEST:
         return written
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{written[: _LONGEST - len(digest) - 2]}__{digest}"
-
-
-def _hex(character: re.Match[str]) -> str:
-    return "".join(f"_{byte:02x}" for byte in character[0].encode())

@@ -15,6 +15,8 @@ _MAY_BE_DELIVERED = (
 )
 _TO_KEEP_IT_ONCE = "If it arrived, cancel it."
 
+_CALLED = "An attempt is running; if its hold ends without an answer, it is in doubt."
+_CLAIMED = "A worker has it; if its lease expires, another worker can take it."
 _READY = (
     "It is ready, and waits for its tenant's turn and a worker: carteiro doctor shows if one runs."
 )
@@ -57,7 +59,8 @@ def explain(
     if place is None:
         return Waiting(Why.MOVING, None, "It changed during this query: try again.")
     if place.is_claimed:
-        return _in_flight(message, place)
+        is_running = message.state is State.SENT_ATTEMPT
+        return Waiting(Why.IN_FLIGHT, place.parked_until, _CALLED if is_running else _CLAIMED)
     return (
         _held(tenant)
         or _parked(message, place, now)
@@ -92,14 +95,6 @@ def _ended(message: StoredMessage) -> str:
     if doubt:
         return f"It ended as {message.state}{why}.{doubt} Only if it did not arrive, {redrive}."
     return f"It ended as {message.state}{why} and is a dead letter: {redrive}."
-
-
-def _in_flight(message: StoredMessage, place: QueuePlace) -> Waiting:
-    if message.state is State.SENT_ATTEMPT:
-        text = "An attempt is running; if its hold ends without an answer, it is in doubt."
-    else:
-        text = "A worker has it; if its lease expires, another worker can take it."
-    return Waiting(Why.IN_FLIGHT, place.parked_until, text)
 
 
 def _held(tenant: Tenant) -> Waiting | None:

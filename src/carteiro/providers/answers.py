@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -148,7 +147,8 @@ def _document(text: str) -> Parsed | None:
     if not _STATUS_ALONE.fullmatch(before) and _of_text(before).rule != "unknown":
         return None
     given = _object(text[start:])
-    parts = list(_nested(given))
+    # Also those directly in it: services wrap what they say.
+    parts = [given, *(each for each in given.values() if isinstance(each, dict))]
     name = _first(parts, "name", "__type", "Code", "code")
     status = _first(parts, "statusCode", "httpStatusCode", "HTTPStatusCode", "status")
     number = int(status) if status.isdecimal() and len(status) == len("500") else None
@@ -167,13 +167,7 @@ def _object(text: str) -> dict[str, Any]:
     return dict(given)
 
 
-def _nested(given: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The object, and those directly in it: services wrap what they say."""
-    yield given
-    yield from (each for each in given.values() if isinstance(each, dict))
-
-
-def _first(parts: list[Mapping[str, Any]], *keys: str) -> str:
+def _first(parts: list[dict[str, Any]], *keys: str) -> str:
     for key in keys:
         for part in parts:
             if isinstance(part.get(key), str | int):

@@ -96,7 +96,9 @@ class Link:
             return
         if failure is None or not may_open_breaker(failure):
             if self._breaker.succeeded(began):
-                self._is_healed()
+                log.provider_healed(self.name)
+                if self._pacer is not None:
+                    self._pacer.report(None)
         elif self._breaker.failed(began, self._clock(), self._chance()):
             self._is_left_alone(failure)
 
@@ -106,11 +108,6 @@ class Link:
         log.provider_left_alone(self.name, failure.reason, wait=wait)
         if self._pacer is not None:
             self._pacer.report(mask_text(f"{failure.code}: {failure.reason}"), wait)
-
-    def _is_healed(self) -> None:
-        log.provider_healed(self.name)
-        if self._pacer is not None:
-            self._pacer.report(None)
 
 
 class Chain:
@@ -162,13 +159,10 @@ class Chain:
         wait = wait_for_another(self._route(job), tried)
         if wait is None or (wait and not isinstance(outcome, model.Rejected)):
             return None
-        self._remember(job.lease.job, tried)
-        return timedelta(seconds=wait)
-
-    def _remember(self, message: model.MessageId, tried: tuple[str, ...]) -> None:
-        self._tried[message] = tried
+        self._tried[job.lease.job] = tried
         if len(self._tried) > _MOST_REMEMBERED:
             self._tried.pop(next(iter(self._tried)))
+        return timedelta(seconds=wait)
 
     def held_for(self) -> timedelta:
         """The wait until any provider can be called."""

@@ -21,11 +21,12 @@ def key_of(parcel: Parcel) -> str:
 def write_letter(parcel: Parcel, sender: str) -> bytes:
     """The mail as JSON; ValueError on what no mail can hold."""
     email: Email = parcel.content
+    given = {name: given_header(name, text) for name, text in email.headers.items()}
     letter: dict[str, Any] = {
         "from": mail_address(sender),
         "to": [mail_address(email.to)],
         "subject": email.subject,
-        "headers": _headers(parcel, email, sender),
+        "headers": {"Message-ID": message_id(sender, parcel.message, parcel.revision)} | given,
         "tags": _tags(parcel),
     }
     for name, addresses in (("cc", email.cc), ("bcc", email.bcc)):
@@ -40,11 +41,6 @@ def write_letter(parcel: Parcel, sender: str) -> bytes:
     if email.attachments:
         letter["attachments"] = [_attachment(each) for each in email.attachments]
     return orjson.dumps(letter)
-
-
-def _headers(parcel: Parcel, email: Email, sender: str) -> dict[str, str]:
-    given = {name: given_header(name, text) for name, text in email.headers.items()}
-    return {"Message-ID": message_id(sender, parcel.message, parcel.revision)} | given
 
 
 def _tags(parcel: Parcel) -> list[dict[str, str]]:

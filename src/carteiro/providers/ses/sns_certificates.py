@@ -54,7 +54,9 @@ class Certificates:
     async def _fetched(self, url: str) -> x509.Certificate:
         task = self._fetching.get(url)
         if task is None and len(self._fetching) >= MOST_AT_ONCE:
-            self._want(url)
+            self._wanted[url] = self._wanted.get(url, 0) + 1
+            if len(self._wanted) > _MOST_WANTED:
+                del self._wanted[min(self._wanted, key=self._wanted.__getitem__)]
             raise FeedbackRefused(503, _AGAIN)
         if self._waiters.get(url, 0) >= MOST_WAITERS:
             raise FeedbackRefused(503, _AGAIN)
@@ -71,11 +73,6 @@ class Certificates:
             self._waiters[url] -= 1
             if not self._waiters[url]:
                 del self._waiters[url]
-
-    def _want(self, url: str) -> None:
-        self._wanted[url] = self._wanted.get(url, 0) + 1
-        if len(self._wanted) > _MOST_WANTED:
-            del self._wanted[min(self._wanted, key=self._wanted.__getitem__)]
 
     def _start(self, url: str) -> "asyncio.Task[x509.Certificate]":
         self._wanted.pop(url, None)
@@ -100,13 +97,9 @@ class Certificates:
         elif error is None and not done.cancelled():
             self._kept[url] = done.result()
             _keep_few(self._kept, _MOST_KEPT)
-        if not done.cancelled():  # else everything is about to end
-            self._start_most_wanted()
-
-    def _start_most_wanted(self) -> None:
-        """Fetch what was asked for most; once is what anybody asks for anything."""
+        # What was asked for most is next; once is what anybody asks for anything. Cancelled: all is about to end.
         most = max(self._wanted, key=self._wanted.__getitem__, default="")
-        if self._wanted.get(most, 0) > 1:
+        if self._wanted.get(most, 0) > 1 and not done.cancelled():
             self._start(most)
 
 

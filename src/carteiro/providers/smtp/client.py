@@ -184,33 +184,24 @@ class Connection:
         With copies, DATA waits for the answers: a relay may accept it for the copies alone, and then
         there would be no way back but to break the connection.
         """
-        needed = self._needed(letter)
+        reset = [_RSET] if self._needs_reset else []
+        sender, to = (Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))
+        needed = [*reset, sender, to]  # or there is no mail
         rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies] or [_DATA]
         replies = await self._exchange([*needed, *rest], len(needed))
-        self._judge(needed, replies)
+        for (stage, _), reply in zip(needed, replies, strict=False):
+            if not reply.is_positive:
+                self._leave(replies)
+                raise self._said(stage, reply)
         [data] = await self._exchange([_DATA], 1) if letter.copies else replies[-1:]
-        self._judge_data(data)
+        if data.code != _GO_ON:
+            self._leave([data])
+            raise self._said(Stage.DATA, data)
         return tuple(
             (given, failures.refusal_of(reply, self._options.host))
             for (given, _), reply in zip(letter.copies, replies[len(needed) :], strict=False)
             if not reply.is_positive
         )
-
-    def _needed(self, letter: Letter) -> list[tuple[Stage, bytes]]:
-        """The commands without which there is no mail."""
-        reset = [_RSET] if self._needs_reset else []
-        return [*reset, (Stage.MAIL, self._mail_from(letter)), (Stage.RCPT, _rcpt_to(letter.to))]
-
-    def _judge(self, needed: Sequence[tuple[Stage, bytes]], replies: Sequence[Reply]) -> None:
-        for (stage, _), reply in zip(needed, replies, strict=False):
-            if not reply.is_positive:
-                self._leave(replies)
-                raise self._said(stage, reply)
-
-    def _judge_data(self, data: Reply) -> None:
-        if data.code != _GO_ON:
-            self._leave([data])
-            raise self._said(Stage.DATA, data)
 
     def _mail_from(self, letter: Letter) -> bytes:
         line = f"MAIL FROM:<{letter.sender}>"
@@ -250,7 +241,7 @@ class Connection:
         It goes in pieces, as an encrypted transport does not see that one large write has not left yet.
         The last piece waits for the end: one write is cheaper than two, and no more is known after two.
         """
-        content = _escaped(content)
+        content = content.replace(b"\r\n.", b"\r\n..")
         last = (len(content) - 1) // _PIECE * _PIECE
         for start in range(0, last, _PIECE):
             self._wire.write(content[start : start + _PIECE])
@@ -308,10 +299,6 @@ def _own_name(wire: Wire) -> str:
 
 def _rcpt_to(address: str) -> bytes:
     return f"RCPT TO:<{address}>\r\n".encode()
-
-
-def _escaped(content: bytes) -> bytes:
-    return content.replace(b"\r\n.", b"\r\n..")
 
 
 def _base64(text: str) -> str:

@@ -114,7 +114,7 @@ class Wire(asyncio.Protocol):
         while self._is_full and self.is_quiet:
             await self._change((stage,), limit)
         if not self.is_quiet:
-            raise self._unasked(stage)
+            raise failures.said(stage, self._replies[0]) if self._replies else self._broken(stage)
 
     async def replies(self, stages: Sequence[Stage], limit: float) -> list[Reply]:
         """The replies to as many commands, ``limit`` seconds for each; fewer if a refusal closed the connection.
@@ -181,9 +181,6 @@ class Wire(asyncio.Protocol):
             self._set_timer()
         else:
             self._waiter.set_exception(TimeoutError())
-
-    def _unasked(self, stage: Stage) -> failures.SmtpError:
-        return failures.said(stage, self._replies[0]) if self._replies else self._broken(stage)
 
     def _broken(self, stage: Stage) -> failures.SmtpError:
         if self._nonsense is not None:
