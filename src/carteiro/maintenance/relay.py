@@ -19,7 +19,6 @@ from uuid_utils import uuid7
 from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.model import ZERO, Cursor, DeadLetter, MessageId
 from carteiro.observability import log
-from carteiro.ports import Wake
 from carteiro.ports.ledger import QUEUE, RELAY, LedgerHalf
 from carteiro.ports.queue import QueueHalf
 
@@ -42,24 +41,20 @@ async def relay(
 
     ``term``: after a crash of this process, another one relays after this time.
     """
-    work = Relay(ledger, queue, found, term=term)
+    work, wake = Relay(ledger, queue, found, term=term), ledger.backend.wake
     try:
-        await _relay(work, ledger.backend.wake, every)
+        while True:
+            rings = wake.rings()
+            try:
+                await work.round()
+            except StoreUnavailable:  # logged where it was detected
+                await asyncio.sleep(every.total_seconds())
+            except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
+                log.upkeep_failed("relay", error)
+            await asyncio.sleep(_LEAST_PAUSE_S)  # several notifications may come together
+            await wake.wait(every, since=rings)
     finally:
         await work.leave()
-
-
-async def _relay(work: "Relay", wake: Wake, every: timedelta) -> None:
-    while True:
-        rings = wake.rings()
-        try:
-            await work.round()
-        except StoreUnavailable:  # logged where it was detected
-            await asyncio.sleep(every.total_seconds())
-        except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
-            log.upkeep_failed("relay", error)
-        await asyncio.sleep(_LEAST_PAUSE_S)  # several notifications may come together
-        await wake.wait(every, since=rings)
 
 
 class Relay:

@@ -26,7 +26,6 @@ from carteiro.model.basics import (
     Metadata,
     Page,
     RecipientId,
-    Row,
     TenantId,
     made_at,
     parse_message_id,

@@ -78,14 +78,13 @@ class Tenant:
             raise ValueError(f"rate_per_second must be {_SLOWEST:g} to {_FASTEST:g}")
         if self.limits is not None:
             self.limits.check()
-        self._check_senders()
-        self._check_networks()
+        self._check_places()
 
     @staticmethod
     def _is_cap(given: object) -> bool:
         return isinstance(given, int) and 1 <= given <= LARGEST_CAP
 
-    def _check_senders(self) -> None:
+    def _check_places(self) -> None:
         if self.default_from is not None:
             local, _, domain = self.default_from.rpartition("@")
             if not local or not _is_domain(domain):
@@ -93,8 +92,6 @@ class Tenant:
         for domain in self.from_domains:
             if not _is_domain(domain):
                 raise ValueError(f"from_domains must be names of domains: {domain!r} is not one")
-
-    def _check_networks(self) -> None:
         for network in self.allowed_networks:
             try:
                 ip_network(network)

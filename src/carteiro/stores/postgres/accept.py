@@ -42,7 +42,9 @@ async def accept_within(
     door, answers, fresh = await admit(session, new, now, _meet)
     messages, recipients = [each for each, _ in fresh], [recipient for _, recipient in fresh]
     put = iter(await _put(session, messages, recipients, now) if fresh else ())
-    await _show(session, messages)
+    rows = [(each.id, each.row.user_id, each.row.max_retries) for each in messages if each.row]
+    if rows:  # of the table queue
+        await session.fetch("accept_rows", *map(list, zip(*rows, strict=True)))
     await door.save(session, fresh, now)
     return [next(put) if answer is None else answer for answer in answers]
 
@@ -72,13 +74,6 @@ def _names(message: model.NewMessage) -> Iterator[str]:
         yield limits_of(message.tenant)
     if message.recipient is not None:
         yield from names_of(message.tenant, message.recipient)
-
-
-async def _show(session: Session, new: Sequence[model.NewMessage]) -> None:
-    """Write the rows of the table queue."""
-    rows = [(each.id, each.row.user_id, each.row.max_retries) for each in new if each.row]
-    if rows:
-        await session.fetch("accept_rows", *map(list, zip(*rows, strict=True)))
 
 
 async def _put(

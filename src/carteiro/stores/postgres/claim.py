@@ -59,7 +59,10 @@ class Claims:
         rows = await self._db.fetch("claimed", numbers, list(dict.fromkeys(served)))
         if [row for row in rows if row[_IS_FINISHED]] or len(rows) <= numbers.count(","):
             rows = [row for row in rows if not row[_IS_FINISHED]]
-            await self._drop_stale(numbers, {row[_NUMBER] for row in rows}, claim_id)
+            # They ended during the claim, or are gone: their jobs are dropped, never sent.
+            wanted = {row[_NUMBER] for row in rows}
+            stale = [each for each in map(int, numbers[1:-1].split(",")) if each not in wanted]
+            await self._db.fetch("drop_orphans", stale, claim_id)
         recipients = await self._recipients({row[_RECIPIENT] for row in rows} - {None})
         presets = orjson.loads(preset_texts) if preset_texts else {}
         jobs = [
@@ -76,11 +79,6 @@ class Claims:
         ]
         suppressing = {row[_TENANT] for row in rows if row[_SUPPRESSES]}
         return model.Claimed(await with_suppressed(self._db, jobs, suppressing, now), idle_for)
-
-    async def _drop_stale(self, numbers: str, wanted: set[int], claim_id: model.ClaimId) -> None:
-        """The messages ended during the claim, or are gone: their jobs are dropped, never sent."""
-        stale = [each for each in map(int, numbers[1:-1].split(",")) if each not in wanted]
-        await self._db.fetch("drop_orphans", stale, claim_id)
 
     async def _recipients(self, ids: set[str]) -> Mapping[str, model.Recipient]:
         rows = await self._db.fetch("claim_recipients", ids=sorted(ids)) if ids else []

@@ -117,7 +117,9 @@ async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: 
     found = await _found(connection)
     if not _pending(found, name) and found.functions == digest:
         return newest_version()
-    await _make_schema(connection)
+    for statement in _SCHEMA:
+        with suppress(*_MADE_BY_ANOTHER):  # another process does so at this moment
+            await connection.execute(statement)
     async with connection.transaction():
         # An owner named like the schema has it first on its search path: a bare name must fail.
         await connection.execute(
@@ -144,13 +146,6 @@ _MADE_BY_ANOTHER = (
     asyncpg.DuplicateTableError,
     asyncpg.DuplicateObjectError,  # the row type of a table
 )
-
-
-async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's connection
-    """Create the schema and the table of migrations, unless another process does so at this moment."""
-    for statement in _SCHEMA:
-        with suppress(*_MADE_BY_ANOTHER):
-            await connection.execute(statement)
 
 
 def _pending(found: Applied, name: str) -> list[Migration]:

@@ -155,9 +155,5 @@ class RedisQueue:
         """True for each job with a live lease; None if unknown."""
         epoch = await self._server.know()
         told = await self._server.run("leased", self._server.now, epoch, list(ids))
-        return _said(told, len(ids))
-
-
-def _said(told: Sequence[int], count: int) -> list[bool | None]:
-    is_lost = bool(told) and told[0] < 0
-    return [None] * count if is_lost else [each == 1 for each in told]
+        is_lost = bool(told) and told[0] < 0
+        return [None] * len(ids) if is_lost else [each == 1 for each in told]

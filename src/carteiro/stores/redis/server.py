@@ -99,7 +99,8 @@ class Server:
             raise QueueAway(f"The queue at {self._shown} is unreachable; next try in {left:.1f} s")
         try:
             async with timeout((patience or self._patience).total_seconds()):
-                answer = await self._ask(script(operation), [*map(_packed, arguments)])
+                told = [orjson.dumps(e) if isinstance(e, list) else e for e in arguments]
+                answer = await self._ask(script(operation), told)
         except OutOfMemoryError as error:
             raise self._is_out_of_room() from error
         except _AWAY as error:
@@ -156,10 +157,6 @@ class Server:
             self._is_full = True
             log.queue_away(self._shown, text, wait=timedelta(0))
         return QueueAway(text)
-
-
-def _packed(argument: Argument) -> str | int | bytes:
-    return orjson.dumps(argument) if isinstance(argument, list) else argument
 
 
 def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # noqa: ANN401

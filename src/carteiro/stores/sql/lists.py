@@ -67,7 +67,8 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
             found += await _matching(session, wanted, places, limit + 1 - len(found))
         walked += step
         if len(found) > limit:
-            return model.Page(_messages(found[:limit]), _cursor_of(found[limit - 1]))
+            last = found[limit - 1]
+            return model.Page(_messages(found[:limit]), cursor_at(last[0], last[2]))
         if len(places) < step:
             return model.Page(_messages(found), None)
         if walked >= reach.walk:
@@ -187,7 +188,3 @@ async def _matching(
 
 def _messages(rows: list[Any]) -> list[model.StoredMessage]:
     return [message_of(row[2:]) for row in rows]
-
-
-def _cursor_of(row: Any) -> model.Cursor:  # noqa: ANN401 - a row of any statement
-    return cursor_at(row[0], row[2])

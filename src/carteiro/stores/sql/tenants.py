@@ -43,8 +43,13 @@ class SqlTenants:
 
         async def change(session: Session) -> None:
             await session.fetch("lock_ring")
-            await _refuse_unknown(session, tiers)
-            await _claim(session, [tenant.id for tenant in tenants], claims)
+            if tiers:
+                refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers=tiers)))
+            # With the lock of the ring: of two transactions that claim one domain, the second finds it claimed.
+            await session.run("domains_release", tenants=[tenant.id for tenant in tenants])
+            if claims:
+                refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
+                await session.run("domains_claim", claims=[*claims.items()])
             await define(session, tenants, now)
 
         await self._db.write(change)
@@ -144,24 +149,6 @@ async def fairness_now(session: Session, configured: model.Fairness) -> model.Fa
 
 async def _tuned(session: Session) -> model.Fairness | None:
     return fairness_of(await session.value("override_get", name="fairness"))
-
-
-async def _refuse_unknown(session: Session, tiers: Sequence[str]) -> None:
-    if tiers:
-        refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers=tiers)))
-
-
-async def _claim(
-    session: Session, tenants: Sequence[model.TenantId], claims: Mapping[str, model.TenantId]
-) -> None:
-    """Set the domains of the tenants; a domain of another tenant is refused.
-
-    The caller holds the lock of the ring: of two transactions that claim one domain, the second finds it claimed.
-    """
-    await session.run("domains_release", tenants=tenants)
-    if claims:
-        refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
-        await session.run("domains_claim", claims=[*claims.items()])
 
 
 def claims_of(tenants: Sequence[model.Tenant]) -> dict[str, model.TenantId]:

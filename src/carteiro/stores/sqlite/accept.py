@@ -40,7 +40,10 @@ def accept(
 def _insert(
     db: sqlite3.Connection, fresh: Sequence[Admitted], now: int, *, has_queue: bool
 ) -> None:
-    _refuse_nul([new for new, _ in fresh])
+    for new, _ in fresh:  # SQL functions cut a text at U+0000
+        names = f"{new.request_id}{new.external_id}{new.to}{new.subject}{new.template_type}"
+        if "\0" in names or "\0" in new.content:
+            raise TextUnfit
     # Assigned here, not by SQLite: rows of a message then need no lookup of its number.
     [first] = run(db, "accept_next_no").fetchone()
     numbered = list(enumerate(fresh, first))
@@ -80,11 +83,3 @@ def _put(db: sqlite3.Connection, rows: Sequence[Any], now: int) -> None:
     insert_many(db, "put_ready", ready)
     delayed = [(row[0], no, row[_DUE], row[1], 0) for no, row in seated if row[_DUE] > now]
     insert_many(db, "put_delayed", delayed)
-
-
-def _refuse_nul(messages: Sequence[NewMessage]) -> None:
-    """SQL functions cut a text at U+0000."""
-    for new in messages:
-        names = f"{new.request_id}{new.external_id}{new.to}{new.subject}{new.template_type}"
-        if "\0" in names or "\0" in new.content:
-            raise TextUnfit

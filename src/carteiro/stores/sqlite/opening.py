@@ -37,7 +37,10 @@ def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite
         try:
             synchronous = "FULL" if durable else "OFF"  # FULL: a 202 survives a power cut
             connection.execute(f"PRAGMA synchronous = {synchronous}")
-            _let_shrink(connection)
+            # A new file becomes able to shrink, before its first table; an older one when it is compacted.
+            [kind] = connection.execute("PRAGMA auto_vacuum").fetchone()
+            if kind != INCREMENTAL:  # setting it again would write to the file
+                connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
             _use_wal(connection, patience_s=busy_timeout_ms / 1000)
             connection.execute("PRAGMA secure_delete = ON")  # deleted data is overwritten
             connection.execute("PRAGMA cache_size = -32768")
@@ -56,13 +59,6 @@ def create_private(path: Path) -> None:
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
-def _let_shrink(connection: sqlite3.Connection) -> None:
-    """Make a new file able to shrink, before its first table; an older file becomes able to when it is compacted."""
-    [kind] = connection.execute("PRAGMA auto_vacuum").fetchone()
-    if kind != INCREMENTAL:  # setting it again would write to the file
-        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
 
 
 def empty_log(connection: sqlite3.Connection) -> None:

@@ -14,10 +14,6 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _free_bytes(path: Path) -> int:
-    return shutil.disk_usage(path.parent).free
-
-
 @value
 class SqliteOptions(SqlOptions):
     """In addition: the clock, the limits of the file, and how it is written."""
@@ -25,5 +21,5 @@ class SqliteOptions(SqlOptions):
     clock: Callable[[], int] = wall_clock_ms
     min_free_bytes: int = 0  # below it accept refuses, so that settles still have space
     busy_timeout_ms: int = 5000
-    free_bytes: Callable[[Path], int] = _free_bytes
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path.parent).free
     durable: bool = True  # else nothing is synced to the disk: the file is deleted with its process

@@ -4,10 +4,9 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from carteiro.model import MessageId
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.sql.upkeep import SqlUpkeep
 from carteiro.stores.sqlite import copying
@@ -38,16 +37,9 @@ class SqliteUpkeep(SqlUpkeep):
         self._path = path
         self._busy_ms = options.busy_timeout_ms
 
-    async def prune(
-        self,
-        *,
-        bodies: timedelta | None,
-        histories: timedelta | None,
-        after: MessageId | None = None,
-        limit: int = 1000,
-    ) -> Pruned:
+    async def prune(self, **asked: Any) -> Pruned:  # noqa: ANN401 - as the port has it
         """As in every SQL store; also return free pages to the disk."""
-        pruned = await super().prune(bodies=bodies, histories=histories, after=after, limit=limit)
+        pruned = await super().prune(**asked)
         has_more = await self._writer.do(_shrink)
         return replace(pruned, has_more=pruned.has_more or has_more)
 

@@ -124,7 +124,7 @@ class Writer:
             results = self._attempt_all(batch)
             self._asked.extendleft(reversed(batch[len(results) :]))
             batch = batch[: len(results)]
-            await self._in_thread(self._commit)
+            await self._in_thread(lambda: self._connection.execute("COMMIT"))
         except Exception as error:  # noqa: BLE001 - answered to every caller of the batch
             results = [(None, await self._undo(error))] * len(batch)
         for asked, (result, failure) in zip(batch, results, strict=True):
@@ -174,9 +174,6 @@ class Writer:
             return None, error
         self._connection.execute("RELEASE operation")
         return result, None
-
-    def _commit(self) -> None:
-        self._connection.execute("COMMIT")
 
     async def _undo(self, error: Exception) -> Exception:
         """Roll back; return the error to raise, a worse one if the rollback failed."""
@@ -238,5 +235,5 @@ class Writer:
         except sqlite3.Error:
             return self._seen_version  # the next write reports a broken file
 
-    async def _in_thread(self, call: Callable[[], None]) -> None:
+    async def _in_thread(self, call: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._thread, call)
