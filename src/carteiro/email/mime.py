@@ -240,7 +240,8 @@ def _text(subtype: str, text: str) -> _Entity:
     encoded = text.encode()
     escaped = len(encoded) - len(text.encode("ascii", "ignore")) + encoded.count(b"=")
     if 6 * escaped > len(encoded):  # beyond this, base64 is shorter
-        return _Entity(f"{kind} base64\r\n", _base64_lines(encoded[:-2]))
+        lines = _wrapped(binascii.b2a_base64(encoded[:-2], newline=False).decode())
+        return _Entity(f"{kind} base64\r\n", lines)
     # In text mode, line ends are kept and spaces before them escaped; the SMTP client escapes dots.
     return _Entity(f"{kind} quoted-printable\r\n", binascii.b2a_qp(encoded).decode())
 
@@ -261,10 +262,6 @@ def _may_go_plain(text: str) -> bool:
     if text.startswith("From ") or "\nFrom " in text:
         return False
     return len(text) <= _LONGEST_LINE or max(map(len, text.split("\r\n"))) <= _LONGEST_LINE
-
-
-def _base64_lines(content: bytes) -> str:
-    return _wrapped(binascii.b2a_base64(content, newline=False).decode())
 
 
 def _wrapped(base64: str) -> str:

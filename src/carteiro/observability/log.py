@@ -182,10 +182,8 @@ def handlers_go_on(calls: int) -> None:
 
 def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
     """Report a failed operation of the store, and the time of the next try."""
-    fields = {"operation": operation, "nextRetryDelay": wait // model.MILLISECOND} | _of_error(
-        error
-    )
-    event(Level.ERROR, "Store failed, trying again", "store.failed", fields)
+    fields = {"operation": operation, "nextRetryDelay": wait // model.MILLISECOND}
+    event(Level.ERROR, "Store failed, trying again", "store.failed", fields | _of_error(error))
 
 
 def queue_away(address: str, why: str, *, wait: timedelta) -> None:

@@ -52,17 +52,14 @@ class Gauges:
         """Return figures at most seconds old; None if the store did not answer."""
         async with self._lock:
             if monotonic() >= self._good_until:
-                self._last = await self._read_or_none()
+                self._last = None
+                try:
+                    async with asyncio.timeout(_PATIENCE_S):
+                        self._last = await self._read()
+                except Exception as error:  # noqa: BLE001 - a scrape must report an unreachable store, not fail with it
+                    log.store_failed("metrics", error, wait=_KEPT)
                 self._good_until = monotonic() + _KEPT.total_seconds()
             return self._last
-
-    async def _read_or_none(self) -> Reading | None:
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                return await self._read()
-        except Exception as error:  # noqa: BLE001 - a scrape must report an unreachable store, not fail with it
-            log.store_failed("metrics", error, wait=_KEPT)
-            return None
 
     async def _read(self) -> Reading:
         ports = self._backend

@@ -93,7 +93,8 @@ class DeadLetterLog:
         if self._trouble is not None:
             self._look_again()
         elif self._uncommitted:
-            self._commit_again()
+            ends, self._uncommitted = self._uncommitted, {}
+            self._send_commit(ends)
         self._take_more()
 
     def _stay(self, seconds: float) -> None:
@@ -139,10 +140,6 @@ class DeadLetterLog:
             # Kept for later. A reader that gets it again before recognises it, so nothing is lost.
             self._uncommitted |= {(each.topic, each.partition): each.offset for each in offsets}
             self._tell(error.str())
-
-    def _commit_again(self) -> None:
-        ends, self._uncommitted = self._uncommitted, {}
-        self._send_commit(ends)
 
     def _count_unread(self) -> int:
         positions = self._consumer.position(self._consumer.assignment())

@@ -179,7 +179,9 @@ class Redrive:
             for each in page
             if not isinstance(answer := judged[each.id], Envelope)
         ]
-        await self._quarantine([each.ticket for each in refused if each.answer == "undecodable"])
+        odd = [each.ticket for each in refused if each.answer == "undecodable"]
+        why = "it is not a ticket: once released, republish --raw sends its bytes as they were"
+        await self.archive.mark(odd, "quarantined", self._step("quarantined", why=why))
         claimed = await self.archive.mark(sendable, "redriving", self._step("republishing"))
         lost = {each.id for each in sendable} - {each.id for each in claimed}
         changed = [Redriven(each, "changed") for each in sendable if each.id in lost]
@@ -195,7 +197,11 @@ class Redrive:
     ) -> list[Redriven]:
         if not claimed:
             return []
-        await self._clear(claimed)
+        try:
+            await self.counts.forget(_ids(claimed))
+        except CountsAway as error:
+            await self.archive.mark(claimed, "dead", self._step("republish failed", why=str(error)))
+            raise
         faults = await self.producer.send(self.topic, envelopes)
         answers = list(zip(claimed, faults, strict=True))
         await self.archive.mark(
@@ -213,17 +219,6 @@ class Redrive:
             else Redriven(each, _success(was[each.id]))
             for each, fault in answers
         ]
-
-    async def _clear(self, claimed: Sequence[Archived]) -> None:
-        try:
-            await self.counts.forget(_ids(claimed))
-        except CountsAway as error:
-            await self.archive.mark(claimed, "dead", self._step("republish failed", why=str(error)))
-            raise
-
-    async def _quarantine(self, tickets: Sequence[Archived]) -> None:
-        why = "it is not a ticket: once released, republish --raw sends its bytes as they were"
-        await self.archive.mark(tickets, "quarantined", self._step("quarantined", why=why))
 
     def _step(self, what: str, *, why: str = "") -> Step:
         return Step(what, self.terms.by, why or self.terms.why, self.now(), self.id)

@@ -86,7 +86,8 @@ class RetryCounter:
         keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
         held = await self._asked(lambda redis: _answer(redis, "MGET", *keys)) if keys else []
         if held is None:
-            return [self._known_here(id) for id in ids]
+            debts = [self._owed.get(id, _NO_DEBT) for id in ids]
+            return [TicketStanding(each.failures, each.ended_at) for each in debts]
         if not any(held):
             return [NOTHING] * len(ids)
         found = zip(held[: len(ids)], held[len(ids) :], strict=True)
@@ -185,10 +186,6 @@ class RetryCounter:
 
     # --- debts ---
 
-    def _known_here(self, id: TicketId) -> TicketStanding:
-        debt = self._owed.get(id, _NO_DEBT)
-        return TicketStanding(debt.failures, debt.ended_at)
-
     def _owe(self, id: TicketId, debt: _Debt) -> None:
         if self._client is None:
             return
@@ -218,18 +215,15 @@ class RetryCounter:
                 await self._pay(self._client)
             except (RedisError, OSError):
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
-                await self._part_from_all(self._client)
+                # Connections that lie idle may lead to where the server was, or to one that only reads.
+                with suppress(RedisError, OSError):
+                    gone = self._client.connection_pool.disconnect(inuse_connections=False)
+                    await self._in_time(gone, _PAYING_PATIENCE_S)
             else:
                 self.is_up = True
                 events.redis_back(self._shown)
                 self._on_change(True)  # noqa: FBT003 - whether it is up
                 return
-
-    async def _part_from_all(self, redis: Redis) -> None:
-        """Connections that lie idle may lead to where the server was, or to one that only reads."""
-        with suppress(RedisError, OSError):
-            gone = redis.connection_pool.disconnect(inuse_connections=False)
-            await self._in_time(gone, _PAYING_PATIENCE_S)
 
     async def _pay(self, redis: Redis) -> None:
         """Write all that is owed; what is owed anew meanwhile is another debt."""

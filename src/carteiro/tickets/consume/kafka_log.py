@@ -92,7 +92,9 @@ class KafkaLog:
             polling.result()
         else:
             events.kafka_hangs(_PARTING_S)
-            await self._abandon()
+            # It is left to itself: the keeper lets go, and what was to be committed is read again.
+            self._is_abandoned = True
+            await self._keeper.revoked([*self._parts])
 
     async def _until_over(self, polling: "asyncio.Future[None]") -> None:
         """Until the thread has ended, or has waited too long for a broker that hangs when it is to stop."""
@@ -151,7 +153,8 @@ class KafkaLog:
             while not self._stopping.is_set():
                 if self._taps.is_dry(self._parts):
                     self._bring([])
-                    self._wait_for_errand()
+                    with suppress(Empty):
+                        self._errands.get(timeout=_POLL_S)()
                 else:
                     self._bring(self._records())
                 self._run_errands()
@@ -160,15 +163,6 @@ class KafkaLog:
         finally:
             self._consumer.close()  # revokes what is left
             self._run_errands()  # a caller that waits for one learns that it is too late
-
-    async def _abandon(self) -> None:
-        """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
-        self._is_abandoned = True
-        await self._keeper.revoked([*self._parts])
-
-    def _wait_for_errand(self) -> None:
-        with suppress(Empty):
-            self._errands.get(timeout=_POLL_S)()
 
     def _run_errands(self) -> None:
         while not self._errands.empty():
@@ -191,7 +185,11 @@ class KafkaLog:
     def _look_around(self) -> None:
         if (now := time.monotonic()) >= self._look_at:
             self._look_at = now + _LOOK_S
-            self._note_ends()
+            with suppress(KafkaException, RuntimeError):
+                for each in self._consumer.assignment():
+                    _, end = self._consumer.get_watermark_offsets(each, cached=True)
+                    if end >= 0:
+                        self._ends[_part(each)] = end
             if self._waits.is_on:
                 self._knock()
 
@@ -201,13 +199,6 @@ class KafkaLog:
             found = self._consumer.list_topics(self._topic, timeout=_KNOCK_S).topics
             if self._topic in found and found[self._topic].error is None:
                 self._waits("")
-
-    def _note_ends(self) -> None:
-        with suppress(KafkaException, RuntimeError):
-            for each in self._consumer.assignment():
-                _, end = self._consumer.get_watermark_offsets(each, cached=True)
-                if end >= 0:
-                    self._ends[_part(each)] = end
 
     def _records(self) -> list[Record]:
         """The first one as soon as it comes, and with it all that have come."""

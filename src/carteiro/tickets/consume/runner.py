@@ -59,9 +59,8 @@ class Runner:
         self._window = settings.window
         self._is_urgent = asyncio.Event()
         self._partitions: dict[Part, Partition] = {}
-        self._taking_in: asyncio.Task[None] | None = (
-            None  # the last list that something is asked of
-        )
+        # The last list that something is asked of.
+        self._taking_in: asyncio.Task[None] | None = None
         self._commits = Committer(settings, log, self._partitions, hurry=self._hurry)
         self._dead_lettering = DeadLettering(
             settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
