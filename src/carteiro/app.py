@@ -63,7 +63,7 @@ class Carteiro:
         """
         if settings is None:
             given = _flat({"store": store, **overrides})
-            settings = load(overrides=given, origin=_argument)
+            settings = load(overrides=given, origin=lambda key: f"argument {key.partition('.')[0]}")
         threads = ThreadPoolExecutor(
             settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
         )
@@ -315,10 +315,6 @@ def _policy(
         text = f"retry={given!r} is not a RetryPolicy and not one of {', '.join(presets)}"
         raise ValueError(text)
     return presets[given]
-
-
-def _argument(key: str) -> str:
-    return f"argument {key.partition('.')[0]}"
 
 
 def _flat(overrides: Mapping[str, object]) -> dict[str, object]:

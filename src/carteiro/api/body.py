@@ -35,7 +35,8 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
 
     These are the bytes that a signature covers.
     """
-    declared = _declared_bytes(request)
+    told = request.headers.get("content-length", "")
+    declared = int(told) if told.isdecimal() else 0
     if declared > most:
         raise too_large(most)
     share: Share | None = request.scope.get(SHARE)
@@ -87,11 +88,6 @@ def _refuse_other_types(request: Request, media_type: str) -> None:
         raise Refusal(415, f"The body must be sent as Content-Type: {media_type}")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refusal(415, "The body must be sent without Content-Encoding")
-
-
-def _declared_bytes(request: Request) -> int:
-    declared = request.headers.get("content-length", "")
-    return int(declared) if declared.isdecimal() else 0
 
 
 def too_large(most: int) -> Refusal:

@@ -168,15 +168,10 @@ def summary(message: model.StoredMessage) -> EmailSummary:
 
 def view(message: model.StoredMessage, events: list[model.TimelineEvent]) -> EmailView:
     """One message with its events."""
-    shown = [event_view(each) for each in events]
+    shown = [EventView.of(each, created_at=each.at) for each in events]
     return EmailView.of(
         message, **_renamed(message), delivery_status=standing(events), events=shown
     )
-
-
-def event_view(event: model.TimelineEvent) -> EventView:
-    """One line of a timeline."""
-    return EventView.of(event, created_at=event.at)
 
 
 def _renamed(message: model.StoredMessage) -> dict[str, Any]:

@@ -61,7 +61,9 @@ class Answer:
         """Send a message of ASGI."""
         if message["type"] == "http.response.start":
             self.is_started = True
-            self._tally.answered(self._scope["method"], _route(self._scope), message["status"])
+            route = self._scope.get("route")
+            path = NO_ROUTE if route is None else route.path  # real addresses contain ids
+            self._tally.answered(self._scope["method"], path, message["status"])
             tag = (b"x-request-id", self.request_id.encode())
             message = {**message, "headers": [*message["headers"], tag]}
         await self._send(message)
@@ -99,12 +101,6 @@ def _request_id(scope: Scope) -> str:
     """The client's own id if it is safe in logs and headers, else a new one."""
     given = dict(scope["headers"]).get(b"x-request-id", b"")
     return given.decode() if _SANE_ID.fullmatch(given) else str(uuid7())
-
-
-def _route(scope: Scope) -> str:
-    """The template of the address: real addresses contain ids."""
-    route = scope.get("route")
-    return NO_ROUTE if route is None else route.path
 
 
 def _methods_at(request: Request) -> set[str]:

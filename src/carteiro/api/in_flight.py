@@ -138,7 +138,9 @@ class PerMinute(Generic[Who]):
             wait = timedelta(seconds=since + _WINDOW_S - now)
             raise too_fast(f"{self._most} {what} a minute", wait)
         if len(self._windows) >= _MOST_REMEMBERED:
-            self._make_room(now)
+            # Expired windows are forgotten, or all if that frees little: callers can choose their addresses.
+            kept = {each: one for each, one in self._windows.items() if now - one[0] < _WINDOW_S}
+            self._windows = kept if len(kept) < _MOST_REMEMBERED // 2 else {}
         self._windows[who] = (since, count + number)
 
     def uncount(self, who: Who) -> None:
@@ -146,8 +148,3 @@ class PerMinute(Generic[Who]):
         since, count = self._windows.get(who, (0.0, 0))
         if count:
             self._windows[who] = (since, count - 1)
-
-    def _make_room(self, now: float) -> None:
-        """Forget expired windows, or all if that frees little: callers can choose their addresses."""
-        fresh = {each: kept for each, kept in self._windows.items() if now - kept[0] < _WINDOW_S}
-        self._windows = fresh if len(fresh) < _MOST_REMEMBERED // 2 else {}

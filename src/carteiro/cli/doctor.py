@@ -1,6 +1,7 @@
 """``carteiro doctor``: checks of this installation."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import typer
 
@@ -13,7 +14,6 @@ from carteiro.cli.tickets.doctor import examine_lane, is_lane_only
 from carteiro.config import Settings
 from carteiro.doctor import installation
 from carteiro.errors import ConfigError
-from carteiro.model import Tenant
 from carteiro.model.checkup import Finding, Level
 from carteiro.ports import Backend
 from carteiro.providers.email_kind import look_at_providers
@@ -55,7 +55,9 @@ async def _post(settings: Settings) -> list[Finding]:
     """E-mail and tasks: store, providers, tenants."""
     looked = await look_at_providers(settings)  # without the store: it may be what is not sound
     around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
-    findings = [*await _store(settings), *await _queue(settings)]
+    findings = await _checked("store", examine_store(settings), "install it, or use another store")
+    advice = "correct the setting queue, or install the missing driver"
+    findings += await _checked("queue", examine_queue(settings), advice)
     failed = {each.check for each in findings if each.level is Level.FAIL}
     if any(not check.startswith(_BESIDE_THE_STORE) for check in failed):
         # Opening would migrate an old store, and create a missing one.
@@ -69,23 +71,16 @@ async def _post(settings: Settings) -> list[Finding]:
     return [*findings, *around, *inside]
 
 
-async def _store(settings: Settings) -> list[Finding]:
+async def _checked(name: str, looked: Awaitable[list[Finding]], advice: str) -> list[Finding]:
     try:
-        return await examine_store(settings)
+        return await looked
     except ConfigError as error:  # such as a driver that is not installed
-        return [Finding("store", Level.FAIL, str(error), "install it, or use another store")]
-
-
-async def _queue(settings: Settings) -> list[Finding]:
-    try:
-        return await examine_queue(settings)
-    except ConfigError as error:
-        advice = "correct the setting queue, or install the missing driver"
-        return [Finding("queue", Level.FAIL, str(error), advice)]
+        return [Finding(name, Level.FAIL, str(error), advice)]
 
 
 async def _inside(settings: Settings, backend: Backend) -> list[Finding]:
-    tenants = await _all_tenants(backend)
+    asked = pages(backend.tenants.list, limit=0)
+    tenants = [tenant async for page, _ in asked for tenant in page]
     templates, types = await installation.of_templates(settings, tenants, backend)
     names = [tenant.id for tenant in tenants]
     return [
@@ -96,8 +91,3 @@ async def _inside(settings: Settings, backend: Backend) -> list[Finding]:
         *templates,
         await installation.of_overrides(settings, backend),
     ]
-
-
-async def _all_tenants(backend: Backend) -> list[Tenant]:
-    asked = pages(backend.tenants.list, limit=0)
-    return [tenant async for page, _ in asked for tenant in page]

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,16 +41,12 @@ _COLUMNS: tuple[Column[Key], ...] = (
 )
 
 
-def _document(key: Key) -> dict[str, Any]:
-    return document_of(key, state=state_of(key))
-
-
 @app.at_a_desk()
 async def ls(desk: Desk, *, tenant: TenantName) -> None:
     """List the keys of a tenant, newest first; the keys themselves are not stored."""
     known = await desk.known_tenant(tenant)
     keys = await desk.backend.keys.list(known.id)
-    desk.out.rows(keys, _COLUMNS, _document, what="keys")
+    desk.out.rows(keys, _COLUMNS, lambda key: document_of(key, state=state_of(key)), what="keys")
 
 
 @app.at_a_desk()

@@ -8,7 +8,6 @@ import typer
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.options import Yes, duration, in_words
 from carteiro.cli.progress import count_done
-from carteiro.model import MessageId
 from carteiro.ports.upkeep import Pruned
 
 _PAGE = 1000
@@ -75,21 +74,15 @@ def _question(bodies: timedelta | None, history: timedelta | None) -> str:
 async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | None) -> Pruned:
     """A whole pass over the ledger, added up."""
     total = Pruned(0, 0, None)
-    after: MessageId | None = None
     with count_done("pruned") as tell:
         while True:
             page = await desk.backend.upkeep.prune(
-                bodies=bodies, histories=history, after=after, limit=_PAGE
+                bodies=bodies, histories=history, after=total.after, limit=_PAGE
             )
-            total = Pruned(
-                total.bodies + page.bodies,
-                total.histories + page.histories,
-                None,
-                total.keys + page.keys,
-            )
+            messages = total.bodies + page.bodies, total.histories + page.histories
+            total = Pruned(*messages, page.after, total.keys + page.keys)
             tell(total.bodies + total.histories + total.keys)
-            after = page.after
-            if after is None and not page.has_more:
+            if page.after is None and not page.has_more:
                 return total
 
 

@@ -95,7 +95,9 @@ def _announce(
 ) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
-    console.print(f"{_places(settings)}   Provider: {settings.provider}\n")
+    queue = f"   Queue: {masked_url(settings.queue)}" if settings.queue else ""
+    store = f"Store: {masked_url(settings.store)}{queue}"
+    console.print(f"{store}   Provider: {settings.provider}\n")
     if not works:
         console.print("This process sends no mail: start carteiro worker, too.\n")
     if key is not None:
@@ -114,11 +116,6 @@ def _announce(
     else:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was created.")
         console.print(f"To create another{_way_to_a_key(works=works)}. Older keys stay valid.\n")
-
-
-def _places(settings: Settings) -> str:
-    store = f"Store: {masked_url(settings.store)}"
-    return f"{store}   Queue: {masked_url(settings.queue)}" if settings.queue else store
 
 
 def _way_to_a_key(*, works: bool) -> str:

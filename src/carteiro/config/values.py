@@ -183,10 +183,6 @@ def _error_names(raw: str) -> str:
     return raw
 
 
-def _duration_or_none(raw: object) -> timedelta | None:
-    return _duration(raw) or None
-
-
 def _secret_reference(raw: object) -> str:
     """Reject the secret itself: settings are shown, and appear in messages."""
     if raw and not is_reference(str(raw)):
@@ -243,7 +239,9 @@ HoldDuration: TypeAlias = Annotated[
     timedelta, pydantic.BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
 ]
 RetryWait: TypeAlias = Annotated[timedelta, pydantic.BeforeValidator(_retry_wait)]
-DurationOrNone: TypeAlias = Annotated[timedelta | None, pydantic.BeforeValidator(_duration_or_none)]
+DurationOrNone: TypeAlias = Annotated[
+    timedelta | None, pydantic.BeforeValidator(lambda raw: _duration(raw) or None)
+]
 Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]
 StoreUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_store)]
 QueueUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_queue)]

@@ -160,7 +160,8 @@ class Worker:
                 if deaf := await _cancelled([extending, *self._tasks, *calls], within=_DEAF_S):
                     log.handlers_go_on(deaf)
                 await self._give_back_all()
-                await self._close_kinds()
+                every = [kind for pool in self._pools for kind in pool.kinds.values()]
+                await asyncio.gather(*(kind.close() for kind in every if kind.close is not None))
 
     # --- claiming
 
@@ -634,10 +635,6 @@ class Worker:
         except StoreError as error:  # then their leases expire
             log.store_failed("undo_claims", error, wait=self._lengths.lease)
         log.worker_stopped(released=len(leases))
-
-    async def _close_kinds(self) -> None:
-        kinds = [kind for pool in self._pools for kind in pool.kinds.values()]
-        await asyncio.gather(*(kind.close() for kind in kinds if kind.close is not None))
 
     async def _release(self, leases: Sequence[model.Lease], wait: timedelta = timedelta(0)) -> None:
         try:

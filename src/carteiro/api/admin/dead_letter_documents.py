@@ -171,8 +171,3 @@ def letter_view(letter: model.DeadLetter) -> DeadLetterView:
     entry = to_json(letter)
     del entry["originalData"]
     return DeadLetterView.model_validate(entry)
-
-
-def letter_detail(letter: model.DeadLetter, events: list[model.TimelineEvent]) -> DeadLetterDetail:
-    """All that is shown of one."""
-    return DeadLetterDetail.model_validate(to_json(letter, events))

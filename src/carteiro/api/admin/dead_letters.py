@@ -76,7 +76,7 @@ class DeadLetterEndpoints(Endpoints):
         """One dead letter with its content and its history, oldest first."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        return dead.letter_detail(letter, events).as_response(nulls=True)
+        return dead.DeadLetterDetail.model_validate(to_json(letter, events)).as_response(nulls=True)
 
     # --- redriving
 

@@ -12,7 +12,6 @@ from carteiro.cli.tickets.dlq.session import ArchiveSession, Choice, DryRun, at_
 from carteiro.observability import log
 from carteiro.tickets import events
 from carteiro.tickets.archive.document import STATES, Wanted
-from carteiro.tickets.ticket import TicketId
 from carteiro.views.dead_letters import in_iso
 
 _RETENTION = timedelta(days=30)  # of the topic
@@ -45,18 +44,13 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
         return
     young = "" if older_than >= _RETENTION else " Some may still be on the topic."
     confirm(f"Purge {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
-    ids = await _named(session, wanted)
+    page = await session.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
+    ids = [] if page.next else [each.id for each in page.rows]
     purged = await session.archive.purge(wanted)
     log.configure("info")  # whatever the settings say: there is no other record of it
     events.dlq_purged(purged, by=who(), why=why, chosen=_chosen(wanted), ids=ids)
     log.flush()
     session.out.answer({"purged": purged, "matching": count}, f"Purged: {purged}.")
-
-
-async def _named(session: ArchiveSession, wanted: Wanted) -> list[TicketId]:
-    """Return the ids, if they are few."""
-    page = await session.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
-    return [] if page.next else [each.id for each in page.rows]
 
 
 def _chosen(wanted: Wanted) -> dict[str, str]:
