@@ -3,10 +3,11 @@
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from carteiro.engine.run import Run
 from carteiro.engine.slots import Slots
 from carteiro.jobs.kind import Pool
 from carteiro.model import Claimed, Outcome, State, Taken
@@ -121,6 +122,33 @@ async def test_jobs_that_wait_too_long_are_returned(monkeypatch: pytest.MonkeyPa
         await working
 
         assert {job.claims for job in left} == {1}
+
+
+async def test_some_jobs_are_claimed_for_slots_while_others_wait_for_all_of_them() -> None:
+    """Tenants with a limit are not claimed ahead: they would wait for the end of everybody's backlog."""
+    pool = Slots(Pool("task", 16, (a_kind(_slow),)), ahead=timedelta(milliseconds=200))
+    pool._ahead = 100
+    pool.take(16)
+    pool.queue([], cast("Any", [object()] * 100))
+
+    assert pool.wanted == 2
+
+
+async def test_jobs_claimed_for_slots_come_before_those_claimed_ahead() -> None:
+    """A limit counts them from their claim on."""
+    async with an_office() as office:
+        tasks = [await office.task() for _ in range(6)]
+        worker = office.worker(Pool("task", 2, (a_kind(_slow),)))
+        [pool] = worker._pools
+        pool.take(2)
+        jobs = (await claimed(office.backend.store, kinds=[TASK], limit=6))[:6]
+        runs = [Run(job, pool, 0.0) for job in jobs]
+        worker._start(pool, runs[:3], 0)
+        worker._start(pool, runs[3:], 2)
+
+        waiting = [run.job.lease.job for run in pool.waiting]
+        assert waiting == [*tasks[3:5], *tasks[:3], tasks[5]]
+        await worker._give_back_waiting()
 
 
 @pytest.mark.usefixtures("_quick")

@@ -60,7 +60,7 @@ async def test_next_claim_comes_when_half_of_the_jobs_ahead_have_a_slot(
     pool = Slots(Pool("task", 10, (a_kind(_taken),)))
     pool._ahead = 100
     pool.take(10)
-    pool.queue(cast("Any", [object()] * 100))
+    pool.queue([], cast("Any", [object()] * 100))
     monkeypatch.setattr(asyncio, "sleep", lambda _seconds: _SLEEP(0))
 
     claiming = asyncio.create_task(pool.has_room())

@@ -620,7 +620,7 @@ async def test_message_finished_meanwhile_is_acknowledged() -> None:
 
         [slots] = worker._pools
         run = worker._runs[job.lease] = Run(job, slots, 0.0)
-        worker._start(slots, [run])
+        worker._start(slots, [run], 1)
         await worker._all_left()
 
         assert await office.story(message) == ["ENQUEUED", "CANCELLED"]

@@ -20,6 +20,7 @@ _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 _SOME_TIME_S, _MOST_TIMES = 0.004, 5  # while calls wait for a connection
 _MOST_AHEAD = 500  # jobs: a larger claim is not cheaper
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
+_PROMPT_OF = 8  # slots to one job that is claimed for a slot while others wait for one
 _LEAST_ROUND_S = 0.02
 _FORGETS_AFTER = 30  # rounds without an orphan
 
@@ -55,11 +56,16 @@ class Slots:
 
     @property
     def wanted(self) -> int:
-        """The number of jobs to claim: the free slots, but no more than calls are possible."""
+        """The number of jobs to claim: the free slots, but no more than calls are possible.
+
+        A few even if jobs that were claimed ahead wait for all of them: tenants with a limit are claimed for slots
+        only, and would else have to wait for the end of everybody's backlog.
+        """
         chains = [kind.chain for kind in self.kinds.values()]
         limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
         possible = sum(self.slots if limit is None else limit for limit in limits)
-        return max(0, min(self.free - len(self.waiting), possible))
+        prompt = max(1, self.slots // _PROMPT_OF) if self.waiting else 0
+        return max(prompt, min(self.free - len(self.waiting), possible))
 
     @property
     def wanted_ahead(self) -> int:
@@ -94,9 +100,10 @@ class Slots:
         if jobs <= wanted:
             self._ahead = 0
 
-    def queue(self, runs: "list[Run]") -> None:
-        """They wait for a slot, after those that wait already."""
-        self.waiting.extend(runs)
+    def queue(self, prompt: "list[Run]", ahead: "list[Run]") -> None:
+        """They wait for a slot: those that were claimed for one before all others, those claimed ahead after them."""
+        self.waiting.extendleft(reversed(prompt))
+        self.waiting.extend(ahead)
         self._has_waiting.set()
 
     async def next_waiting(self) -> "list[Run]":

@@ -237,7 +237,7 @@ class Worker:
         runs = {job.lease: Run(job, pool, received) for job in claimed.jobs}
         pool.got(len(runs), wanted=limit)
         try:
-            self._start(pool, await self._without_surplus(runs))
+            self._start(pool, await self._without_surplus(runs), limit)
         except asyncio.CancelledError:
             await self._release(list(runs))
             raise
@@ -261,8 +261,11 @@ class Worker:
             self._one_shot.put_off(len(given_back))
         return [run for lease, run in runs.items() if lease not in given_back]
 
-    def _start(self, pool: Slots, runs: list[Run]) -> None:
-        """Start the jobs of a claim: together, but those that may kill the worker wait to be alone."""
+    def _start(self, pool: Slots, runs: list[Run], limit: int) -> None:
+        """Start the jobs of a claim: together, but those that may kill the worker wait to be alone.
+
+        The first ones, up to the limit, were claimed for slots: they go before jobs that were claimed ahead.
+        """
         together = []
         for run in runs:
             job = run.job
@@ -275,9 +278,9 @@ class Worker:
                 run.timer = _in(after, partial(self._orphans.end, job.lease))
             together.append(run)
         self._quiet.enter(len(together))
-        at_once = 0 if pool.waiting else max(0, pool.free)
+        at_once = max(0, min(pool.free, limit) if pool.waiting else pool.free)
         self._begin(pool, together[:at_once])
-        pool.queue(together[at_once:])
+        pool.queue(together[at_once:limit], together[max(at_once, limit) :])
 
     def _begin(self, pool: Slots, runs: list[Run]) -> None:
         """Run jobs along the path, together."""

@@ -128,7 +128,7 @@ $$;
 
 -- Drops jobs for good, and tallies them. Returns the tenants and how many jobs were there.
 CREATE OR REPLACE FUNCTION carteiro.drop_leases(
-    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], OUT tenants text[], OUT jobs bigint
+    p_no bigint[], p_claim text[], p_tenant text[], p_kind text[], OUT o_tenants text[], OUT o_jobs bigint
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -142,7 +142,7 @@ BEGIN
         GROUP BY t.o_kind, t.o_tenant
         RETURNING y.tenant, y.jobs
     )
-    SELECT array_agg(n.tenant), coalesce(-sum(n.jobs), 0) INTO tenants, jobs FROM noted AS n;
+    SELECT array_agg(n.tenant), coalesce(-sum(n.jobs), 0) INTO o_tenants, o_jobs FROM noted AS n;
     PERFORM carteiro.end_claims(p_claim);
 END
 $$;

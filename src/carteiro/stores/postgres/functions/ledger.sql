@@ -559,7 +559,7 @@ BEGIN
             EXIT WHEN NOT p_has_jobs;
             v_dropped := carteiro.drop_leases(v_stored, v_claim, v_tenant, v_kind);
             -- The job of a lease that has just expired is ready again: it is found stale when it is claimed.
-            EXIT WHEN v_checks OR v_dropped.jobs = cardinality(v_stored);
+            EXIT WHEN v_checks OR v_dropped.o_jobs = cardinality(v_stored);
             RAISE SQLSTATE 'CT001';
         EXCEPTION
             WHEN unique_violation THEN NULL; -- an entry was added meanwhile: the next time it is seen
@@ -568,7 +568,7 @@ BEGIN
     END LOOP;
     IF p_has_jobs THEN
         INSERT INTO carteiro.notes (kind, tenant, wake_at)
-        SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_dropped.tenants) AND t.cap IS NOT NULL;
+        SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_dropped.o_tenants) AND t.cap IS NOT NULL;
         has_work := FOUND;
     END IF;
     left_out := carteiro.left_out(p_id, v_stored);
