@@ -527,6 +527,31 @@ async def test_first_change_that_is_not_committed_yet_is_waited_for(
     assert [each.type for each in events] == [*told, EventType.SENT]
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_change_that_a_transaction_cannot_see_is_an_error_at_once(
+    url: str, application: Any, level: str
+) -> None:
+    """Some databases isolate transactions more by default: a repeated statement would never see the entry."""
+    name = await application.fetchval("SELECT current_database()")
+    await application.execute(
+        f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'"
+    )
+    async with open_postgres(url) as backend, asyncio.timeout(PATIENCE_S):
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, a_task())
+        [job] = await claimed(backend.store, kinds=[TASK])
+        ends = [End(job.lease, sent(""), attempted=True)]
+        async with application.transaction():
+            await application.execute(_REQUEST_CANCEL)
+            settling = asyncio.create_task(backend.store.settle(ends))
+            await _until_waiting(application)
+
+        with pytest.raises(StoreUnavailable, match="could not serialize"):
+            await settling
+
+        assert await backend.store.settle(ends) == [Settled(State.SENT)]
+
+
 async def test_feedback_locks_the_tenant_before_the_message(
     url: str,
 ) -> None:

@@ -392,6 +392,17 @@ BEGIN
 END
 $$;
 
+-- Raises an error unless the next statement sees what others have committed: else a repeated one would fail for ever.
+CREATE OR REPLACE FUNCTION carteiro.sees_others() RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE serialization_failure USING MESSAGE = 'could not serialize access: another transaction added an entry';
+    END IF;
+END
+$$;
+
 -- Stores the first attempts of messages, without a rule each: those that are due, whose job has the claim and to which
 -- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
 -- items (1, 2, …) that were left out.
@@ -437,7 +448,8 @@ BEGIN
             INTO v_stored, v_claim, v_tenant, v_kind, v_until
             FROM held AS h;
             EXIT;
-        EXCEPTION WHEN unique_violation THEN NULL; -- an entry was added meanwhile: the next time it is seen
+        EXCEPTION WHEN unique_violation THEN
+            PERFORM carteiro.sees_others(); -- an entry was added meanwhile: the next time it is seen
         END;
     END LOOP;
     IF NOT p_has_jobs THEN
@@ -562,7 +574,7 @@ BEGIN
             EXIT WHEN v_checks OR v_dropped.o_jobs = cardinality(v_stored);
             RAISE SQLSTATE 'CT001';
         EXCEPTION
-            WHEN unique_violation THEN NULL; -- an entry was added meanwhile: the next time it is seen
+            WHEN unique_violation THEN PERFORM carteiro.sees_others(); -- an entry was added meanwhile: the next time it is seen
             WHEN SQLSTATE 'CT001' THEN v_checks := true; -- not all of them are leased
         END;
     END LOOP;
