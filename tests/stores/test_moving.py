@@ -133,6 +133,18 @@ async def test_everything_reads_as_before(file: Path, url: str, clock: StoreCloc
     assert {name for name in before if before[name] != after[name]} == set()
 
 
+async def test_progress_ends_with_all_of_it(file: Path, url: str, clock: StoreClock) -> None:
+    """Contents are counted, but come with their messages."""
+    await filled(file, clock)
+    heard = Heard()
+
+    async with ends(file, url, clock) as (source, target):
+        await move(source, target, heard)
+
+    assert heard.shares == sorted(heard.shares)
+    assert heard.shares[-1] == 1.0
+
+
 async def test_workers_get_the_same_jobs_in_the_same_order(
     file: Path, url: str, clock: StoreClock
 ) -> None:

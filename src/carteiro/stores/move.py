@@ -48,7 +48,8 @@ async def move(source: Source, target: Target, progress: Progress) -> Moved:
         await asyncio.sleep(_LOOK_AGAIN_S)
     counts = source.counts()
     if reached is not None:
-        done, total = sum(each.rows for each in reached.values()), sum(counts.values())
+        done = sum(each.rows for each in reached.values())
+        total = sum(counts[table] for table in CARRIED)  # contents come with their messages
         for table in CARRIED:
             so_far = reached.get(table, Reached())
             place, is_done = so_far.place, so_far.is_done
