@@ -69,7 +69,7 @@ async def test_jobs_claimed_ahead_wait_for_a_slot() -> None:
 
 @pytest.mark.parametrize(
     ("ended", "ahead"),
-    [(0, 0), (20, 0), (50, 15), (100_000, 500)],
+    [(0, 0), (20, 0), (50, 15), (100_000, 1000)],
     ids=["nothing", "slow", "quick", "very quick"],
 )
 async def test_pace_decides_how_many_are_claimed_ahead(

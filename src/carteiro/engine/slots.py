@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 _SOME_TIME_S, _MOST_TIMES = 0.004, 5  # while calls wait for a connection
-_MOST_AHEAD = 500  # jobs: a larger claim is not cheaper
+# Jobs: a larger claim is not cheaper. Fewer of those that declare: they are e-mails, which may be large.
+_MOST_AHEAD, _MOST_DECLARED_AHEAD = 1000, 500
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
 _PROMPT_OF = 8  # slots to one job that is claimed for a slot while others wait for one
 _LEAST_ROUND_S = 0.02
@@ -40,6 +41,8 @@ class Slots:
         self._has_waiting = asyncio.Event()
         is_prompt = any(kind.start_within is not None for kind in pool.kinds)
         self._ahead_s = 0.0 if is_prompt else ahead.total_seconds()
+        is_declared = any(kind.declares for kind in pool.kinds)
+        self._most_ahead = _MOST_DECLARED_AHEAD if is_declared else _MOST_AHEAD
         self._ahead = 0
         self._ended = 0  # since it was last counted
         self._counted_at = 0.0
@@ -178,7 +181,7 @@ class Slots:
         past_s = now - self._counted_at
         if past_s >= self._ahead_s > 0:
             worked_off = self._ended * self._ahead_s / past_s
-            self._ahead = max(0, min(_MOST_AHEAD, round(worked_off) - self.slots))
+            self._ahead = max(0, min(self._most_ahead, round(worked_off) - self.slots))
             self._ended, self._counted_at = 0, now
 
 
