@@ -2,10 +2,12 @@
 
 With `--answers FILE`, how well answers are judged that you have labelled yourself: a CSV with the columns ``truth``
 (dead, disabled, perm, retry, or source, which is not counted), ``stage``, ``mx`` (both may be empty) and ``answer``.
+`--leave-out` adds an estimate for answers that nobody has seen: see `left_out.py`.
 """
 
 import argparse
 import csv
+import math
 import re
 import statistics
 import sys
@@ -13,6 +15,7 @@ import time
 import timeit
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from carteiro.policy.classify import classify_smtp
@@ -22,11 +25,13 @@ from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import Stage
 from carteiro.providers.answers import judge_answer
 from figures import print_table
+from left_out import LeftOut
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from support.answers import ALL
 
 _ROUNDS = 7
+_Z = 1.96  # of the 95 % interval
 _REPLIES = [(each.text, each.stage, each.mx) for each in ALL if not each.provider]
 _BY_CODE = {name.rpartition(".")[2]: ruling for name, ruling in RULINGS.items()}
 
@@ -73,35 +78,60 @@ def measure(times: int = 20) -> None:
     print_table(["what", "us per answer", "of ours"], rows)
 
 
-def score(rows: Iterable[Mapping[str, str]]) -> dict[str, int]:
+def score(rows: Iterable[Mapping[str, str]], left_out: LeftOut | None = None) -> dict[str, int]:
     """Correct verdicts, wrong permanent failures, and answers that only the code decides."""
     found: Counter[str] = Counter()
     for row in rows:
-        stage = Stage(row["stage"]) if row["stage"] else None
-        failure = judge_answer(row["answer"], provider="smtp", stage=stage, mx=row["mx"])
-        at_rcpt = judge_answer(
-            row["answer"], provider="smtp", stage=stage or Stage.RCPT, mx=row["mx"]
-        )
-        is_counted = row["truth"] != "source"
-        found["answers"] += 1
-        found["counted"] += is_counted
-        found["right"] += is_counted and failure.retryable == (row["truth"] == "retry")
-        found["given_up"] += row["truth"] != "dead" and suppression(at_rcpt) is Suppression.HARD
-        found["by_code"] += failure.rule.startswith(("smtp.code.", "smtp.class.", "unknown"))
+        with left_out.without(row["answer"]) if left_out else nullcontext():
+            _count(row, found)
     return {name: found[name] for name in ("answers", "counted", "right", "given_up", "by_code")}
 
 
-def tell(file: Path) -> None:
+def _count(row: Mapping[str, str], found: Counter[str]) -> None:
+    stage = Stage(row["stage"]) if row["stage"] else None
+    failure = judge_answer(row["answer"], provider="smtp", stage=stage, mx=row["mx"])
+    at_rcpt = judge_answer(row["answer"], provider="smtp", stage=stage or Stage.RCPT, mx=row["mx"])
+    is_counted = row["truth"] != "source"
+    found["answers"] += 1
+    found["counted"] += is_counted
+    found["right"] += is_counted and failure.retryable == (row["truth"] == "retry")
+    found["given_up"] += row["truth"] != "dead" and suppression(at_rcpt) is Suppression.HARD
+    found["by_code"] += failure.rule.startswith(("smtp.code.", "smtp.class.", "unknown"))
+
+
+def bounds(part: int, whole: int) -> tuple[float, float]:
+    """The 95 % interval of Wilson for a share."""
+    if not whole:
+        return 0.0, 1.0
+    share, square = part / whole, _Z * _Z
+    middle = share + square / (2 * whole)
+    reach = _Z * math.sqrt(share * (1 - share) / whole + square / (4 * whole * whole))
+    return (middle - reach) / (1 + square / whole), (middle + reach) / (1 + square / whole)
+
+
+def _share(part: int, whole: int) -> str:
+    low, high = bounds(part, whole)
+    return f"{part / max(1, whole):.1%} ({low:.1%}-{high:.1%})"
+
+
+def tell(file: Path, *, leaves_out: bool) -> None:
     """Print the score of a file."""
     with file.open(encoding="utf-8", newline="") as lines:
-        found = score(csv.DictReader(lines))
+        answers = list(csv.DictReader(lines))
+    scores = {"found": score(answers)}
+    if leaves_out:
+        scores["without the phrases of one answer"] = score(
+            answers, LeftOut(answers, [each.text for each in ALL])
+        )
+    found = scores.values()
     rows = [
-        ["right in whether to try again", f"{found['right'] / max(1, found['counted']):.1%}"],
-        ["existing mailboxes given up for good", str(found["given_up"])],
-        ["decided by the bare code", f"{found['by_code'] / max(1, found['answers']):.1%}"],
+        ["right in whether to try again", *(_share(it["right"], it["counted"]) for it in found)],
+        ["existing mailboxes given up for good", *(str(it["given_up"]) for it in found)],
+        ["decided by the bare code", *(_share(it["by_code"], it["answers"]) for it in found)],
     ]
-    print(f"\n{found['answers']} labelled answers, {found['counted']} of them counted\n")
-    print_table(["what", "found"], rows)
+    count = scores["found"]
+    print(f"\n{count['answers']} labelled answers, {count['counted']} of them counted\n")
+    print_table(["what", *scores], rows)
 
 
 def main() -> None:
@@ -111,9 +141,12 @@ def main() -> None:
     parser.add_argument(
         "--answers", type=Path, help="a CSV of labelled answers: score them instead"
     )
+    parser.add_argument(
+        "--leave-out", action="store_true", help="with --answers: estimate unseen answers, too"
+    )
     asked = parser.parse_args()
     if asked.answers:
-        tell(asked.answers)
+        tell(asked.answers, leaves_out=asked.leave_out)
     else:
         measure(asked.times)
 
