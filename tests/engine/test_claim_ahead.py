@@ -9,9 +9,10 @@ import pytest
 
 from carteiro.engine.run import Run
 from carteiro.engine.slots import Slots
+from carteiro.engine.worker import Worker
 from carteiro.jobs.kind import Pool
 from carteiro.model import Claimed, Outcome, State, Taken
-from carteiro.ports import Handover, Parcel
+from carteiro.ports import Handover, Parcel, Store
 from support.builders import TASK
 from support.steps import claimed
 from support.working import A_MOMENT, TOO_LONG, Gate, Through, a_kind, an_office, short, until_done
@@ -203,3 +204,37 @@ async def test_stop_returns_jobs_that_wait_for_a_slot() -> None:
         left = await claimed(office.backend.store, kinds=[TASK], limit=40)
         assert store.got > 0
         assert {job.claims for job in left} == {1}
+
+
+class Counted(Through):
+    """A store that counts claims."""
+
+    claims = 0
+
+    async def claim(self, **asked: Any) -> Claimed:
+        self.claims += 1
+        return await self.store.claim(**asked)
+
+
+async def test_worker_that_took_all_jobs_waits_without_another_claim() -> None:
+    """The claim has said when to come again, and what comes meanwhile rings."""
+    done = asyncio.Event()
+
+    async def ended(_parcel: Parcel, _handover: Handover) -> Outcome:
+        done.set()
+        return Taken("")
+
+    async with an_office() as office:
+        store = Counted(office.backend.store)
+        pools = [Pool("task", 3, (a_kind(ended),))]
+        worker = Worker(cast("Store", store), office.backend.wake, pools)
+        working = asyncio.create_task(worker.run())
+        for _ in range(2):
+            await office.task()
+            async with asyncio.timeout(TOO_LONG):
+                await done.wait()
+            done.clear()
+        worker.stop()
+        await working
+
+    assert store.claims <= 3, "one that finds nothing at the start, and one for each task"

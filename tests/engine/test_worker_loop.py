@@ -812,7 +812,7 @@ class StandingStill:
         """It never rings."""
         return 0
 
-    async def wait(self, _timeout: timedelta, *, since: int) -> bool:
+    async def wait(self, _timeout: timedelta, *, since: int, kinds: object = ()) -> bool:  # noqa: ARG002
         """Wait a moment."""
         await asyncio.sleep(A_MOMENT)
         return since > 0

@@ -6,9 +6,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from carteiro.model import EMAIL
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, open_postgres
-from support.builders import ACME, a_message, tenants_named
+from support.builders import ACME, TASK, a_message, a_task, tenants_named
 from support.steps import accepted
 
 pytestmark = pytest.mark.servers
@@ -38,6 +39,19 @@ async def test_own_accept_rings_once(backend: Backend, url: str) -> None:
     assert at_once == before + 1
     assert is_heard
     assert backend.wake.rings() == at_once + 1
+
+
+async def test_accept_elsewhere_rings_for_its_kind(backend: Backend, url: str) -> None:
+    """Pools of other kinds would look for work in vain; a list of several kinds rings for all."""
+    async with open_postgres(url, PostgresOptions()) as other:
+        before = backend.wake.rings()
+        await accepted(other.store, a_message())
+        hears_its_own = await backend.wake.wait(_PATIENCE, since=before, kinds=[EMAIL])
+        hears_others = await backend.wake.wait(timedelta(0), since=before, kinds=[TASK])
+        await accepted(other.store, a_message(), a_task())
+        hears_a_mixed_list = await backend.wake.wait(_PATIENCE, since=before, kinds=[TASK])
+
+    assert (hears_its_own, hears_others, hears_a_mixed_list) == (True, False, True)
 
 
 async def test_only_processes_that_know_the_channel_ring(backend: Backend, url: str) -> None:

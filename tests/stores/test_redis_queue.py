@@ -20,7 +20,7 @@ from carteiro.policy.fairness import rescaled, stride
 from carteiro.ports.queue import QueueEntry, QueueHalf, Share
 from carteiro.stores.redis import RedisOptions, open_redis, wake
 from carteiro.stores.redis.server import Server
-from support.builders import ACME, BRASA, a_claim_id, an_id
+from support.builders import ACME, BRASA, TASK, a_claim_id, an_id
 from support.clock import StoreClock
 from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
@@ -131,6 +131,24 @@ async def test_put_of_known_jobs_wakes_nobody(server: RedisServer, client: "redi
             heard = takewhile(lambda each: each["channel"] != "end", line.listen())
 
             assert len([*heard]) == 1
+
+
+async def test_put_wakes_those_who_wait_for_its_kind(server: RedisServer) -> None:
+    """Pools of other kinds would look for work in vain; a list of several kinds wakes all."""
+    clock = StoreClock()
+    async with _queue(server, clock) as half:
+        while await half.wake.wait(timedelta(seconds=0.1), since=half.wake.rings()):
+            pass  # what the opening rang
+        before = half.wake.rings()
+        mails = _entries(4, clock)
+        await half.queue.put(mails[:2])
+        hears_its_own = await half.wake.wait(PATIENT, since=before, kinds=[EMAIL])
+        hears_others = await half.wake.wait(timedelta(0), since=before, kinds=["other"])
+        task = (mails[3][0], TASK, *mails[3][2:])
+        await half.queue.put([mails[2], task])
+        hears_a_mixed_list = await half.wake.wait(PATIENT, since=before, kinds=["other"])
+
+    assert (hears_its_own, hears_others, hears_a_mixed_list) == (True, False, True)
 
 
 async def test_waiting_job_takes_an_earlier_time(

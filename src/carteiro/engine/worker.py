@@ -187,8 +187,8 @@ class Worker:
                 wait = min(2 * wait, storing.LONGEST_WAIT_S)
                 continue
             wait = storing.FIRST_WAIT_S
-            if not claimed.jobs and has_slot:
-                await self._nap(claimed.idle_for, rings)
+            if has_slot:
+                await self._nap(pool, claimed.idle_for, rings)
             elif not claimed.jobs:  # tenants with limits are claimed for free slots only
                 await pool.has_free_slot()
 
@@ -218,7 +218,7 @@ class Worker:
                 raise
             if shot.is_over(pool, claimed, is_idle=is_idle, of=len(self._pools)):
                 self.stop()
-        return claimed if claimed.jobs else model.Claimed([], A_MOMENT)
+        return model.Claimed(claimed.jobs, model.ZERO if claimed.jobs else A_MOMENT)
 
     async def _claim(self, pool: Slots, limit: int, ahead: int) -> model.Claimed:
         """Claim and start; a claim that is running at a stop is finished, so that nothing leaks."""
@@ -331,10 +331,11 @@ class Worker:
         run.kind, run.link = chosen, chosen.link
         return True
 
-    async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
+    async def _nap(self, pool: Slots, idle_for: timedelta | None, rings: int) -> None:
+        """Sleep until there may be work; not at all if the claim has left some."""
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
         if nap > timedelta(0):
-            await self._wake.wait(nap, since=rings)
+            await self._wake.wait(nap, since=rings, kinds=pool.kinds)
 
     async def _keep_leases(self) -> None:
         """One timer for all leases of the process, and for the holds of calls that only await a reply."""

@@ -9,7 +9,7 @@ import pytest
 
 from carteiro.model import EMAIL, SendLimit
 from carteiro.ports import Backend
-from support.builders import ACME, a_message, a_task, a_tenant, dead, messages, retry, sent
+from support.builders import ACME, TASK, a_message, a_task, a_tenant, dead, messages, retry, sent
 from support.clock import StoreClock, past
 from support.set_ups import Place
 from support.steps import (
@@ -169,6 +169,31 @@ async def test_every_waiter_is_woken(backend: Backend) -> None:
 
     async with asyncio.timeout(SOON):
         assert await asyncio.gather(*waiting) == [True] * 3
+
+
+async def test_accepted_message_wakes_those_who_wait_for_its_kind(place: Place) -> None:
+    """Accepted by this process or by another, after a message of another kind."""
+    async with place.opened() as ours, place.opened() as theirs:
+        for opener in (ours, theirs):
+            await _quiet(ours)
+            rings = ours.wake.rings()
+            waiting = ours.wake.wait(LONG, since=rings, kinds=[TASK])
+            await accepted(opener.store, a_message())
+            await accepted(opener.store, a_task())
+
+            async with asyncio.timeout(SOON):
+                assert await waiting
+
+
+async def test_messages_of_several_kinds_wake_those_who_wait_for_any(backend: Backend) -> None:
+    """They are accepted together, in one list."""
+    await _quiet(backend)
+    rings = backend.wake.rings()
+    waiting = [backend.wake.wait(LONG, since=rings, kinds=[kind]) for kind in (EMAIL, TASK)]
+    await accepted(backend.store, a_message(), a_task())
+
+    async with asyncio.timeout(SOON):
+        assert await asyncio.gather(*waiting) == [True] * 2
 
 
 async def test_wait_without_work_ends_at_its_timeout(backend: Backend) -> None:

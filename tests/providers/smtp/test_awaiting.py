@@ -46,7 +46,7 @@ class Asleep:
     def rings(self) -> int:
         return 0
 
-    async def wait(self, timeout: timedelta, *, since: int) -> bool:
+    async def wait(self, timeout: timedelta, *, since: int, kinds: object = ()) -> bool:  # noqa: ARG002
         """Sleep a little: the awaited event happens elsewhere."""
         assert since == 0
         await asyncio.sleep(min(timeout.total_seconds(), 0.01))

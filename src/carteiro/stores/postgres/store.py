@@ -36,7 +36,7 @@ class PostgresStore(SqlStore):
             return await accept(self._db, new, await self._db.now())
         finally:  # even if the call failed: it may be committed
             if self._has_queue:
-                self._wake.ring()
+                self._wake.ring({each.kind for each in new})
 
     async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter of a message in one transaction."""

@@ -6,6 +6,7 @@ then the bell rings as if the connection were lost.
 """
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import timedelta
 
@@ -16,6 +17,7 @@ from carteiro.stores.bell import Bell
 from carteiro.stores.postgres.database import FAILURES, Database, sql
 
 _CHANGE = "change"
+_KIND = "kind "  # then its name: a notification for others is empty
 _TRY_AGAIN_S = 1.0
 _DEAF_POLL_S = 0.1
 _HEARS_WITHIN_S = 2.0
@@ -38,12 +40,12 @@ class PostgresWake(Bell):
         self.ring()
         await self._db.fetch("tell")
 
-    async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
+    async def wait(self, timeout: timedelta, *, since: int, kinds: Collection[str] = ()) -> bool:
+        """Return True after a notification for one of the kinds (also without cause), False after ``timeout``."""
         self.listen()
         self._waiters += 1
         try:
-            return await super().wait(timeout, since=since)
+            return await super().wait(timeout, since=since, kinds=kinds)
         finally:
             self._waiters -= 1
 
@@ -78,7 +80,7 @@ class PostgresWake(Bell):
                     self.changes.ring()
                 elif not self._db.is_ours(pid):
                     # Ours has rung already: looking twice takes twice as long.
-                    self.ring()
+                    self.ring((str(told).removeprefix(_KIND),))
 
             await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
             self.ring()  # notifications from before we listened

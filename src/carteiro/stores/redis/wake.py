@@ -45,24 +45,27 @@ class RedisWake(Bell):
                 async with self._server.client.pubsub(ignore_subscribe_messages=False) as line:
                     async with asyncio.timeout(_ANSWERS_WITHIN_S):
                         await line.subscribe(f"{PREFIX}:bell")
-                    async for _ in _heard(line):
+                    async for kind in _heard(line):
                         pause_s = _FIRST_PAUSE_S
                         self._hears.set()
-                        self.ring()  # also after a reconnect: notifications may be lost
+                        self.ring((kind,))
             except (RedisError, OSError):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-async def _heard(line: PubSub) -> AsyncIterator[None]:
-    """Ring once for all that has arrived. Without messages, ping the server: a silent connection may be dead."""
+async def _heard(line: PubSub) -> AsyncIterator[str]:
+    """The kinds that it rings for, "" for all: also after a reconnect, as notifications may be lost.
+
+    Without messages, ping the server: a silent connection may be dead.
+    """
     is_asked = False
     while True:
         told = await line.get_message(timeout=_CHECK_EVERY_S)
         if told is not None:
             is_asked = False
             if told["type"] != "pong":
-                yield
+                yield told["data"] if told["type"] == "message" else ""
         elif is_asked:
             raise TimeoutError("the server has fallen silent")
         else:

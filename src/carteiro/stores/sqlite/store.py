@@ -51,7 +51,7 @@ class SqliteStore(SqlStore):
         clock, has_queue = self._options.clock, self._options.has_queue
         answers = await self._writer.do(lambda db: accept(db, new, clock(), has_queue=has_queue))
         if has_queue:
-            self._wake.ring()
+            self._wake.ring({each.kind for each in new})
         return answers
 
     async def claim(
@@ -73,7 +73,7 @@ class SqliteStore(SqlStore):
             claim = Claim(db, kinds=wanted, limit=limit, ahead=ahead, now=options.clock())
             fairness = finished(fairness_now(SqliteSession(db), options.fairness))
             claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
-            if not claimed.jobs:
+            if claimed.idle_for != model.ZERO:  # then its worker waits
                 self._wake.found_nothing(db, wanted)
             return claimed
 

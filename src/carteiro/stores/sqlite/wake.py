@@ -49,11 +49,11 @@ class SqliteWake(Bell):
         """Wake workers here: there may be work. Other processes poll the file."""
         self.ring()
 
-    async def wait(self, timeout: timedelta, *, since: int) -> bool:
-        """Return True once the counter is above ``since`` (also without cause), False after ``timeout``."""
+    async def wait(self, timeout: timedelta, *, since: int, kinds: Collection[str] = ()) -> bool:
+        """Return True after a notification for one of the kinds (also without cause), False after ``timeout``."""
         self._watch(+1)
         try:
-            return await super().wait(timeout, since=since)
+            return await super().wait(timeout, since=since, kinds=kinds)
         finally:
             self._watch(-1)
 

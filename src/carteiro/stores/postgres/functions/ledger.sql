@@ -98,7 +98,9 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
     IF (CASE WHEN v_all THEN c_count ELSE cardinality(v_new) END) > 0 THEN
-        PERFORM pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
+        PERFORM pg_notify(
+            w.channel, CASE WHEN p_kind[1] = ALL (p_kind) AND length(p_kind[1]) < 1000 THEN 'kind ' || p_kind[1] ELSE '' END
+        ) FROM carteiro.wake_channel AS w;
     END IF;
     IF v_all THEN
         RETURN;

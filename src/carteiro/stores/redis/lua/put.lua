@@ -59,6 +59,9 @@ for i, seat in ipairs(seats) do
   end
 end
 if new > 0 or has_moved then
-  bell()
+  for i = 2, #kinds do
+    kinds[1] = kinds[i] == kinds[1] and kinds[1] or ''
+  end
+  bell(kinds[1])
 end
 return new

@@ -307,6 +307,7 @@ local function save_draws(kind, draws)
   redis.call('HSET', key('clock', kind), 'draws', #draws > 0 and cjson.encode(draws) or '[]')
 end
 
-local function bell()
-  redis.call('PUBLISH', P .. ':bell', '')
+-- Wakes those who wait for a kind, without one: everybody.
+local function bell(kind)
+  redis.call('PUBLISH', P .. ':bell', kind or '')
 end
