@@ -33,13 +33,21 @@ _NAMED = {
     "listed": """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
 block list,denylist,deny list,blacklists,blocklists}""",
     "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
+    # What a server consists of, and how it fails.
+    "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,ldap,\
+directory,backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,\
+subsystem}""",
+    "error": "{error,errors,failure,failed,problem,problems,fault,exception,timeout,timed out}",
+    "away": """{unavailable,not available,unreachable,not reachable,not responding,not running,down,offline,overloaded,\
+busy,crashed,exhausted}""",
     "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
     # The same in other languages, as servers there say it.
     "box_abroad": """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
 destinataire,postfach,postfaches,postfachs,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,schránka,\
 schranka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,メールボックス}""",
     "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,erschöpft,przepełniona,przepelniona,pełna,pelna,plná,plna,full,fuld,dolu,переполнен,已满,不足,超過,いっぱい}""",
+ueberschritten,erschöpft,przepełniona,przepelniona,pełna,pelna,plná,plna,full,fuld,dolu,überfüllt,ueberfuellt,\
+переполнен,已满,不足,超過,容量,いっぱい}""",
     "space_abroad": "{espaço,espaco,espacio,spazio,espace,place,platz,miejsca}",
     "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,\
 nicht genug,brak}""",
@@ -52,6 +60,12 @@ voruebergehend,tijdelijk,tymczasowo,временно}""",
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
 zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
+    "internal_abroad": "{interno,interna,interne,interner,internal,intern,wewnętrzny,wewnetrzny,внутренняя,dahili}",
+    "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,blad,chyba,ошибка,hata}",
+    "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,surcharge,überlastet,ueberlastet,sovraccarico,\
+overbelast,przeciążony,przeciazony,перегружен}""",
+    "maintenance_abroad": """{manutenção,manutencao,mantenimiento,manutenzione,wartung,wartungsarbeiten,onderhoud,\
+konserwacja,údržba,обслуживание}""",
     "nobody_abroad": _NOBODY_ABROAD,
     "nothing_abroad": " | ".join(each.partition("&")[2] for each in _NOBODY_ABROAD.split("|")),
     "sender_abroad": "{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}",
@@ -60,9 +74,11 @@ zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁�
     "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,\
 rejeté,rejete,refusé,refuse,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
     "size_abroad": "{taille,tamanho,tamaño,tamano,größe,groesse,dimensione,dimensioni,rozmiar,grootte,размер}",
-    "limit_abroad": "{limite,límite,limites,cota,limit,limitu}",
+    "big_abroad": """{muito grande,demasiado grande,muy grande,trop grand,trop gros,trop volumineux,trop lourd,zu groß,\
+zu gross,zu lang,troppo grande,te groot,zbyt duża,zbyt duza,za duża,слишком большое,слишком велико}""",
+    "limit_abroad": "{limite,límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,лимит}",
     "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,\
-raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,przekroczony,przekroczono,osiągnięty}""",
+raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,превышен}""",
 }
 
 
@@ -199,7 +215,8 @@ _CAUSES = rules("""
         | {exceed,reached,insufficient} & storage | {mailbox,inbox,account} size | free {space,storage,disk,megabytes}
         | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
-        | cuota | cota | квота | квоты | {space_abroad} & {no_abroad}
+        | cuota | cota | kota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
+        | overdrawn | {who} & {max,maximum} {mails,messages}
         | {overflow,overflown,overflowing,overfull} & {who}
         | {over,no more} & storage | {out of,no more,not enough,insufficient} {space,room}
         | disk usage | no room {for,in,left} | {lack of,lacks} {space,storage,room} | {accept,receive,take,store} more
@@ -211,11 +228,13 @@ _CAUSES = rules("""
     message_expired BAD_MESSAGE:
         message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
         | {message,mail} {too old,is too old,dropped,deleted,discarded} | in {the,our} queue too long
+        | {timed out,expired} in {queue,the queue} | delivery time limit
     delivery_trouble DESTINATION_LATER:
-        {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach}
-        | {cannot,could not,unable to,failed to} {contact,complete} | {cannot,could not} be contacted
-        | {error,error while} {writing,opening,creating,storing,saving,processing}
-        | {i o,input output} error | connection to & failed
+        {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach,queue}
+        | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,access,execute,commit}
+        | {cannot,could not} be contacted | {error,error while,failure,problem} {writing,opening,creating,
+        storing,saving,processing,queuing,queueing,reading,accessing,connecting,contacting,communicating,executing}
+        | {i o,input output} {error,failure} | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
         | {who} & {cannot,could not} be {opened,read} | {get,obtain,acquire} {lock,a lock,the lock}
     message_too_big BAD_MESSAGE:
@@ -223,7 +242,9 @@ _CAUSES = rules("""
         | {message,mail,email,content,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
         | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
         | {message,mail,email,content} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
-        | {exceed,exceeds,exceeded,over} the {allowed,permitted} size
+        | {exceed,exceeds,exceeded,over} the {allowed,permitted} size | size & {exceed,exceeds,exceeded,exceeding}
+        | limits & size | {5 2 3,5 3 4} & {limit,limits,exceed,exceeds,exceeded} | 552 & {too big,too large,too long}
+        | {message,mail,email} length | {mail_abroad} & {big_abroad} | 过大 | 太大 | 大小 | {サイズ,添付} & 超
         | excessive & {links,urls,images,attachments,headers,html} | {size_abroad} & {mail_abroad}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
@@ -301,9 +322,9 @@ _CAUSES = rules("""
         | requires that you verify | challenge response | forwarding address
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
     scanner_trouble DESTINATION_LATER:
-        {antivirus,anti virus,virus scanner,scanner,filter,milter} {unavailable,not available}
-        | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out,is down,busy}
-        | {cannot,could not,unable to,failed to} scan | {scanner,filter,milter,clamd} {not running,is not running}
+        {antivirus,anti virus,antispam,scanner,filter,milter,clamd}{, is} {away}
+        | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out}
+        | {cannot,could not,unable to,failed to} scan
     content_refused BAD_MESSAGE:
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
@@ -326,38 +347,36 @@ _CAUSES = rules("""
         | message id & invalid | {message,mail,email} & duplicate | 垃圾邮件 | 迷惑メール
     limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
-        | 频率 | 频繁 | 超过限制 | 超出限制 | {concurrency,connections} & exceeded | {limit_abroad} & {reached_abroad}
-        | por hora | par heure | pro stunde
+        | 频率 | 频繁 | 超过限制 | 超出限制 | 上限 | {concurrency,connections} & exceeded
+        | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
     server_trouble DESTINATION_LATER:
-        {server,system,local,internal,processing,database,ldap,storage,backend,disk} {error,problem}
-        | {software,application,script,maildir} {error,problem}
+        {machine} {error} | {machine}{, is} {away} | {database,ldap,mysql,backend,directory} lookup failed
+        | {out of,no,not enough} {memory,resources} | cannot allocate
         | maildir delivery | verification problem | file error | {who} lookup {failure,error}
-        | {internal,qqt,temporary} failure | internal & failure
-        | internal {delivery,server,mail} {error,problem} | {server,system} {failed,failure}
+        | {qqt,temporary} failure | internal & failure | internal {delivery,user,mail,service} {error,problem}
         | {local,system,server} {config,configuration} {error,problem}
+        | {host,hop,mx,destination,service}{, is} {down,unreachable,not reachable,timed out,offline,busy} | servers busy
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
-        | {spool,queue} {file,directory}
-        | {currently,temporarily} {unavailable,not available,unable} | out of memory
+        | {spool,queue} {file,directory} | after open | lockmailbox
+        | {currently,temporarily} {unavailable,not available,unable}
         | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
         | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
-        | {server,backend,service} {not reachable,is not reachable,unreachable}
-        | {database,ldap,backend,directory,directory server,storage,queue,scanner}
-        {unavailable,is unavailable,not available,is not available,is unreachable,failure,lookup failed,timed out}
         | technical {difficulties,problem,problems,issue,issues,trouble,error,fault,failure}
-        | {sql,mysql,query,lock} {error,failed,failure,timeout} | gone away | not mounted | read only file
-        | no such file | unknown error | error in processing | error accessing | resources {unavailable,not available}
-        | {upstream,policy,directory} {server,service} {unavailable,is unavailable,not available,is not available}
+        | gone away | not mounted | read only file | {resource,resources} {unavailable,not available,exhausted}
+        | no such file | unknown error | error in processing
+        | {upstream,policy,directory} service {unavailable,is unavailable,not available,is not available}
         | mailbox {corrupt,corrupted,is corrupt,is corrupted,damaged,is damaged}
         | {having,experiencing} {problems,issues,trouble,difficulties}
-        | could not be {stored,saved,written} | cannot allocate | unexpected {error,failure,condition,exception}
-        | not responding | not respond | no {response,answer} | no reply from | {server,system,store,is} offline
-        | downtime | dns {problem,timeout,timed out} | servfail
+        | could not be {stored,saved,written,queued,processed} | unexpected {error,failure,condition,exception}
+        | not responding | not respond | did not {answer,reply} | no {response,answer} | no reply from | is offline
+        | no {backend,backends,servers,healthy} | downtime | dns {problem,timeout,timed out} | servfail
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
-        | being {moved,migrated,upgraded} | migration in progress | {server,host,hop,store} is down | open files
-        | not enough memory
-        | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error | crashed
+        | being {moved,migrated,upgraded} | migration in progress | open files
+        | too busy | under maintenance | shutting down | going down | mailer error | crashed
+        | {internal_abroad} & {error_abroad} | {overloaded_abroad}
+        | {系统,服务器,内部} & {错误,繁忙,故障} | {サーバー,システム,内部} & {エラー,障害} | 混雑
     user_unknown NO_MAILBOX:
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
         | {whom} {does not exist,not exist,not exists,no longer exists,non existent,nonexistent}
@@ -379,7 +398,8 @@ POLICY = "policy_refused"  # judged by the stage
 # Phrases that say less than a specific code, or name only what was refused.
 _HINTS = rules("""
     held BAD_MESSAGE:
-        {held,quarantined,quarantine,moderated,moderation} & {review,reviewed,approval,verification} | wait for approval
+        {held,moderated,moderation} & {review,reviewed,approval,verification} | wait for approval
+        | quarantined | quarantine
     not_again BAD_MESSAGE: not {try again,retry,try later,resend,continue trying} | retrying will not
     come_back DESTINATION_LATER:
         {try,retry,resend} {later,in,after,tomorrow} | please resend | please wait | minutes | seconds
@@ -388,7 +408,7 @@ _HINTS = rules("""
         | please retry | at {this,the} {moment,time} | right now | connection {dropped,lost}
         | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
-        | später | mas tarde | más tarde | 稍后 | しばらく
+        | später | mas tarde | más tarde | 稍后 | しばらく | {maintenance_abroad}
     helo_refused OUR_HOST:
         {helo,ehlo} {command rejected,name,host,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
         | helohost | my hostname
@@ -418,7 +438,7 @@ _HINTS = rules("""
         batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
     content_disliked BAD_MESSAGE:
         spam | spams | spammer | spammers | decode | corrupt | corrupted | plain text | attach | invalid {mail,message}
-        | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
+        | pattern | priority | advertising | html | dcc | spamblock
         | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
@@ -443,21 +463,23 @@ _HINTS = rules("""
         | not exist | left the {company,organization} | check the address | unable to find
         | no longer | not here | removed | deleted | disabled | deactivated | inactive | suspended | maildir | homedir
         | directory | rcptto | no address | not {used,in use} | own addresses | forward | has moved
+        | be found | valid address | retired | members
         | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
         | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
-        | whitelist | whitelisted | {nothing_abroad} | 不存在 | 存在しません | 見つかりません
+        | whitelist | whitelisted | {nothing_abroad}
+        | neexistuje | нет такого | 없는 | 不存在 | 存在しません | 見つかりません
     policy_refused BAD_MESSAGE:
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
-        | unauthorized
+        | unauthorized | administrator
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
         {message,mail,email,delivery} & {refused} | {message,mail,email} & bounced
-        | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered
+        | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
