@@ -60,7 +60,7 @@ voruebergehend,tijdelijk,tymczasowo,временно}""",
 inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
 bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
 zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
-    "internal_abroad": "{interno,interna,interne,interner,internal,intern,wewnętrzny,wewnetrzny,внутренняя,dahili}",
+    "internal_abroad": "{interno,interna,interne,interner,interní,intern,wewnętrzny,wewnetrzny,внутренняя,dahili}",
     "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,blad,chyba,ошибка,hata}",
     "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,surcharge,überlastet,ueberlastet,sovraccarico,\
 overbelast,przeciążony,przeciazony,перегружен}""",
@@ -212,10 +212,11 @@ _CAUSES = rules("""
         | exceeded & {storage,disk space}
         | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | {exceed,reached,insufficient} & storage | {mailbox,inbox,account} size | free {space,storage,disk,megabytes}
+        | {exceed,reached,insufficient} & storage | {mailbox,inbox,account,folder,maildir,storage,user s,recipient s} size
+        | free {space,storage,disk,megabytes}
         | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
-        | cuota | cota | kota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
+        | cuota | cota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
         | overdrawn | {who} & {max,maximum} {mails,messages}
         | {overflow,overflown,overflowing,overfull} & {who}
         | {over,no more} & storage | {out of,no more,not enough,insufficient} {space,room}
@@ -231,9 +232,9 @@ _CAUSES = rules("""
         | {timed out,expired} in {queue,the queue} | delivery time limit
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach,queue}
-        | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,access,execute,commit}
+        | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,execute,commit}
         | {cannot,could not} be contacted | {error,error while,failure,problem} {writing,opening,creating,
-        storing,saving,processing,queuing,queueing,reading,accessing,connecting,contacting,communicating,executing}
+        storing,saving,processing,queuing,queueing,accessing,connecting,contacting,communicating,executing}
         | {i o,input output} {error,failure} | connection to & failed
         | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
         | {who} & {cannot,could not} be {opened,read} | {get,obtain,acquire} {lock,a lock,the lock}
@@ -368,7 +369,7 @@ _CAUSES = rules("""
         | {upstream,policy,directory} service {unavailable,is unavailable,not available,is not available}
         | mailbox {corrupt,corrupted,is corrupt,is corrupted,damaged,is damaged}
         | {having,experiencing} {problems,issues,trouble,difficulties}
-        | could not be {stored,saved,written,queued,processed} | unexpected {error,failure,condition,exception}
+        | could not be {stored,saved,written,queued} | unexpected {error,failure,condition,exception}
         | not responding | not respond | did not {answer,reply} | no {response,answer} | no reply from | is offline
         | no {backend,backends,servers,healthy} | downtime | dns {problem,timeout,timed out} | servfail
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
@@ -474,7 +475,7 @@ _HINTS = rules("""
     policy_refused BAD_MESSAGE:
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
-        | unauthorized | administrator
+        | unauthorized | by {administrator,system administrator,the administrator}
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
