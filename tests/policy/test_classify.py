@@ -230,6 +230,28 @@ def test_words_without_spaces_between_them_are_found(reply: str, rule: str) -> N
 @pytest.mark.parametrize(
     "reply",
     [
+        "550 Your request could not be processed: no such user",
+        "550 No such user in our directory",
+        "550 Recipient verify from LDAP failed",
+        "550 Blocked by local policy, ask the system administrator",
+        "550 Spam from store.example.com is refused by this server",
+        "550 5.7.1 Message rejected by the content filter, queue id 1234",
+        "550 You cannot access this mailbox: it is private",
+        "550 Cannot read your header",
+        "550 Do not reply to this address",
+        "554 5.6.0 The message could not be processed, it contains a virus",
+        "552 5.2.3 Over the limit of this system: exceeded",
+        "550 Kota Kembang: pengguna unknown",
+    ],
+)
+def test_refusal_that_names_a_part_of_the_server_is_no_fault_of_it(reply: str) -> None:
+    """What a server consists of is also named by what it refuses."""
+    assert not classify_smtp(reply).retryable
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
         "550-Callout verification failed: 550 5.1.1 User unknown",
         "550 Verification failed: no such user here",
         "550 Invalid recipient syntax",

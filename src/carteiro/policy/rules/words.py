@@ -34,8 +34,8 @@ _NAMED = {
 block list,denylist,deny list,blacklists,blocklists}""",
     "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
     # What a server consists of, and how it fails.
-    "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,ldap,\
-directory,backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,\
+    "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,\
+backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,\
 subsystem}""",
     "error": "{error,errors,failure,failed,problem,problems,fault,exception,timeout,timed out}",
     "away": """{unavailable,not available,unreachable,not reachable,not responding,not running,down,offline,overloaded,\
@@ -212,8 +212,8 @@ _CAUSES = rules("""
         | exceeded & {storage,disk space}
         | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | {exceed,reached,insufficient} & storage | {mailbox,inbox,account,folder,maildir,storage,user s,recipient s} size
-        | free {space,storage,disk,megabytes}
+        | {mailbox,inbox,account,folder,maildir,storage,user s,recipient s} size | free {space,storage,disk,megabytes}
+        | {exceed,reached,insufficient} & storage
         | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
         | cuota | cota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
@@ -352,6 +352,7 @@ _CAUSES = rules("""
         | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
     server_trouble DESTINATION_LATER:
         {machine} {error} | {machine}{, is} {away} | {database,ldap,mysql,backend,directory} lookup failed
+        | {ldap,directory} {error,problem,failure,timed out,timeout} | {ldap,directory}{, is} {away}
         | {out of,no,not enough} {memory,resources} | cannot allocate
         | maildir delivery | verification problem | file error | {who} lookup {failure,error}
         | {qqt,temporary} failure | internal & failure | internal {delivery,user,mail,service} {error,problem}
@@ -423,7 +424,7 @@ _HINTS = rules("""
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | not our domain | domain {not handled,is not handled,parked}
+        | not used for mail | not our domain | to route | mail hosts | domain {not handled,is not handled,parked}
         | not a local {domain,host} | domain & expired | no valid domain | not configured
         | delivery point | name service error
         | no smtp service | domain not {taken,served,accepted} | given domain | not hosted here
@@ -467,7 +468,7 @@ _HINTS = rules("""
         | be found | valid address | retired | members
         | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
         | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
-        | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
+        | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | want your
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
         | whitelist | whitelisted | {nothing_abroad}
@@ -480,7 +481,7 @@ _HINTS = rules("""
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
         {message,mail,email,delivery} & {refused} | {message,mail,email} & bounced
-        | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否
+        | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
