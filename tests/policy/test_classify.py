@@ -244,8 +244,8 @@ def test_words_without_spaces_between_them_are_found(reply: str, rule: str) -> N
         "550 Kota Kembang: pengguna unknown",
     ],
 )
-def test_refusal_that_names_a_part_of_the_server_is_no_fault_of_it(reply: str) -> None:
-    """What a server consists of is also named by what it refuses."""
+def test_refusal_may_name_a_part_of_the_server(reply: str) -> None:
+    """A directory, a store or a queue in the text is not yet a fault of it."""
     assert not classify_smtp(reply).retryable
 
 

@@ -445,6 +445,7 @@ _HINTS = rules("""
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
+        | {message,part,parts} & {exceeded,exceeds}
         | file | files | archive | archives | extension | malformed | encoding | charset | {character,characters}
         | duplicate
     much_at_once TOO_FAST:
