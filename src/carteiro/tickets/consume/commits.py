@@ -97,9 +97,11 @@ class Committer:
                 async with asyncio.timeout(self.settings.commit_every.total_seconds()):
                     await self._is_urgent.wait()
             self._something_changed.clear()
-            self._is_urgent.clear()
             self._has_changed = False
-            if await self._commit() < _FEW:
+            many = await self._commit()
+            self._is_urgent.clear()  # what was urgent meanwhile may be committed by now
+            self.look_around()
+            if many < _FEW:
                 await asyncio.sleep(_SHORTEST_PAUSE_S)
 
     async def _commit(self) -> int:
