@@ -130,6 +130,21 @@ async def test_the_last_tickets_are_committed_soon_after_others() -> None:
         await lane.until(lambda: lane.log.committed == 20)
 
 
+async def test_a_commit_of_many_records_does_not_delay_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Small ones are rare, so that a trickle of tickets costs little; after a large one the next would only be late."""
+    for name in ("_SHORTEST_PAUSE_S", "_MOMENT_S"):
+        monkeypatch.setattr(f"carteiro.tickets.consume.commits.{name}", 60.0)
+    monkeypatch.setattr("carteiro.tickets.consume.commits.MOST_UNNOTED", 200)
+    monkeypatch.setattr("carteiro.tickets.consume.commits._FEW", 100)
+    lane = MemoryLane(commit_every_ms=60_000)
+    for id in ids("t", 1000):
+        lane.log.put(id)
+    async with lane.working():
+        await lane.until(lambda: len(lane.done) == 1000)
+
+
 async def test_next_list_comes_while_the_counter_is_asked_of_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,7 +10,8 @@ from carteiro.tickets.consume.lanes import Partition, Work
 from carteiro.tickets.consume.ports import Commit, TicketLog
 from carteiro.tickets.ticket import Part
 
-_SHORTEST_PAUSE_S = 0.02
+_SHORTEST_PAUSE_S = 0.02  # after a commit of few records, or one that was refused
+_FEW = 1000  # records
 _MOMENT_S = 0.005  # without a record, after which no more is expected for now
 _MOST_UNFINISHED = 10_000  # tickets of a partition in memory, however small they are
 MOST_UNNOTED = 20_000  # records that are read before what became of those before them is committed
@@ -96,17 +97,22 @@ class Committer:
                 async with asyncio.timeout(self.settings.commit_every.total_seconds()):
                     await self._is_urgent.wait()
             self._something_changed.clear()
-            self._is_urgent.clear()
             self._has_changed = False
-            await self._commit()
-            await asyncio.sleep(_SHORTEST_PAUSE_S)
+            many = await self._commit()
+            self._is_urgent.clear()  # what was urgent meanwhile may be committed by now
+            self.look_around()
+            if many < _FEW:
+                await asyncio.sleep(_SHORTEST_PAUSE_S)
 
-    async def _commit(self) -> None:
+    async def _commit(self) -> int:
+        """Return the number of records that it says something new of."""
         partitions = [each for each in self.partitions.values() if each.is_live]
         commits = commits_of(partitions)
         ends = {each: each.offsets.end for each in partitions}
+        many = sum(each.unnoted for each in partitions)
         if commits and not await self.log.commit([*commits.values()]):
             self._something_changed.set()
+            many = 0
         else:
             for each, end in ends.items():
                 each.noted_end = end  # also where the commit before says all there is to say
@@ -115,6 +121,7 @@ class Committer:
         for partition in partitions:
             if partition.is_paused:
                 self.bound(partition)
+        return many
 
 
 def commits_of(partitions: Iterable[Partition]) -> dict[Partition, Commit]:
