@@ -73,7 +73,7 @@ PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
 _BEGIN = """
 SELECT carteiro.declare_first(
-    ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], ARRAY[$2::bigint], ARRAY[''], true, $2::bigint - 2000
+    ARRAY[id], ARRAY[1], ARRAY[$1], ARRAY['sandbox'], $2::bigint, ARRAY[''], true, $2::bigint - 2000
 )
 FROM carteiro.messages
 """

@@ -84,7 +84,8 @@ class PostgresEntries:
 
         ``told``: the answers of a separate queue, which has the jobs.
         """
-        can_be_first = [not start.open_attempt for start in asked]
+        # All of them have the same hold, except where kinds differ.
+        can_be_first = [not start.open_attempt and start.hold == asked[0].hold for start in asked]
         is_usual = _once(asked, can_be_first, told)
         usual = list(compress(asked, is_usual))
         left = await self._declare_first(usual, await self._db.now()) if usual else ()
@@ -96,16 +97,16 @@ class PostgresEntries:
     async def _declare_first(self, asked: Sequence[model.Start], now: int) -> list[int]:
         """Store first attempts; return the items (1, 2, …) that need a rule."""
         groups, places = _grouped(
-            [(start.lease.claim, start.provider, start.hold, start.events) for start in asked]
+            [(start.lease.claim, start.provider, start.events) for start in asked]
         )
-        claims, providers, holds, told = zip(*groups, strict=True)
+        claims, providers, told = zip(*groups, strict=True)
         left: list[int] = await self._db.value(
             "declare_first",
             texts([start.lease.job for start in asked]),
             numbers(places),
             texts(claims),
             texts(providers),
-            numbers([now + hold // MILLISECOND for hold in holds]),
+            now + asked[0].hold // MILLISECOND,
             texts([_first_timeline(*each, now) for each in zip(providers, told, strict=True)]),
             self._has_queue,
             now,

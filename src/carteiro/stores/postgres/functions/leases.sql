@@ -101,28 +101,21 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    v_claim text[]; v_tenant text[]; v_kind text[]; v_claims integer[]; v_until bigint[]; v_no bigint[];
+    v_row record;
+    v_until bigint;
+    v_no bigint[] := '{}';
 BEGIN
-    SELECT array_agg(t.o_claim), array_agg(t.o_tenant), array_agg(t.o_kind), array_agg(t.o_claims), array_agg(t.o_until),
-        array_agg(n)
-    INTO v_claim, v_tenant, v_kind, v_claims, v_until, v_no
-    FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind) AS t, unnest(t.o_numbers) AS n;
-    INSERT INTO carteiro.leased AS l (claim_id, tenant, kind, claims, parked_until, numbers)
-    SELECT m.claim, m.tenant, m.kind, m.claims, m.until, array_agg(m.no)
-    FROM (
-        SELECT j.claim, j.tenant, j.kind, j.claims, j.no,
-            CASE WHEN p_is_longer THEN greatest(j.until, p_until) ELSE p_until END AS until
-        FROM unnest(v_claim, v_tenant, v_kind, v_claims, v_until, v_no) AS j (claim, tenant, kind, claims, until, no)
-    ) AS m
-    GROUP BY m.claim, m.tenant, m.kind, m.claims, m.until
-    ON CONFLICT (claim_id, tenant, kind, parked_until, claims) DO UPDATE SET numbers = l.numbers || excluded.numbers;
-    IF NOT p_is_longer THEN
-        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT DISTINCT j.kind, j.tenant, p_until, p_until
-        FROM unnest(v_kind, v_tenant, v_until) AS j (kind, tenant, until)
-        WHERE p_until < j.until;
-    END IF;
-    RETURN coalesce(v_no, '{}');
+    FOR v_row IN SELECT * FROM carteiro.take_leases(p_no, p_claim, p_tenant, p_kind) LOOP
+        v_until := CASE WHEN p_is_longer THEN greatest(v_row.o_until, p_until) ELSE p_until END;
+        INSERT INTO carteiro.leased AS l (claim_id, tenant, kind, claims, parked_until, numbers)
+        VALUES (v_row.o_claim, v_row.o_tenant, v_row.o_kind, v_row.o_claims, v_until, v_row.o_numbers)
+        ON CONFLICT (claim_id, tenant, kind, parked_until, claims) DO UPDATE SET numbers = l.numbers || excluded.numbers;
+        IF v_until < v_row.o_until THEN
+            INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end) VALUES (v_row.o_kind, v_row.o_tenant, v_until, v_until);
+        END IF;
+        v_no := v_no || v_row.o_numbers;
+    END LOOP;
+    RETURN v_no;
 END
 $$;
 

@@ -406,10 +406,10 @@ END
 $$;
 
 -- Stores the first attempts of messages, without a rule each: those that are due, whose job has the claim and to which
--- nothing has happened. Each belongs to a group, which has the claim, provider, end of the hold and timeline. Returns the
--- items (1, 2, …) that were left out.
+-- nothing has happened. All are held until the same time. Each belongs to a group, which has the claim, provider and timeline.
+-- Returns the items (1, 2, …) that were left out.
 CREATE OR REPLACE FUNCTION carteiro.declare_first(
-    p_id text[], p_group integer[], p_claim text[], p_provider text[], p_until bigint[], p_timeline text[],
+    p_id text[], p_group integer[], p_claim text[], p_provider text[], p_until bigint, p_timeline text[],
     p_has_jobs boolean, p_now bigint
 ) RETURNS integer[]
 LANGUAGE plpgsql
@@ -419,13 +419,12 @@ AS $$
 DECLARE
     v_stored bigint[];
     v_moved bigint[];
-    v_claim text[]; v_tenant text[]; v_kind text[]; v_until bigint[];
+    v_claim text[]; v_tenant text[]; v_kind text[];
 BEGIN
     LOOP
         BEGIN
             WITH held AS MATERIALIZED (
-                SELECT
-                    m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place, p_until[a.place] AS until
+                SELECT m.no, m.tenant, m.kind, m.created_at, m.due_at, m.ttl_ms, a.place
                 FROM unnest(p_id, p_group) AS a (id, place)
                 JOIN carteiro.messages AS m ON m.id = a.id
                 WHERE
@@ -441,13 +440,12 @@ BEGIN
                     created_at, timeline
                 )
                 SELECT
-                    h.no, 2, 'SENT_ATTEMPT', h.due_at, h.due_at + h.ttl_ms, 1, p_claim[h.place], h.until, p_provider[h.place],
+                    h.no, 2, 'SENT_ATTEMPT', h.due_at, h.due_at + h.ttl_ms, 1, p_claim[h.place], p_until, p_provider[h.place],
                     h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
                 FROM held AS h
             )
-            SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind),
-                array_agg(h.until)
-            INTO v_stored, v_claim, v_tenant, v_kind, v_until
+            SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind)
+            INTO v_stored, v_claim, v_tenant, v_kind
             FROM held AS h;
             EXIT;
         EXCEPTION WHEN unique_violation THEN
@@ -457,14 +455,8 @@ BEGIN
     IF NOT p_has_jobs THEN
         RETURN carteiro.left_out(p_id, v_stored);
     END IF;
-    PERFORM carteiro.lock_claims(p_claim); -- after the entries, as in a cancel: else each would wait for the other
-    v_moved := ARRAY(
-        SELECT unnest(carteiro.move_leases(
-            array_agg(h.no), array_agg(h.claim), array_agg(h.tenant), array_agg(h.kind), h.until, false
-        ))
-        FROM unnest(v_stored, v_claim, v_tenant, v_kind, v_until) AS h (no, claim, tenant, kind, until)
-        GROUP BY h.until
-    );
+    -- It locks claims after entries, as a cancel does: else each would wait for the other.
+    v_moved := carteiro.move_leases(v_stored, v_claim, v_tenant, v_kind, p_until, false);
     IF cardinality(v_moved) < cardinality(v_stored) THEN -- leases were taken meanwhile: these attempts are not made
         DELETE FROM carteiro.entries AS e WHERE e.message_no = ANY (v_stored) AND e.message_no <> ALL (v_moved);
     END IF;

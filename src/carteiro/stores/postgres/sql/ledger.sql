@@ -1,8 +1,7 @@
 -- name: declare_first
 -- Stores first attempts: see the function of that name.
 SELECT carteiro.declare_first(
-    $1::text::text[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[],
-    $7, $8
+    $1::text::text[], $2::text::integer[], $3::text::text[], $4::text::text[], $5, $6::text::text[], $7, $8
 );
 
 -- name: drop_orphans
