@@ -449,10 +449,7 @@ BEGIN
 END
 $$;
 
--- Leases at most p_limit ready jobs of these kinds, and p_ahead more of tenants and kinds without a limit; tenants take turns by
--- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come. The messages
--- are read afterwards: nobody waits for the ring during that.
---
+-- The general case of `claim`, whose settings hold here: any number of seats, with limits, retries that are due, expired leases.
 -- The turns of a claim are known without walking them, as long as nothing new is made ready: the turn k of a seat starts at
 -- vt + k * batch * stride. At the same start a seat without a turn comes first; of two with turns the one whose last
 -- turn started earlier, which has the greater stride; at equal strides the one with fewer turns, which had none when
@@ -702,8 +699,12 @@ DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
     c_room CONSTANT bigint := greatest(0, p_limit) + p_ahead;
     v_sync text;
-    v_look record;
+    v_ring record;
+    v_notes record;
+    v_clocks record;
     v_seat record;
+    v_kind text;
+    v_i integer;
     v_taken bigint;
     v_turns bigint;
     v_until bigint;
@@ -711,77 +712,87 @@ DECLARE
 BEGIN
     FOR v_try IN 1..2 LOOP
         o_now := coalesce(p_now, carteiro.now_ms());
-        SELECT r.n, pg_current_snapshot() AS seen, w.*, k.*,
-            r.folded <= 5000 AND pg_snapshot_xmax(r.seen) <= pg_snapshot_xmax(pg_current_snapshot())
-                AND k.kinds = cardinality(p_kinds) AND o_now >= k.seen_at - p_jitter AS is_sound
-        INTO v_look
-        FROM (SELECT o.n, o.seen, o.folded FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1) AS r
-        CROSS JOIN (
-            SELECT count(*) AS notes, coalesce(bool_or(u.kind = '' OR u.kind = ANY (p_kinds)), false) AS is_for_us,
-                min(u.kind) AS kind, min(u.tenant) AS tenant, coalesce(sum(u.jobs), 0) AS jobs, min(u.wake_at) AS wake_at,
-                min(u.rank) AS rank,
-                min(u.kind) < max(u.kind) OR min(u.tenant) < max(u.tenant) OR max(u.lease_end) IS NOT NULL AS are_many
-            FROM carteiro.unseen_notes() AS u
-        ) AS w
-        CROSS JOIN (
-            SELECT count(*) AS kinds, array_agg(c.place) AS clocks, max(c.v) AS v, max(c.turn) AS turn, max(c.seen_at) AS seen_at,
-                min(c.lost_from) AS lost_from, bool_or(c.limit_count IS NOT NULL) AS is_limited,
-                sum(s.seats) AS seats, max(s.tenant) AS seated, max(c.kind) FILTER (WHERE s.seats > 0) AS seated_kind,
-                bool_or(EXISTS (
-                    SELECT FROM carteiro.seats AS o
-                    WHERE o.kind = c.kind AND o.wake_at >= c.seen_at - p_jitter AND o.wake_at <= o_now
-                    ORDER BY o.wake_at LIMIT 1
-                )) AS rings
-            FROM carteiro.clocks(p_kinds) AS c
-            CROSS JOIN LATERAL (
-                SELECT count(*) AS seats, max(f.tenant) AS tenant
-                FROM (
-                    SELECT o.tenant FROM carteiro.seats AS o
-                    WHERE o.kind = c.kind AND o.wake_at IS NULL AND o.vt >= c.least_vt
-                    ORDER BY o.vt LIMIT 2
-                ) AS f
-            ) AS s
-        ) AS k;
-        IF v_look.is_sound AND NOT (v_look.is_for_us OR v_look.seats > 0 OR v_look.rings) THEN
+        SELECT r.n, r.folded, r.seen INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
+        SELECT pg_current_snapshot() AS seen, count(*) AS count, coalesce(sum(u.jobs), 0) AS jobs, min(u.wake_at) AS wake_at,
+            min(u.rank) AS rank, min(u.kind) AS kind, min(u.tenant) AS tenant,
+            count(*) = 0 OR (min(u.kind) = max(u.kind) AND min(u.tenant) = max(u.tenant) AND max(u.lease_end) IS NULL) AS are_of_one,
+            coalesce(bool_or(u.kind = '' OR u.kind = ANY (p_kinds)), false) AS are_for_us
+        INTO v_notes
+        FROM (
+            SELECT n.* FROM carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(v_ring.seen)
+            UNION ALL
+            SELECT n.* FROM pg_snapshot_xip(v_ring.seen) AS open (xid) JOIN carteiro.notes AS n ON n.xid = open.xid
+        ) AS u;
+        SELECT count(*) = cardinality(p_kinds) AND v_ring.folded <= 5000 AND o_now >= max(c.seen_at) - p_jitter
+                AND pg_snapshot_xmax(v_ring.seen) <= pg_snapshot_xmax(v_notes.seen) AS is_sound,
+            array_agg(c.place) AS places, array_agg(c.v) AS v_of, array_agg(c.seen_at) AS seen_of, max(c.v) AS v, max(c.turn) AS turn,
+            min(c.lost_from) AS lost_from, bool_or(c.limit_count IS NOT NULL) AS is_limited,
+            sum(s.seats) AS seats, max(s.tenant) AS tenant, max(c.kind) FILTER (WHERE s.seats > 0) AS kind, min(a.wake_at) AS alarm
+        INTO v_clocks
+        FROM carteiro.clocks(p_kinds) AS c
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS seats, max(f.tenant) AS tenant
+            FROM (
+                SELECT o.tenant FROM carteiro.seats AS o
+                WHERE o.kind = c.kind AND o.wake_at IS NULL AND o.vt >= c.least_vt
+                ORDER BY o.vt LIMIT 2
+            ) AS f
+        ) AS s
+        LEFT JOIN LATERAL (
+            SELECT o.wake_at FROM carteiro.seats AS o
+            WHERE o.kind = c.kind AND o.wake_at >= c.seen_at - p_jitter AND o.wake_at < c_far
+            ORDER BY o.wake_at LIMIT 1
+        ) AS a ON true;
+        IF v_clocks.is_sound AND v_clocks.seats = 0 AND NOT v_notes.are_for_us AND coalesce(v_clocks.alarm, c_far) > o_now THEN
             o_numbers := '{}';
             o_tenants := '{}';
-            o_idle_ms := carteiro.idle_ms(p_kinds, o_now);
+            o_idle_ms := v_clocks.alarm - o_now;
             RETURN;
         END IF;
         v_sync := set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
-        EXIT WHEN (
-            v_look.is_sound AND p_in_turns AND c_room > 0 AND v_look.notes + v_look.seats > 0 AND v_look.seats <= 1
-            AND NOT (v_look.rings OR v_look.is_limited OR v_look.are_many IS TRUE) AND v_look.lost_from > o_now
-            AND (v_look.notes = 0 OR v_look.seats = 0 OR (v_look.kind, v_look.tenant) = (v_look.seated_kind, v_look.seated))
-        ) IS NOT TRUE;
-        SELECT s.place, s.kind, s.tenant, s.vt, s.due_from, s.is_woken, t.stride, t.retry_preset, d.*, j.*
+        EXIT WHEN NOT (
+            v_clocks.is_sound AND p_in_turns AND c_room > 0 AND v_clocks.seats <= 1 AND v_notes.are_of_one
+            AND (v_notes.count = 0 OR v_clocks.seats = 0 OR (v_notes.kind = v_clocks.kind AND v_notes.tenant = v_clocks.tenant))
+            AND NOT v_clocks.is_limited AND v_clocks.lost_from > o_now AND coalesce(v_clocks.alarm, c_far) > o_now
+        );
+        v_kind := coalesce(v_notes.kind, v_clocks.kind);
+        v_i := array_position(p_kinds, v_kind);
+        SELECT s.*, t.stride, t.retry_preset, w.parked_until, w.lease_end, j.*, a.wake_at AS next_alarm
         INTO v_seat
         FROM (
-            SELECT o.ctid AS place, o.kind, o.tenant, least(o.lowest, v_look.rank) AS lowest,
-                least(o.due_from, v_look.wake_at) AS due_from, o.wake_at IS NOT NULL AS is_woken,
-                CASE WHEN o.wake_at IS NULL THEN o.vt ELSE greatest(o.vt, c.v) END AS vt,
-                least(o.wake_at, greatest(v_look.wake_at, c.seen_at - p_jitter)) AS alarm, c.seen_at
+            SELECT o.ctid AS place, o.tenant, least(o.lowest, v_notes.rank) AS lowest, least(o.due_from, v_notes.wake_at) AS due_from,
+                o.wake_at IS NOT NULL AS is_woken,
+                CASE WHEN o.wake_at IS NULL THEN o.vt ELSE greatest(o.vt, v_clocks.v_of[v_i]) END AS vt,
+                least(o.wake_at, greatest(v_notes.wake_at, v_clocks.seen_of[v_i] - p_jitter)) AS wake_at
             FROM carteiro.seats AS o
-            CROSS JOIN carteiro.clocks(ARRAY[o.kind]) AS c
-            WHERE o.tenant = coalesce(v_look.tenant, v_look.seated) AND o.kind = coalesce(v_look.kind, v_look.seated_kind)
+            WHERE o.tenant = coalesce(v_notes.tenant, v_clocks.tenant) AND o.kind = v_kind
             ORDER BY o.n DESC LIMIT 1
         ) AS s
         JOIN carteiro.tenants AS t ON t.id = s.tenant
-        CROSS JOIN LATERAL carteiro.next_job(true, s.kind, s.tenant, s.due_from, v_look.lost_from, p_longest, o_now) AS d
+        CROSS JOIN LATERAL carteiro.next_job(true, v_kind, s.tenant, s.due_from, v_clocks.lost_from, p_longest, o_now) AS w
         CROSS JOIN LATERAL (
-            SELECT count(*) AS found, array_agg(q.message_no) AS numbers, array_agg(q.rank) AS ranks, array_agg(q.place) AS places,
+            SELECT count(*) AS found, array_agg(q.message_no) AS numbers, array_agg(q.rank) AS ranks, array_agg(q.place) AS jobs,
                 max(q.claims) AS claims
             FROM (
                 SELECT o.message_no, o.rank, o.ctid AS place, o.claims FROM carteiro.ready AS o
-                WHERE o.tenant = s.tenant AND o.kind = s.kind AND o.rank >= s.lowest
+                WHERE o.tenant = s.tenant AND o.kind = v_kind AND o.rank >= s.lowest
                 ORDER BY o.rank, o.id LIMIT c_room + 1
             ) AS q
         ) AS j
+        CROSS JOIN LATERAL (
+            SELECT min(f.wake_at) AS wake_at
+            FROM unnest(p_kinds) AS k (kind)
+            CROSS JOIN LATERAL (
+                SELECT o.wake_at FROM carteiro.seats AS o
+                WHERE o.kind = k.kind AND o.wake_at >= o_now AND o.wake_at < c_far AND o.ctid <> s.place
+                ORDER BY o.wake_at LIMIT 1
+            ) AS f
+        ) AS a
         WHERE NOT (t.paused OR t.disabled) AND t.cap IS NULL AND t.rate_per_second IS NULL
-            AND (NOT s.is_woken OR s.alarm BETWEEN s.seen_at - p_jitter AND o_now)
+            AND (NOT s.is_woken OR (s.wake_at >= v_clocks.seen_of[v_i] - p_jitter AND s.wake_at <= o_now))
             AND NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'fairness');
         EXIT WHEN (v_seat.claims = 0 AND least(v_seat.parked_until, v_seat.lease_end, c_far) > o_now) IS NOT TRUE;
-        UPDATE carteiro.ring AS r SET n = r.n + 1, seen = v_look.seen, folded = r.folded + v_look.notes + 1 WHERE r.n = v_look.n;
+        UPDATE carteiro.ring AS r SET n = r.n + 1, seen = v_notes.seen, folded = r.folded + v_notes.count + 1 WHERE r.n = v_ring.n;
         CONTINUE WHEN NOT FOUND; -- another claim was faster, and may have left nothing
         v_taken := least(v_seat.found, c_room);
         v_turns := (v_taken - 1) / p_batch + 1;
@@ -792,34 +803,34 @@ BEGIN
         o_numbers := v_seat.numbers[:v_taken];
         WITH seat AS (
             UPDATE carteiro.seats AS s
-            SET n = s.n + 1, jobs = s.jobs + v_look.jobs, processed = s.processed + v_taken, lowest = v_seat.ranks[v_taken],
-                vt = v_seat.vt + v_taken * v_seat.stride, last_turn = v_look.turn + v_turns,
-                since_turn = CASE WHEN v_seat.is_woken THEN v_look.turn ELSE s.since_turn END,
+            SET n = s.n + 1, jobs = s.jobs + v_notes.jobs, processed = s.processed + v_taken, lowest = v_seat.ranks[v_taken],
+                vt = v_seat.vt + v_taken * v_seat.stride, last_turn = v_clocks.turn + v_turns,
+                since_turn = CASE WHEN v_seat.is_woken THEN v_clocks.turn ELSE s.since_turn END,
                 consecutive = (v_taken - 1) % p_batch + 1, last_processed_at = o_now, wake_at = v_wake_at,
                 due_from = CASE WHEN v_wake_at IS NOT NULL THEN o_now ELSE v_seat.due_from END
             WHERE s.ctid = v_seat.place
         ),
         clocks AS (
             UPDATE carteiro.ring_clock AS c
-            SET n = c.n + 1, lost_from = least(c.lost_from, v_until), seen_at = o_now, turn = v_look.turn + v_turns,
-                v = greatest(v_look.v, v_seat.vt + (v_turns - 1) * p_batch * v_seat.stride),
+            SET n = c.n + 1, lost_from = least(c.lost_from, v_until), seen_at = o_now, turn = v_clocks.turn + v_turns,
+                v = greatest(v_clocks.v, v_seat.vt + (v_turns - 1) * p_batch * v_seat.stride),
                 least_vt = CASE
-                    WHEN v_wake_at IS NULL AND c.kind = v_seat.kind THEN v_seat.vt + v_taken * v_seat.stride
+                    WHEN v_wake_at IS NULL AND c.kind = v_kind THEN v_seat.vt + v_taken * v_seat.stride
                     ELSE c.least_vt
                 END
-            WHERE c.ctid = ANY (v_look.clocks)
+            WHERE c.ctid = ANY (v_clocks.places)
         ),
-        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (v_seat.places[:v_taken])),
+        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (v_seat.jobs[:v_taken])),
         leased AS (
             INSERT INTO carteiro.leased (claim_id, tenant, kind, parked_until, claims, numbers)
-            VALUES (p_claim, v_seat.tenant, v_seat.kind, v_until, 1, o_numbers)
+            VALUES (p_claim, v_seat.tenant, v_kind, v_until, 1, o_numbers)
         )
         INSERT INTO carteiro.claims (id) VALUES (p_claim);
         o_tenants := ARRAY[v_seat.tenant];
         IF v_seat.retry_preset IS NOT NULL THEN
             o_presets := jsonb_build_object(v_seat.tenant, v_seat.retry_preset);
         END IF;
-        o_idle_ms := carteiro.idle_ms(p_kinds, o_now);
+        o_idle_ms := CASE WHEN v_wake_at IS NULL THEN 0 ELSE least(v_wake_at, v_seat.next_alarm) - o_now END;
         RETURN;
     END LOOP;
     SELECT * INTO o_now, o_idle_ms, o_numbers, o_claims, o_tenants, o_presets
