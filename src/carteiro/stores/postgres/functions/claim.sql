@@ -376,34 +376,6 @@ BEGIN
 END
 $$;
 
--- True if a claim of these kinds would find nothing. It locks nothing: a wake-up that is for another worker costs little.
--- Whatever is committed later brings a wake-up of its own.
-CREATE OR REPLACE FUNCTION carteiro.is_idle(p_kinds text[], p_jitter bigint, p_now bigint) RETURNS boolean
-LANGUAGE plpgsql STABLE
-AS $$
-BEGIN
-    IF EXISTS (SELECT FROM carteiro.unseen_notes() AS n WHERE n.kind = '' OR n.kind = ANY (p_kinds)) THEN
-        RETURN false;
-    END IF;
-    RETURN NOT carteiro.is_restored() AND (
-        SELECT count(*) = cardinality(p_kinds) AND bool_and(
-            p_now >= k.seen_at - p_jitter
-            AND NOT EXISTS (
-                SELECT FROM carteiro.seats AS s
-                WHERE s.kind = k.kind AND s.wake_at IS NULL AND s.vt >= k.least_vt
-                ORDER BY s.vt LIMIT 1
-            )
-            AND NOT EXISTS (
-                SELECT FROM carteiro.seats AS s
-                WHERE s.kind = k.kind AND s.wake_at >= k.seen_at - p_jitter AND s.wake_at <= p_now
-                ORDER BY s.wake_at LIMIT 1
-            )
-        )
-        FROM carteiro.clocks(p_kinds) AS k
-    );
-END
-$$;
-
 -- The first seats in the rings of kinds, in the order of their turns, with what their tenants may take (`allowance`, NULL: no
 -- limit). `is_shared`: another seat may draw from the same limit; `is_due`: jobs can be made ready, `is_fresh`: and none were.
 -- `pace` and `spent` are the sums, up to this seat, of jobs by virtual time and of jobs served.
@@ -477,25 +449,20 @@ BEGIN
 END
 $$;
 
--- Leases at most p_limit ready jobs of these kinds, and p_ahead more of tenants and kinds without a limit; tenants take turns by
--- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come. The messages
--- are read afterwards: nobody waits for the ring during that.
---
+-- The general case of `claim`, whose settings hold here: any number of seats, with limits, retries that are due, expired leases.
 -- The turns of a claim are known without walking them, as long as nothing new is made ready: the turn k of a seat starts at
 -- vt + k * batch * stride. At the same start a seat without a turn comes first; of two with turns the one whose last
 -- turn started earlier, which has the greater stride; at equal strides the one with fewer turns, which had none when
 -- the other had its last. So all jobs of the next seats are sorted at once, as far as the ring will come:
 -- the virtual time that it reaches is the least of what its first 1, 2, ... seats alone reach. The order is that of the walk in
 -- policy/turns.py up to a *stop*: the first place of which not all is known. Then the next round begins.
-CREATE OR REPLACE FUNCTION carteiro.claim(
+CREATE OR REPLACE FUNCTION carteiro.claim_of_many(
     p_kinds text[], p_limit integer, p_ahead integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
     p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint,
     OUT o_now bigint, OUT o_idle_ms bigint, OUT o_numbers bigint[], OUT o_claims integer[], OUT o_tenants text[],
     OUT o_presets jsonb
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
@@ -512,15 +479,9 @@ DECLARE
     v_heeds_due boolean := true;
     v_left bigint[];
 BEGIN
-    o_now := coalesce(p_now, carteiro.now_ms());
     o_numbers := '{}';
     o_claims := '{}';
     o_tenants := '{}';
-    IF carteiro.is_idle(p_kinds, p_jitter, o_now) THEN
-        o_idle_ms := carteiro.idle_ms(p_kinds, o_now);
-        RETURN;
-    END IF;
-    PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
     SELECT * INTO v_ring FROM carteiro.open_ring(p_kinds, p_longest, p_jitter, p_now);
     SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
     IF v_tuned IS NOT NULL THEN
@@ -718,14 +679,177 @@ BEGIN
 END
 $$;
 
--- The claimed messages, in the order of their numbers; unknown ones are left out. p_tenants: those of the messages.
+-- Leases at most p_limit ready jobs of these kinds, and p_ahead more of tenants and kinds without a limit; tenants take turns by
+-- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come.
+--
+-- It looks first, without a lock: a wake-up that is for another worker costs little, and whatever is committed later brings
+-- one of its own. If only one seat has work, and nothing limits it, its turns are known at once. All else is `claim_of_many`.
+-- The holder of the ring's lock changes its number: what was looked up is void if the number is another.
+CREATE OR REPLACE FUNCTION carteiro.claim(
+    p_kinds text[], p_limit integer, p_ahead integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
+    p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint,
+    OUT o_now bigint, OUT o_idle_ms bigint, OUT o_numbers bigint[], OUT o_claims integer[], OUT o_tenants text[],
+    OUT o_presets jsonb
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    c_room CONSTANT bigint := greatest(0, p_limit) + p_ahead;
+    v_sync text;
+    v_ring record;
+    v_notes record;
+    v_clocks record;
+    v_seat record;
+    v_kind text;
+    v_i integer;
+    v_taken bigint;
+    v_turns bigint;
+    v_until bigint;
+    v_wake_at bigint;
+BEGIN
+    FOR v_try IN 1..2 LOOP
+        o_now := coalesce(p_now, carteiro.now_ms());
+        SELECT r.n, r.folded, r.seen INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
+        SELECT pg_current_snapshot() AS seen, count(*) AS count, coalesce(sum(u.jobs), 0) AS jobs, min(u.wake_at) AS wake_at,
+            min(u.rank) AS rank, min(u.kind) AS kind, min(u.tenant) AS tenant,
+            count(*) = 0 OR (min(u.kind) = max(u.kind) AND min(u.tenant) = max(u.tenant) AND max(u.lease_end) IS NULL) AS are_of_one,
+            coalesce(bool_or(u.kind = '' OR u.kind = ANY (p_kinds)), false) AS are_for_us
+        INTO v_notes
+        FROM (
+            SELECT n.* FROM carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(v_ring.seen)
+            UNION ALL
+            SELECT n.* FROM pg_snapshot_xip(v_ring.seen) AS open (xid) JOIN carteiro.notes AS n ON n.xid = open.xid
+        ) AS u;
+        SELECT count(*) = cardinality(p_kinds) AND v_ring.folded <= 5000 AND o_now >= max(c.seen_at) - p_jitter
+                AND pg_snapshot_xmax(v_ring.seen) <= pg_snapshot_xmax(v_notes.seen) AS is_sound,
+            array_agg(c.place) AS places, array_agg(c.v) AS v_of, array_agg(c.seen_at) AS seen_of, max(c.v) AS v, max(c.turn) AS turn,
+            min(c.lost_from) AS lost_from, bool_or(c.limit_count IS NOT NULL) AS is_limited,
+            sum(s.seats) AS seats, max(s.tenant) AS tenant, max(c.kind) FILTER (WHERE s.seats > 0) AS kind, min(a.wake_at) AS alarm
+        INTO v_clocks
+        FROM carteiro.clocks(p_kinds) AS c
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS seats, max(f.tenant) AS tenant
+            FROM (
+                SELECT o.tenant FROM carteiro.seats AS o
+                WHERE o.kind = c.kind AND o.wake_at IS NULL AND o.vt >= c.least_vt
+                ORDER BY o.vt LIMIT 2
+            ) AS f
+        ) AS s
+        LEFT JOIN LATERAL (
+            SELECT o.wake_at FROM carteiro.seats AS o
+            WHERE o.kind = c.kind AND o.wake_at >= c.seen_at - p_jitter AND o.wake_at < c_far
+            ORDER BY o.wake_at LIMIT 1
+        ) AS a ON true;
+        IF v_clocks.is_sound AND v_clocks.seats = 0 AND NOT v_notes.are_for_us AND coalesce(v_clocks.alarm, c_far) > o_now THEN
+            o_numbers := '{}';
+            o_tenants := '{}';
+            o_idle_ms := v_clocks.alarm - o_now;
+            RETURN;
+        END IF;
+        v_sync := set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
+        EXIT WHEN NOT (
+            v_clocks.is_sound AND p_in_turns AND c_room > 0 AND v_clocks.seats <= 1 AND v_notes.are_of_one
+            AND (v_notes.count = 0 OR v_clocks.seats = 0 OR (v_notes.kind = v_clocks.kind AND v_notes.tenant = v_clocks.tenant))
+            AND NOT v_clocks.is_limited AND v_clocks.lost_from > o_now AND coalesce(v_clocks.alarm, c_far) > o_now
+        );
+        v_kind := coalesce(v_notes.kind, v_clocks.kind);
+        v_i := array_position(p_kinds, v_kind);
+        SELECT s.*, t.stride, t.retry_preset, w.parked_until, w.lease_end, j.*, a.wake_at AS next_alarm
+        INTO v_seat
+        FROM (
+            SELECT o.ctid AS place, o.tenant, least(o.lowest, v_notes.rank) AS lowest, least(o.due_from, v_notes.wake_at) AS due_from,
+                o.wake_at IS NOT NULL AS is_woken,
+                CASE WHEN o.wake_at IS NULL THEN o.vt ELSE greatest(o.vt, v_clocks.v_of[v_i]) END AS vt,
+                least(o.wake_at, greatest(v_notes.wake_at, v_clocks.seen_of[v_i] - p_jitter)) AS wake_at
+            FROM carteiro.seats AS o
+            WHERE o.tenant = coalesce(v_notes.tenant, v_clocks.tenant) AND o.kind = v_kind
+            ORDER BY o.n DESC LIMIT 1
+        ) AS s
+        JOIN carteiro.tenants AS t ON t.id = s.tenant
+        CROSS JOIN LATERAL carteiro.next_job(true, v_kind, s.tenant, s.due_from, v_clocks.lost_from, p_longest, o_now) AS w
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS found, array_agg(q.message_no) AS numbers, array_agg(q.rank) AS ranks, array_agg(q.place) AS jobs,
+                max(q.claims) AS claims
+            FROM (
+                SELECT o.message_no, o.rank, o.ctid AS place, o.claims FROM carteiro.ready AS o
+                WHERE o.tenant = s.tenant AND o.kind = v_kind AND o.rank >= s.lowest
+                ORDER BY o.rank, o.id LIMIT c_room + 1
+            ) AS q
+        ) AS j
+        CROSS JOIN LATERAL (
+            SELECT min(f.wake_at) AS wake_at
+            FROM unnest(p_kinds) AS k (kind)
+            CROSS JOIN LATERAL (
+                SELECT o.wake_at FROM carteiro.seats AS o
+                WHERE o.kind = k.kind AND o.wake_at >= o_now AND o.wake_at < c_far AND o.ctid <> s.place
+                ORDER BY o.wake_at LIMIT 1
+            ) AS f
+        ) AS a
+        WHERE NOT (t.paused OR t.disabled) AND t.cap IS NULL AND t.rate_per_second IS NULL
+            AND (NOT s.is_woken OR (s.wake_at >= v_clocks.seen_of[v_i] - p_jitter AND s.wake_at <= o_now))
+            AND NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'fairness');
+        EXIT WHEN (v_seat.claims = 0 AND least(v_seat.parked_until, v_seat.lease_end, c_far) > o_now) IS NOT TRUE;
+        UPDATE carteiro.ring AS r SET n = r.n + 1, seen = v_notes.seen, folded = r.folded + v_notes.count + 1 WHERE r.n = v_ring.n;
+        CONTINUE WHEN NOT FOUND; -- another claim was faster, and may have left nothing
+        v_taken := least(v_seat.found, c_room);
+        v_turns := (v_taken - 1) / p_batch + 1;
+        v_until := o_now + p_lease_ms;
+        IF v_seat.found <= c_room THEN
+            v_wake_at := least(v_seat.parked_until, v_seat.lease_end, v_until);
+        END IF;
+        o_numbers := v_seat.numbers[:v_taken];
+        WITH seat AS (
+            UPDATE carteiro.seats AS s
+            SET n = s.n + 1, jobs = s.jobs + v_notes.jobs, processed = s.processed + v_taken, lowest = v_seat.ranks[v_taken],
+                vt = v_seat.vt + v_taken * v_seat.stride, last_turn = v_clocks.turn + v_turns,
+                since_turn = CASE WHEN v_seat.is_woken THEN v_clocks.turn ELSE s.since_turn END,
+                consecutive = (v_taken - 1) % p_batch + 1, last_processed_at = o_now, wake_at = v_wake_at,
+                due_from = CASE WHEN v_wake_at IS NOT NULL THEN o_now ELSE v_seat.due_from END
+            WHERE s.ctid = v_seat.place
+        ),
+        clocks AS (
+            UPDATE carteiro.ring_clock AS c
+            SET n = c.n + 1, lost_from = least(c.lost_from, v_until), seen_at = o_now, turn = v_clocks.turn + v_turns,
+                v = greatest(v_clocks.v, v_seat.vt + (v_turns - 1) * p_batch * v_seat.stride),
+                least_vt = CASE
+                    WHEN v_wake_at IS NULL AND c.kind = v_kind THEN v_seat.vt + v_taken * v_seat.stride
+                    ELSE c.least_vt
+                END
+            WHERE c.ctid = ANY (v_clocks.places)
+        ),
+        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (v_seat.jobs[:v_taken])),
+        leased AS (
+            INSERT INTO carteiro.leased (claim_id, tenant, kind, parked_until, claims, numbers)
+            VALUES (p_claim, v_seat.tenant, v_kind, v_until, 1, o_numbers)
+        )
+        INSERT INTO carteiro.claims (id) VALUES (p_claim);
+        o_tenants := ARRAY[v_seat.tenant];
+        IF v_seat.retry_preset IS NOT NULL THEN
+            o_presets := jsonb_build_object(v_seat.tenant, v_seat.retry_preset);
+        END IF;
+        o_idle_ms := CASE WHEN v_wake_at IS NULL THEN 0 ELSE least(v_wake_at, v_seat.next_alarm) - o_now END;
+        RETURN;
+    END LOOP;
+    SELECT * INTO o_now, o_idle_ms, o_numbers, o_claims, o_tenants, o_presets
+    FROM carteiro.claim_of_many(
+        p_kinds, p_limit, p_ahead, p_claim, p_lease_ms, p_batch, p_in_turns, p_readied, p_suspect, p_draws, p_longest, p_jitter,
+        p_now
+    );
+END
+$$;
+
+-- The claimed messages, in the order of their numbers; unknown ones are left out. p_tenants: those of the messages. Volatile:
+-- a claim may have waited for others, and what they committed is read by a later snapshot than the claim's statement has.
 CREATE OR REPLACE FUNCTION carteiro.claimed(p_no bigint[], p_tenants text[]) RETURNS TABLE (
     o_item bigint, o_no bigint, o_is_finished boolean, o_suppresses boolean, o_id text, o_kind text, o_tenant text,
     o_content text, o_request_id text, o_delivery text, o_attempts integer, o_charged integer, o_in_doubt integer,
     o_revision integer, o_is_open boolean, o_expires_at bigint, o_is_cancelled boolean, o_recipient_id text, o_preset text,
     o_provider text
 )
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$

@@ -1,10 +1,11 @@
--- Blocks claims until the transaction ends.
+-- Blocks claims until the transaction ends. Its number changes: a claim that has looked already must look again.
 CREATE OR REPLACE FUNCTION carteiro.lock_ring() RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 BEGIN
     PERFORM 1 FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE;
+    UPDATE carteiro.ring AS r SET n = r.n + 1 WHERE r.ctid = (SELECT o.ctid FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1);
 END
 $$;
 
