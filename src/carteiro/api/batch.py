@@ -143,9 +143,9 @@ async def _results(
     answers: Sequence[PostAnswer | NotAccepted | Refusal],
     charged: Charged,
     request_id: str,
-) -> list[Mapping[str, Any] | orjson.Fragment]:
-    """The results; refused e-mails beyond the rate limit are reported as over it."""
-    results: list[Mapping[str, Any] | orjson.Fragment] = []
+) -> orjson.Fragment:
+    """The results as JSON; refused e-mails beyond the rate limit are reported as over it."""
+    results: list[str] = []
     left = count(charged.counted, -1)  # refused ones that were counted
     turn = Slice()
     first, text = None, ""  # of results that differ in the id alone
@@ -153,13 +153,13 @@ async def _results(
         if isinstance(answer, Accepted) and answer.recipient_id is None:
             if first is None or answer.received_at is not first.received_at:
                 first, text = answer, orjson.dumps(_told(item, answer, request_id)).decode()
-            results.append(orjson.Fragment(text.replace(first.id, answer.id)))
+            results.append(text.replace(first.id, answer.id))
             continue
         over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
-        results.append(_told(item, over or answer, request_id))
+        results.append(orjson.dumps(_told(item, over or answer, request_id)).decode())
         if turn.spend():
             await turn.pause()
-    return results
+    return orjson.Fragment(f"[{','.join(results)}]")
 
 
 def _told(
