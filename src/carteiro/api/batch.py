@@ -1,5 +1,6 @@
 """Endpoint for many e-mails at once: each has a result of its own, all are one commit."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -22,7 +23,7 @@ from carteiro.api.reading import Question
 from carteiro.api.refusal import Refusal, bad_value, of_invalid
 from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
 from carteiro.email.plain import PlainEmail, plain_email
-from carteiro.email.submission import Submission
+from carteiro.email.submission import Submission, in_places
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.model import Accepted, Charged, KeyConflict, OverLimit, Tenant
 from carteiro.path.accept import PostAnswer
@@ -75,9 +76,10 @@ class BatchIntake(Endpoints):
         request_id = request_id_of(request)
         made = await self._made(items, tenant, request_id)
         submitted = [each for each in made if isinstance(each, Submission)]
-        stored = iter(await self._intake.accepting.many(submitted, share.end_turn))
-        answers = [next(stored) if isinstance(each, Submission) else each for each in made]
-        refused = len([1 for each in answers if isinstance(each, _REFUSED)])
+        stored = await self._intake.accepting.many(submitted, share.end_turn)
+        answers = in_places(stored, made, Submission)
+        types = Counter(map(type, answers))
+        refused = types[Refusal] + types[NotAccepted]
         charged = await self._intake.charge(request, tenant, refused) if refused else Charged(0)
         return JsonResponse({"results": await _results(made, answers, charged, request_id)})
 
