@@ -23,7 +23,7 @@ from carteiro.model import (
     NotMade,
     State,
 )
-from carteiro.path.deliver import deliver
+from carteiro.path.deliver import TimeLimits, deliver
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports.provider import Handover
 from support.builders import a_failure
@@ -535,7 +535,7 @@ async def test_task_that_no_thread_was_free_for_has_not_failed() -> None:
         with ThreadPoolExecutor(1) as threads:
             threads.submit(gate.wait)
             kind = waits.kind(threads)
-            outcome = await deliver(kind, a_parcel(), Handover(kind.call_limit))
+            outcome = await deliver(kind, a_parcel(), Handover(kind.call_limit), TimeLimits())
             gate.set()
 
     assert isinstance(outcome, NotMade)

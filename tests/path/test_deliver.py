@@ -10,7 +10,7 @@ import pytest
 from carteiro.errors import DeliveryFailed
 from carteiro.jobs.kind import Deliver
 from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
-from carteiro.path.deliver import deliver
+from carteiro.path.deliver import TimeLimits, deliver
 from carteiro.ports.provider import Handover, Parcel
 from support.builders import a_failure
 from support.hostile_errors import HOSTILE
@@ -25,7 +25,7 @@ async def delivered(
 ) -> Outcome:
     """The outcome of one call."""
     kind = a_kind(provider, provider="ses", call_limit=call_limit)
-    return await deliver(kind, a_parcel(), Handover(limit))
+    return await deliver(kind, a_parcel(), Handover(limit), TimeLimits())
 
 
 def raising(error: BaseException, *, begun: bool) -> Deliver:
@@ -233,9 +233,28 @@ async def test_custom_rules_apply_to_silence_with_proof() -> None:
             replace(a_kind(silent(begun=begun), call_limit=A_MOMENT), overrule=given_up),
             a_parcel(),
             Handover(A_MOMENT),
+            TimeLimits(),
         )
         for begun in (False, True)
     ]
 
     assert isinstance(proven, Rejected)
     assert isinstance(in_doubt, Unknown)
+
+
+async def test_calls_with_one_timer_end_at_their_own_deadlines() -> None:
+    """The one that begins last may be the first to end, and a call that goes on keeps its time."""
+    limits, ended = TimeLimits(), []
+
+    async def call(limit: timedelta) -> None:
+        await deliver(
+            a_kind(silent(begun=False), call_limit=limit), a_parcel(), Handover(limit), limits
+        )
+        ended.append(limit)
+
+    calls = [asyncio.create_task(call(limit)) for limit in (LONG, 2 * A_MOMENT, A_MOMENT)]
+    await asyncio.gather(*calls[1:])
+
+    assert ended == [A_MOMENT, 2 * A_MOMENT]
+    assert not calls[0].done()
+    calls[0].cancel()

@@ -14,7 +14,7 @@ from carteiro.config import load
 from carteiro.email.message import make_email
 from carteiro.jobs.kind import Kind
 from carteiro.model import Deferred, EventType, MessageId, Outcome, State, Taken
-from carteiro.path.deliver import deliver
+from carteiro.path.deliver import TimeLimits, deliver
 from carteiro.ports import Backend, Handover
 from carteiro.providers import rate_limiter
 from carteiro.providers.email_kind import email_kind
@@ -67,7 +67,7 @@ async def called(kind: Kind, clock: StoreClock) -> Outcome:
         while isinstance(chosen := kind.chain.choose(a_job()), timedelta):
             await asyncio.sleep(0.001)
             clock.advance(MILLISECOND)
-    return await deliver(chosen, a_parcel(MAIL), Handover(LONG))
+    return await deliver(chosen, a_parcel(MAIL), Handover(LONG), TimeLimits())
 
 
 async def test_rate_starts_from_the_quota_falls_on_throttling_and_climbs_back() -> None:

@@ -7,7 +7,7 @@ from carteiro.email.message import make_email
 from carteiro.jobs.kind import Kind
 from carteiro.model import EMAIL, Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
 from carteiro.path.confirm import confirm
-from carteiro.path.deliver import deliver
+from carteiro.path.deliver import TimeLimits, deliver
 from carteiro.ports import Handover, Parcel, Provider
 from support.working import GATEWAY, LONG, a_parcel, always
 
@@ -44,7 +44,7 @@ async def sent(
         declares=True,
         call_limit=limit,
     )
-    return await deliver(kind, parcel or a_mail(), handover or Handover(limit))
+    return await deliver(kind, parcel or a_mail(), handover or Handover(limit), TimeLimits())
 
 
 def failure_of(outcome: Outcome) -> Failure:

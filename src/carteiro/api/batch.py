@@ -1,5 +1,6 @@
 """Endpoint for many e-mails at once: each has a result of its own, all are one commit."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -22,7 +23,7 @@ from carteiro.api.reading import Question
 from carteiro.api.refusal import Refusal, bad_value, of_invalid
 from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
 from carteiro.email.plain import PlainEmail, plain_email
-from carteiro.email.submission import Submission
+from carteiro.email.submission import Submission, in_places
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.model import Accepted, Charged, KeyConflict, OverLimit, Tenant
 from carteiro.path.accept import PostAnswer
@@ -75,9 +76,10 @@ class BatchIntake(Endpoints):
         request_id = request_id_of(request)
         made = await self._made(items, tenant, request_id)
         submitted = [each for each in made if isinstance(each, Submission)]
-        stored = iter(await self._intake.accepting.many(submitted, share.end_turn))
-        answers = [next(stored) if isinstance(each, Submission) else each for each in made]
-        refused = len([1 for each in answers if isinstance(each, _REFUSED)])
+        stored = await self._intake.accepting.many(submitted, share.end_turn)
+        answers = in_places(stored, made, Submission)
+        types = Counter(map(type, answers))
+        refused = types[Refusal] + types[NotAccepted]
         charged = await self._intake.charge(request, tenant, refused) if refused else Charged(0)
         return JsonResponse({"results": await _results(made, answers, charged, request_id)})
 
@@ -143,9 +145,9 @@ async def _results(
     answers: Sequence[PostAnswer | NotAccepted | Refusal],
     charged: Charged,
     request_id: str,
-) -> list[Mapping[str, Any] | orjson.Fragment]:
-    """The results; refused e-mails beyond the rate limit are reported as over it."""
-    results: list[Mapping[str, Any] | orjson.Fragment] = []
+) -> orjson.Fragment:
+    """The results as JSON; refused e-mails beyond the rate limit are reported as over it."""
+    results: list[str] = []
     left = count(charged.counted, -1)  # refused ones that were counted
     turn = Slice()
     first, text = None, ""  # of results that differ in the id alone
@@ -153,13 +155,13 @@ async def _results(
         if isinstance(answer, Accepted) and answer.recipient_id is None:
             if first is None or answer.received_at is not first.received_at:
                 first, text = answer, orjson.dumps(_told(item, answer, request_id)).decode()
-            results.append(orjson.Fragment(text.replace(first.id, answer.id)))
+            results.append(text.replace(first.id, answer.id))
             continue
         over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
-        results.append(_told(item, over or answer, request_id))
+        results.append(orjson.dumps(_told(item, over or answer, request_id)).decode())
         if turn.spend():
             await turn.pause()
-    return results
+    return orjson.Fragment(f"[{','.join(results)}]")
 
 
 def _told(

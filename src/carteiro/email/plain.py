@@ -3,6 +3,7 @@
 Everything else, and every fault, is left to `read_email` and `make_email`, which accept the same e-mails.
 """
 
+from itertools import combinations
 from typing import ClassVar, Self
 
 import orjson
@@ -12,7 +13,7 @@ from carteiro.model import Delivery, value
 from carteiro.policy.addresses import judge_address
 
 _NAMES = ("to", "subject", "html", "text", "from")  # in the order of `Email`
-_TEXTS = {str}
+_IN_ORDER = {names for size in range(6) for names in combinations(_NAMES, size)}
 
 
 @value
@@ -43,9 +44,14 @@ def plain_email(fields: object) -> PlainEmail | None:
     """Make an e-mail of these fields; None if they are not only texts, or have a fault, or are not in normal form."""
     if not isinstance(fields, dict):
         return None
-    texts = {name: fields[name] for name in _NAMES if name in fields}
-    if len(texts) < len(fields) or set(map(type, texts.values())) != _TEXTS:
-        return None
+    texts = fields
+    if tuple(fields) not in _IN_ORDER:
+        texts = {name: fields[name] for name in _NAMES if name in fields}
+        if len(texts) < len(fields):
+            return None
+    for each in texts.values():
+        if type(each) is not str:
+            return None
     to, subject, sender = texts.get("to", ""), texts.get("subject", ""), texts.get("from")
     html, text = texts.get("html", ""), texts.get("text", "")
     if (

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from hashlib import sha256
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from uuid_utils import uuid7
 
@@ -130,8 +130,12 @@ async def accept_each(
 ) -> list[model.StoreAnswer | NotAccepted]:
     """Commit the well-formed ones together; return an answer for each item, in order."""
     new = [each for each in made if isinstance(each, model.NewMessage)]
-    answers = await commit(new)
-    if len(new) == len(made):
+    return in_places(await commit(new), made, model.NewMessage)
+
+
+def in_places(answers: list[Any], items: Sequence[Any], asked: type) -> list[Any]:
+    """The items, those of the type that was ``asked`` for replaced by their answers."""
+    if len(answers) == len(items):
         return answers
-    stored = iter(answers)
-    return [next(stored) if isinstance(each, model.NewMessage) else each for each in made]
+    rest = iter(answers)
+    return [next(rest) if isinstance(each, asked) else each for each in items]

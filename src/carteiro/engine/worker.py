@@ -31,7 +31,7 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import arrival, start
-from carteiro.path.deliver import deliver, outcome_of
+from carteiro.path.deliver import TimeLimits, deliver, outcome_of
 from carteiro.path.judge import is_orphan, is_plain, judge_claim, may_kill
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
@@ -95,6 +95,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
         self._is_declaring = False
+        self._limits = TimeLimits()
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
@@ -508,7 +509,7 @@ class Worker:
     async def _deliver(self, run: Run, parcel: Parcel, handover: Handover) -> None:
         run.called_at = time.monotonic()
         try:
-            run.outcome = await deliver(run.kind, parcel, handover)
+            run.outcome = await deliver(run.kind, parcel, handover, self._limits)
             if run.outcome is None:
                 raise TypeError(f"{run.kind.name} has returned no outcome")  # noqa: TRY301 - of the provider
         except asyncio.CancelledError:

@@ -16,7 +16,13 @@ from uuid_utils import uuid7
 from carteiro import model
 from carteiro.email.message import Email, make_email
 from carteiro.email.plain import PlainEmail, plain_email
-from carteiro.email.submission import Submission, accept_each, new_message, with_sender
+from carteiro.email.submission import (
+    Submission,
+    accept_each,
+    in_places,
+    new_message,
+    with_sender,
+)
 from carteiro.email.templates.rendering import render_email
 from carteiro.email.templates.work import Allowance
 from carteiro.errors import (
@@ -119,8 +125,8 @@ class Accepting:
         made()
         new = [each for each in messages if isinstance(each, model.NewMessage)]
         stored = await self._lists_of(new[0].tenant)(new) if new else []
-        answers = iter([each if type(each) is model.Accepted else _known(each) for each in stored])
-        return [next(answers) if isinstance(each, model.NewMessage) else each for each in messages]
+        answers = [each if type(each) is model.Accepted else _known(each) for each in stored]
+        return in_places(answers, messages, model.NewMessage)
 
     def _lists_of(self, tenant: model.TenantId) -> _Lists:
         """Of each tenant by itself: they may wait for its locks, and others must not wait for them."""

@@ -8,6 +8,7 @@ import asyncio
 import time
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 from carteiro.errors import DeadlinePassed, DeliveryFailed
@@ -20,7 +21,51 @@ from carteiro.ports.provider import Handover, Parcel
 _A_MOMENT = timedelta(seconds=1)  # the wait after a call that came too late
 
 
-async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
+class TimeLimits:
+    """Cancels calls at the deadlines of their handovers, as `asyncio.timeout` does, with one timer for all of them.
+
+    A later deadline does not touch the timer: when it fires too early, it is set again.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[Handover, asyncio.Task[Any] | None] = {}  # until their deadline
+        self._timer: asyncio.TimerHandle | None = None
+        self._fires_at = inf
+
+    def begin(self, handover: Handover) -> None:
+        """Limit the current task until `end`."""
+        self._calls[handover] = asyncio.current_task()
+        handover.on_await(self._watch)
+        self._watch(handover.deadline)
+
+    def end(self, handover: Handover) -> bool:
+        """End the limit; True if it has passed, and nothing else has cancelled the task."""
+        if handover in self._calls:
+            del self._calls[handover]
+            return False
+        task = asyncio.current_task()
+        return task is not None and task.uncancel() == 0
+
+    def _watch(self, deadline: float) -> None:
+        if deadline < self._fires_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._fires_at = deadline
+            wait = deadline - time.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(wait, self._look)
+
+    def _look(self) -> None:
+        now, self._timer, self._fires_at = time.monotonic(), None, inf
+        for handover in [each for each in self._calls if each.deadline <= now]:
+            handover.deadline = 0.0  # it cannot begin any more, in a thread either
+            task = self._calls.pop(handover)
+            if task is not None:
+                task.cancel()
+        if self._calls:
+            self._watch(min(each.deadline for each in self._calls))
+
+
+async def deliver(kind: Kind, parcel: Parcel, handover: Handover, limits: TimeLimits) -> Outcome:
     """Hand the parcel over within its deadline; the observer of the provider gets the outcome."""
     link = kind.link
     began = None if link is None else link.begin()
@@ -28,7 +73,7 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
         if kind.call_limit is None:
             outcome = await kind.deliver(parcel, handover)
         else:
-            outcome = await _within_limit(kind, parcel, handover)
+            outcome = await _within_limit(kind, parcel, handover, limits)
     except BaseException as error:  # noqa: BLE001 - what is not an outcome is raised again
         outcome = outcome_of(error, kind, handover)
     if kind.overrule is not None:
@@ -38,59 +83,18 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
     return outcome
 
 
-async def _within_limit(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
-    limit = _TimeLimit(handover)
-    handover.on_await(limit.moved)
+async def _within_limit(
+    kind: Kind, parcel: Parcel, handover: Handover, limits: TimeLimits
+) -> Outcome:
+    limits.begin(handover)
     try:
         outcome = await kind.deliver(parcel, handover)
     except BaseException as error:
-        if limit.end() and isinstance(error, asyncio.CancelledError):
+        if limits.end(handover) and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from None
         raise
-    limit.end()
+    limits.end(handover)
     return outcome
-
-
-class _TimeLimit:
-    """Cancels the current task at the handover's deadline, as `asyncio.timeout` does, at a third of its cost.
-
-    A later deadline does not touch the timer: when it fires too early, it is set again.
-    """
-
-    __slots__ = ("_fires_at", "_handover", "_has_passed", "_loop", "_task", "_timer")
-
-    def __init__(self, handover: Handover) -> None:
-        self._handover = handover
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task(self._loop)
-        self._has_passed = False
-        self._set_timer()
-
-    def _set_timer(self) -> None:
-        self._fires_at = self._handover.deadline
-        self._timer = self._loop.call_later(self._fires_at - time.monotonic(), self._look)
-
-    def _look(self) -> None:
-        if self._fires_at < self._handover.deadline:
-            self._set_timer()
-            return
-        self._has_passed = True
-        self._handover.deadline = 0.0  # it cannot begin any more, in a thread either
-        if self._task is not None:
-            self._task.cancel()
-
-    def moved(self) -> None:
-        """The deadline has changed."""
-        if self._handover.deadline < self._fires_at and not self._has_passed:
-            self._timer.cancel()
-            self._set_timer()
-
-    def end(self) -> bool:
-        """End it now; True if it has passed, and nothing else has cancelled the task."""
-        self._timer.cancel()
-        if not self._has_passed or self._task is None:
-            return False
-        return self._task.uncancel() == 0
 
 
 def outcome_of(error: BaseException, kind: Kind, handover: Handover) -> Outcome:

@@ -32,7 +32,7 @@ class Handover:
         self.begun = False
         self.awaits_reply = False
         self.is_queued = False
-        self._moved: Callable[[], None] | None = None
+        self._moved: Callable[[float], None] | None = None
 
     def begin(self) -> None:
         """Pass the last check: a process that slept past its deadline must not deliver."""
@@ -45,9 +45,9 @@ class Handover:
         self.deadline = time.monotonic() + limit.total_seconds()
         self.awaits_reply = True
         if self._moved is not None:
-            self._moved()
+            self._moved(self.deadline)
 
-    def on_await(self, moved: Callable[[], None]) -> None:
+    def on_await(self, moved: Callable[[float], None]) -> None:
         """Set the callback for a new deadline."""
         self._moved = moved
 

@@ -127,6 +127,8 @@ class Chain:
         self._kinds = {
             name: replace(kind, link=self._links[name], chain=self) for name, kind in kinds.items()
         }
+        links = list(self._links.values())
+        self._sole = links[0] if len(links) == 1 and not paced else None  # as fast as there is mail
         self._routes = routes
         self._tried: dict[model.MessageId, tuple[str, ...]] = {}  # since the message last waited
 
@@ -135,6 +137,9 @@ class Chain:
 
         It takes a call of the chosen one: its link must learn the outcome, or that it was `unused`.
         """
+        sole = self._sole
+        if sole is not None and not sole.is_open:  # as usual: there is nothing to choose
+            return self._kinds[sole.name]
         tried = self._tried.get(job.lease.job, ())
         chosen = choose(self._route(job), last=job.provider, tried=tried)
         if isinstance(chosen, str):

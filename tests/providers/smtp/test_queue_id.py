@@ -12,6 +12,8 @@ from carteiro.providers.smtp.queue_id import LONGEST_ID, queue_id
     [
         ("250 2.0.0 Ok: queued as 4XyZ1q2Wb3z9", "4XyZ1q2Wb3z9"),
         ("250 2.0.0 from MTA(smtp:[::1]:10025): 250 2.0.0 Ok: queued as 4XyZ.", "4XyZ"),
+        ("250 2.0.0 Ok: Queued  as 4XyZ", "4XyZ"),
+        ("250 2.0.0 Ok: queued as ...", "Ok: queued as ..."),
         ("250 OK id=1tCQhR-000000003Wd-0vXy", "1tCQhR-000000003Wd-0vXy"),
         ("250 2.0.0 6fd1d0a3 Message accepted for delivery", "6fd1d0a3"),
         ("250 2.0.0 4AFNo1qX031337 Message accepted for delivery", "4AFNo1qX031337"),

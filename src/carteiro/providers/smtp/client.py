@@ -197,6 +197,8 @@ class Connection:
         if data.code != _GO_ON:
             self._leave([data])
             raise self._said(Stage.DATA, data)
+        if not letter.copies:
+            return ()
         return tuple(
             (given, failures.refusal_of(reply, self._options.host))
             for (given, _), reply in zip(letter.copies, replies[len(needed) :], strict=False)

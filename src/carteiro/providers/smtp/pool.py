@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from carteiro.ports.provider import Handover
@@ -19,7 +20,7 @@ class ConnectionPool:
         self._most = options.connections
         self._mails_each = options.messages_per_connection
         self._idle_seconds = options.idle.total_seconds()
-        self._free = asyncio.Semaphore(options.connections)
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._in_use = 0
         self._idle: list[tuple[float, Connection]] = []  # the one longest idle first
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -27,17 +28,35 @@ class ConnectionPool:
 
     async def take(self, handover: Handover, *, fresh: bool = False) -> Connection:
         """A connection for one mail; ``fresh``: not one that has carried another."""
-        handover.is_queued = True
-        await self._free.acquire()
-        handover.is_queued = False
-        self._in_use += 1
+        passed_on = None
+        if self._in_use < self._most:
+            self._in_use += 1
+        else:
+            handover.is_queued = True
+            passed_on = await self._next()
+            handover.is_queued = False
         try:
-            return self._kept(fresh=fresh) or await self._opens()
+            return self._kept(passed_on, fresh=fresh) or await self._opens()
         except BaseException:
-            self._let_next()
+            self._pass_on(None)
             raise
 
-    def _kept(self, *, fresh: bool) -> Connection | None:
+    async def _next(self) -> Connection | None:
+        """Wait for the end of another mail; its connection, if that can carry one more."""
+        waiting: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if not waiting.cancelled():  # it has come, too late
+                self._pass_on(waiting.result())
+            raise
+
+    def _kept(self, passed_on: Connection | None, *, fresh: bool) -> Connection | None:
+        if passed_on is not None:
+            if passed_on.is_usable and not fresh:
+                return passed_on
+            passed_on.quit()
         if fresh and self._in_use + len(self._idle) > self._most:
             self._idle.pop(0)[1].quit()
         while self._idle and not fresh:
@@ -51,16 +70,24 @@ class ConnectionPool:
         """Keep it for the next mail if it can carry one."""
         if not connection.is_usable:
             connection.abort()
+            self._pass_on(None)
         elif connection.mails >= self._mails_each or self._is_closed:
             connection.quit()
+            self._pass_on(None)
         else:
+            self._pass_on(connection)
+
+    def _pass_on(self, connection: Connection | None) -> None:
+        """Let the next mail begin, over this connection if there is one."""
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(connection)
+                return
+        self._in_use -= 1
+        if connection is not None:
             self._idle.append((time.monotonic(), connection))
             self._sweep_later()
-        self._let_next()
-
-    def _let_next(self) -> None:
-        self._in_use -= 1
-        self._free.release()
 
     def _sweep_later(self) -> None:
         if self._sweep_timer is None:

@@ -74,11 +74,8 @@ def _letter(parcel: Parcel, sender: str) -> Letter:
     """The mail in its envelope: each recipient once."""
     email: Email = parcel.content
     to = mail_address(email.to)
-    copies = {
-        carried: given
-        for given in (*email.cc, *email.bcc)
-        if (carried := mail_address(given)) != to
-    }
+    copies = {mail_address(given): given for given in (*email.cc, *email.bcc)}
+    copies.pop(to, None)
     envelope = (mail_address(sender), to, *copies)
     named = (*envelope, mail_address(email.reply_to)) if email.reply_to else envelope
     content = write_mime(email, sender=sender, message=parcel.message, revision=parcel.revision)
