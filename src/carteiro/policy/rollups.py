@@ -41,7 +41,7 @@ _WEIGHED = ("accepted", "sent", "retried", "failed", "cancelled")
 
 
 class Key(NamedTuple):
-    """What a row of figures is about; an empty text: all of them."""
+    """The subject of a row of figures; an empty text: all of them."""
 
     span: Span
     tenant: str
@@ -51,7 +51,7 @@ class Key(NamedTuple):
 
 
 class Was(NamedTuple):
-    """What a change of an entry may overwrite."""
+    """The part of an entry that a change may overwrite."""
 
     state: model.State
     attempts: int
@@ -223,7 +223,7 @@ def bounded(figures: Figures) -> Figures:
 
 
 def weight(figures: Figures) -> int:
-    """How much happened."""
+    """The number of messages that something happened to."""
     return sum(figures[name] for name in _WEIGHED)
 
 

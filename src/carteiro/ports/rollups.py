@@ -9,7 +9,7 @@ from carteiro.model.figures import Figures, Span, Split
 
 
 class Rollups(Protocol):
-    """What happened, in counters (see `carteiro.policy.rollups`): a store notes it with every list that it stores.
+    """Counters of events (see `carteiro.policy.rollups`): a store notes them with every list that it stores.
 
     Promises, one module each in ``tests/contract/rollups``:
 

@@ -31,7 +31,7 @@ _SPANS: Mapping[Range, tuple[Span, timedelta]] = {
 
 @value
 class Counts:
-    """What happened to messages, in numbers."""
+    """The number of messages; ``retried`` counts each retry."""
 
     accepted: int
     sent: int

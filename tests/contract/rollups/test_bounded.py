@@ -24,7 +24,7 @@ async def _tenants(backend: Backend, back: timedelta = HOUR) -> set[str]:
 
 
 async def test_past_minute_keeps_the_most_active(backend: Backend, clock: StoreClock) -> None:
-    """The current one keeps all, as nobody knows yet; totals are exact."""
+    """The current one keeps all, as it is not over; totals are exact."""
     await _busy(backend)
     await backend.rollups.fold(limit=10, most=2)
     now = await _tenants(backend)

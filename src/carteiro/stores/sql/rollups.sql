@@ -1,5 +1,5 @@
 -- name: rollup_any
--- Whether there are notes.
+-- True if there are notes.
 SELECT EXISTS (SELECT 1 FROM carteiro.rollup_notes);
 
 -- name: rollup_note
