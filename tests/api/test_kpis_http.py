@@ -67,7 +67,7 @@ async def test_tenant_cannot_ask_for_another(post: Carteiro) -> None:
         named = await client.get(OWN, params={"companyId": "acme"})
         above = await client.get(ALL, params={"companyId": "acme"})
 
-    assert fields_in(error_in(named, 422, "VALIDATION_ERROR")) == ["companyId"]
+    assert fields_in(error_in(named, 422, "INVALID_VALUE")) == ["companyId"]
     assert above.status_code in {401, 403}
 
 
@@ -82,7 +82,7 @@ async def test_administrator_can_ask_for_one_tenant(post: Carteiro) -> None:
 
     assert (view.company_id, view.range, view.counts.sent) == ("acme", "1h", 2)
     error_in(unknown, 404, "NOT_FOUND")
-    assert fields_in(error_in(wrong, 422, "VALIDATION_ERROR")) == ["range"]
+    assert fields_in(error_in(wrong, 422, "INVALID_VALUE")) == ["range"]
 
 
 async def test_nothing_is_computed_before_anything_happened(post: Carteiro) -> None:
