@@ -30,6 +30,7 @@ from carteiro.stores.sqlite import opening
 from carteiro.tickets.archive import metrics as archive_metrics
 from carteiro.tickets.consume import metrics as ticket_metrics
 from errors_page import errors_page
+from kpis_page import kpis_page
 from verdicts_page import verdicts_page
 
 REPOSITORY = Path(__file__).parents[1]
@@ -604,6 +605,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "backends.md": backends_page,
     "cli.md": cli_page,
     "errors.md": lambda: errors_page(NOTE),
+    "kpis.md": lambda: kpis_page(NOTE),
     "verdicts.md": lambda: verdicts_page(NOTE),
     "metrics.md": metrics_page,
     "path-of-an-email.md": path_page,

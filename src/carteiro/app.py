@@ -18,6 +18,7 @@ from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
 from carteiro.maintenance.requests import apply_all, apply_requests
+from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.path.accept import Accepting, SendAnswer
@@ -289,13 +290,21 @@ class Carteiro:
         ]
 
     def _upkeep(self) -> list[Any]:
-        ports, retention = self.backend, self.settings.retention
+        ports, retention, rollups = self.backend, self.settings.retention, self.settings.rollups
         requests = ports.table_queue
         return [
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
             prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
+            roll_up(
+                ports.upkeep,
+                ports.rollups,
+                ports.reading,
+                minutes=rollups.minutes,
+                hours=rollups.hours,
+                most=rollups.max_tenants,
+            ),
             tidy(
                 ports.upkeep,
                 ports.dead_letters,

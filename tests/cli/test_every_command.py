@@ -11,7 +11,7 @@ from carteiro.cli.exit_codes import MEANINGS, ExitCode
 from support.command_line import CommandLine
 
 NAMED = {
-    *("up", "api", "worker", "process", "send", "show", "explain", "ls", "cancel", "stats"),
+    *("up", "api", "worker", "process", "send", "show", "explain", "ls", "cancel", "stats", "kpis"),
     *("doctor", "migrate", "move", "prune", "backup", "version", "erase", "config show"),
     *("fairness show", "fairness set"),
     "classify",
@@ -128,6 +128,7 @@ ON_NOTHING = {
     "explain": ("explain", SOME_ID),
     "cancel": ("cancel", SOME_ID),
     "stats": ("stats",),
+    "kpis": ("kpis",),
     "backup": ("backup", "copy.db"),
     "prune": ("prune",),
     "erase": ("erase", "--recipient", SOME_ID, "--tenant", "acme"),
@@ -163,6 +164,7 @@ def test_memory_store_of_another_process_is_refused(name: str, line: CommandLine
 OF_A_TENANT = [
     ("ls",),
     ("stats",),
+    ("kpis",),
     ("send", "--to", "ok@sandbox.test", "--subject", "S", "--text", "T"),
     ("dead", "ls"),
     ("dead", "group"),

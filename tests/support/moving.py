@@ -64,6 +64,7 @@ async def fill(backend: Backend, clock: StoreClock) -> None:
     """Store one of everything, in every state that a message can rest in."""
     await _people(backend)
     await _ended(backend, clock)
+    await backend.rollups.fold(limit=5, most=100)
     await _under_way(backend, clock)
     await _waiting(backend, clock)
 
@@ -205,6 +206,10 @@ async def read(backend: Backend) -> dict[str, Any]:
         "groups": await backend.dead_letters.group("code"),
         "sizes": await backend.dead_letters.sizes(top=10),
         "inbox": await backend.inbox.list(),
+        "figures": [
+            await backend.rollups.total("hour", timedelta(days=1), tenant=each)
+            for each in (None, *tenants)
+        ],
         "suppressions": [(await backend.suppressions.list(each)).rows for each in tenants],
     }
 

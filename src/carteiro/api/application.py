@@ -26,6 +26,7 @@ from carteiro.api.health import HealthChecks
 from carteiro.api.in_flight import InFlight, PerMinute
 from carteiro.api.intake import Intake, Office
 from carteiro.api.key_ring import KeyRing
+from carteiro.api.kpis import KpiEndpoints, OwnKpiEndpoints
 from carteiro.api.lean import LeanRoute
 from carteiro.api.metrics import MetricsEndpoints
 from carteiro.api.networks import Networks
@@ -102,6 +103,7 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer("e-mail", BatchIntake(intake, ring))
     for tag, endpoints in _of_a_tenant(office, own, previews, changes).items():
         offer(tag, endpoints)
+    offer("key figures", OwnKpiEndpoints(ports.rollups, own))
     offer("table queue", TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait))
 
 
@@ -119,6 +121,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer("fairness", FairnessEndpoints(ports.tenants))
     offer("metrics", MetricsEndpoints(office.metrics))
     offer("stats", StatsEndpoints(ports))
+    offer("key figures of all", KpiEndpoints(ports))
 
 
 def _of_a_tenant(

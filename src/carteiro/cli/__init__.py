@@ -39,7 +39,17 @@ _COMMANDS = {
     "Run": ("up", "api", "worker", "process_due"),
     "Messages": ("send", "show", "explain", "ls", "cancel"),
     "Tenants": ("erase",),
-    "Maintenance": ("stats", "classify", "doctor", "migrate", "move", "prune", "backup", "version"),
+    "Maintenance": (
+        "stats",
+        "kpis",
+        "classify",
+        "doctor",
+        "migrate",
+        "move",
+        "prune",
+        "backup",
+        "version",
+    ),
 }
 for _panel, _names in _GROUPS.items():
     for _name in _names:

@@ -13,6 +13,7 @@ from carteiro.cli.options import ProviderName
 from carteiro.cli.printing import Printer
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings
+from carteiro.maintenance.rollups import fold_all
 from carteiro.model import State
 
 
@@ -40,6 +41,7 @@ async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> 
             states = await post.work_off(limit=limit)
 
         await run_together([Part(work_off, post.stop, post.stop_now)], stop)
+        await fold_all(post.backend.rollups, most=settings.rollups.max_tenants)
     count = sum(states.values())
     told_states = ", ".join(f"{number} {state}" for state, number in states.items())
     sentence = f"Worked on {count}: {told_states}." if count else "No message is due."

@@ -216,6 +216,14 @@ class RetentionSettings(values.Section):
     history: values.DurationOrNone = Field(alias="history_ms")
 
 
+class RollupSettings(values.Section):
+    """Retention of figures by minute and by hour, and the tenants and templates that one keeps."""
+
+    minutes: values.SomeDuration = Field(alias="minutes_ms")
+    hours: values.SomeDuration = Field(alias="hours_ms")
+    max_tenants: values.SomeCount
+
+
 class DeadLetterSettings(values.Section):
     """Retention and size of the dead letter index, and the folder of its exports."""
 
@@ -343,6 +351,7 @@ class Settings(values.Section):
     api: ApiSettings
     storage: StorageSettings
     retention: RetentionSettings
+    rollups: RollupSettings
     dead_letters: DeadLetterSettings
     sqlite: SqliteSettings
     postgres: PostgresSettings

@@ -11,6 +11,7 @@ from carteiro.ports.queue import KeptQueue
 from carteiro.ports.rates import Rates
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
+from carteiro.ports.rollups import Rollups
 from carteiro.ports.store import Store
 from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.table_queue import TableQueue
@@ -33,6 +34,7 @@ class Backend:
     suppressions: Suppressions
     tracking: Tracking
     rates: Rates
+    rollups: Rollups
     dead_letters: DeadLetters
     reading: Reading
     upkeep: Upkeep

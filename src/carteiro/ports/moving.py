@@ -13,6 +13,7 @@ CARRIED = (
     *("tenants", "tiers", "sender_domains", "access_keys", "recipient_records"),
     *("messages", "entries", "events", "unfinished", "message_tags", "dead_letters"),
     *("idempotency_keys", "api_counts", "templates", "suppressions", "inbox", "overrides"),
+    *("rollups", "rollup_notes"),
     *("ring_clock", "seats", "jobs"),
 )
 

@@ -12,6 +12,7 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import Entry, Stamped
+from carteiro.policy.rollups import DELAYS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,6 +58,7 @@ LISTS = {
     "accepted_values": ", ".join(
         "nullif(?, 0)" if each in _OPTIONAL else "?" for each in _ACCEPTED
     ),
+    "delays": ", ".join(map(str, DELAYS)),
     "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _MESSAGE if name != "content"),
 }
 

@@ -9,6 +9,7 @@ doubted    A message that was not SENT was delivered at most as often as its out
 walked     States follow one another along the allowed transitions, and the last one stands.
 counted    The figures of a message are those of its timeline.
 buried     Exactly the dead have a dead letter, one each.
+figured    The figures of all minutes, with the notes that are not folded yet, are those of the messages.
 clean      No job, lease, hold or slot is left over, and the store is whole.
 
 A kind that does not declare its attempts (a plain task) is run again without a doubt: ``doubted``
@@ -16,16 +17,19 @@ and the attempts of ``counted`` are not promised for it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
+from carteiro.policy.rollups import added, figures_of
 from end_to_end.crash.places import Place
 from support.ses_servers import taken_by_ses
 
 _STATES = frozenset(State)
 _IN_DOUBT = "IN_DOUBT"
+_ALL_BY_MINUTE = ("minute", "", "", "")
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def broken(place: Place, accepted: Collection[MessageId]) -> list[str]:
     found = {life.id: life for life in lives(place)}
     missing = [f"ended: {each} was accepted and is gone" for each in accepted if each not in found]
     of_each = [fault for life in found.values() for fault in _faults(life)]
-    return [*missing, *of_each, *_unburied(place, found.values()), *_left_over(place)]
+    of_all = [*_unburied(place, found.values()), *_unfigured(place, found.values())]
+    return [*missing, *of_each, *of_all, *_left_over(place)]
 
 
 def lives(place: Place) -> list[Life]:
@@ -175,6 +180,35 @@ def _unburied(place: Place, lives: Collection[Life]) -> Iterator[str]:
         yield f"buried: {each} is dead without a letter, or has a letter and is not dead"
     for (each,) in place.rows("SELECT message_id FROM dead_letters WHERE redriven_at IS NOT NULL"):
         yield f"buried: {each} has ended again and its letter is still on its way"
+
+
+def _unfigured(place: Place, lives: Collection[Life]) -> Iterator[str]:
+    notes = place.rows("SELECT what, at, figures FROM rollup_notes")
+    found: Counter[str] = Counter()
+    for key, figures in added((what, at, text) for what, at, text in notes).items():
+        found.update(figures if key[:4] == _ALL_BY_MINUTE else {})
+    query = (
+        "SELECT figures FROM rollups WHERE span = 'minute' AND tenant || template || provider = ''"
+    )
+    for (text,) in place.rows(query):
+        found.update(figures_of(text))
+    states = Counter(life.state for life in lives)
+    names = Counter(name for life in lives for name, _ in life.events)
+    expected = {
+        "accepted": len(lives),
+        "sent": states[State.SENT],
+        "failed": sum(states[each] for each in DEAD),
+        "cancelled": states[State.CANCELLED],
+        "retried": names["RETRY_SCHEDULED"],
+        "redriven": sum(life.rounds - 1 for life in lives),
+    }
+    for name, number in expected.items():
+        if found[name] != number:
+            yield f"figured: {name} is {found[name]}, and should be {number}"
+    by_attempt = sum(found[name] for name in found if name.startswith("sent."))
+    delays = sum(found[name] for name in found if name.startswith("delay."))
+    if not found["sent"] == by_attempt == delays:
+        yield f"figured: {found['sent']} are sent, {by_attempt} by attempt, {delays} by delay"
 
 
 def _left_over(place: Place) -> Iterator[str]:

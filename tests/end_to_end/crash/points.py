@@ -33,6 +33,7 @@ OPERATIONS = (
     "declare",
     "expire",
     "extend",
+    "fold",
     "keep",
     "reap",
     "redrive",

@@ -20,6 +20,7 @@ _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
     "extend": bool,
     "inbox_keep": lambda _: True,
     "reap": lambda rows: rows[0][0] > 0,
+    "rollup_take": bool,
     "release": lambda rows: bool(rows[0][0]),
     "save": lambda rows: bool(rows[0][0]),
     "settle_sent": lambda rows: not rows[0][0],

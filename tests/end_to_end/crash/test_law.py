@@ -44,6 +44,7 @@ _BREACHES = {
         "buried",
         f"UPDATE {{entries}} SET state = 'SENT' {_OF_DEAD}",
     ),
+    "figured: notes are gone": ("figured", "DELETE FROM rollup_notes"),
     "clean: a job": ("clean", f"{{a_job}} {_SENT}"),
     "clean: a slot": ("clean", "UPDATE seats SET jobs = jobs + 1"),
 }

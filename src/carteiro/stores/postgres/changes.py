@@ -8,6 +8,7 @@ import orjson
 
 from carteiro.model import ClaimId, MessageId
 from carteiro.policy.lifecycle import Change, Entry, Stamped
+from carteiro.policy.rollups import Was, changed
 from carteiro.stores.columns import MOST_TIMELINE, entry_row, failure_text, timeline_text
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import numbers, texts
@@ -35,6 +36,7 @@ class Held(NamedTuple):
     last_position: int | None = None  # of its events, if some are rows of their own
     timeline_length: int | None = None
     expires_at: int | None = None  # None: it is finished
+    was: Was | None = None  # the entry before the change
     request: int | None = None  # the requested change that this applies
 
 
@@ -84,7 +86,7 @@ class Changes:
         is_requested = any(requests)
         stored, has_work = await session.first(
             "requests_apply" if is_requested else "save",
-            *_parameters(items),
+            *_parameters(items, self.now),
             *(self._needs_ring, dead_letter_ttl_ms, self.now),
             *([requests] if is_requested else []),
         )
@@ -102,7 +104,7 @@ def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:
 # --- as the statements take them -----------------------------------------------------------------
 
 
-def _parameters(items: Sequence[_Item]) -> tuple[str, ...]:
+def _parameters(items: Sequence[_Item], now: int) -> tuple[str, ...]:
     return (
         numbers([each.held.message_no for each in items]),
         numbers([each.held.version for each in items]),
@@ -117,7 +119,14 @@ def _parameters(items: Sequence[_Item]) -> tuple[str, ...]:
         *_events(items),
         *_buried(items),
         numbers([item for item, each in enumerate(items, 1) if each.change.unburied]),
+        texts([_noted(each, now) for each in items]),
     )
+
+
+def _noted(item: _Item, now: int) -> str | None:
+    """Figures of the change."""
+    figures = item.held.was and changed(item.held.was, item.held.entry, item.change, now)
+    return orjson.dumps(figures).decode() if figures else None
 
 
 def _events(items: Sequence[_Item]) -> tuple[str, ...]:

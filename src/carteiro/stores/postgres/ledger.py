@@ -15,6 +15,7 @@ from typing import Any, cast
 from carteiro import model
 from carteiro.errors import StoreUnavailable
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Stamped
+from carteiro.policy.rollups import was
 from carteiro.ports.ledger import LEASED, SENT, Closed
 from carteiro.stores.columns import MOST_TIMELINE, entry_of, timeline_text
 from carteiro.stores.postgres.changes import Changes, Held
@@ -49,6 +50,7 @@ def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
         last_position=position,
         timeline_length=length,
         expires_at=entry.expires_at if entry.finished_at is None else None,
+        was=was(entry),
     )
 
 

@@ -15,8 +15,11 @@ from carteiro.policy.suppression import key_of
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, recipient_of
 from carteiro.stores.sql.defining import define
+from carteiro.stores.sql.rollups import fold, lock_figures
 from carteiro.stores.sql.session import Database, Session
 from carteiro.stores.tenant_columns import tenant_of
+
+_NOTES = 1000  # added up in one transaction
 
 
 class Messages(NamedTuple):
@@ -88,7 +91,7 @@ class SqlErasing:
             lambda session: _erase_rows(session, tenant, messages, limit=limit)
         )
         if not erased.has_more:
-            is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant))
+            is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant, now))
             await self._db.empty_log()
             erased = replace(erased, has_more=not is_gone)
         return erased, list(messages.ids)
@@ -162,13 +165,16 @@ async def _erase_rows(
     return Erased(gone, people, has_more=bool(has_others))
 
 
-async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
-    """Delete a tenant without messages, and its last rows; False if another transaction is adding to it."""
+async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
+    """Delete a tenant without messages, and its last rows; False if something is left, or is just being added."""
     await session.fetch("by_index")
+    await lock_figures(session)  # before the tenant: a fold locks both in this order
     await session.fetch("lock_ring")
     if not await session.value("erase_alone", tenant=tenant):
         return False
     if any(await session.first("erase_rest", tenant=tenant)):
+        return False
+    if await fold(session, now, limit=_NOTES, most=FAR) == _NOTES:  # notes name their tenants
         return False
     await session.run("erase_tenant", tenant=tenant)
     return True

@@ -15,6 +15,7 @@ from carteiro.stores.sql.paired_ledger import SqlLedger, SqlLedgerDesk
 from carteiro.stores.sql.rates import SqlRates
 from carteiro.stores.sql.reading import SqlReading
 from carteiro.stores.sql.recipients import SqlRecipients
+from carteiro.stores.sql.rollups import SqlRollups
 from carteiro.stores.sql.session import Database, Wake
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
@@ -47,6 +48,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         suppressions=SqlSuppressions(db),
         tracking=SqlTracking(db, entries, wake),
         rates=SqlRates(db),
+        rollups=SqlRollups(db),
         dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
         reading=SqlReading(db, has_queue=has_queue),
         upkeep=upkeep,

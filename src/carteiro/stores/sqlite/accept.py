@@ -15,6 +15,7 @@ from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.sql.door import Admitted, admit, meet_each
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.moving import refuse_left
+from carteiro.stores.sqlite.rollups import note_accepted
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 
 _TTL, _DUE = 7, 15  # of a message's row
@@ -62,6 +63,7 @@ def _insert(
         for no, (new, recipient) in numbered
     ]
     insert_many(db, "accept_messages", rows)
+    note_accepted(db, [new for new, _ in fresh], now)
     insert_many(db, "accept_contents", [(no, new.content) for no, (new, _) in numbered])
     insert_many(db, "put_unfinished", [(row[_DUE] + row[_TTL], row[0]) for row in rows])
     tagged = [(no, new) for no, (new, _) in numbered if new.tags]

@@ -202,7 +202,7 @@ class Claim:
         entries = _entries(self._db, [row[_PLACE] for row in rows if row[-1] is not None])
         jobs = [
             model.LeasedJob(
-                PlacedLease(job[2], claim_id, place := (seat.no, *row[_PLACE:])),
+                PlacedLease(job[2], claim_id, place := (seat.no, *row[_PLACE:], row[4])),
                 seat.kind.name,
                 seat.share.tenant,
                 job[3] + 1,

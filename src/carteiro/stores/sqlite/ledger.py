@@ -13,6 +13,7 @@ import orjson
 
 from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, Entry, Stamped
+from carteiro.policy.rollups import Was, changed, was
 from carteiro.ports.ledger import LEASED, SENT, Closed
 from carteiro.stores import columns
 from carteiro.stores.sql.ledger import HERE, Asked, Told, closings, ends, left_of, merged, starts
@@ -32,6 +33,7 @@ from carteiro.stores.sqlite.places import (
     STATE,
     PlacedLease,
 )
+from carteiro.stores.sqlite.rollups import note_changed, note_sent
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
@@ -57,6 +59,7 @@ class Held(NamedTuple):
     timeline_length: int
     expires_at: int | None  # None: it is finished
     entry: Entry
+    was: Was
 
 
 class SqliteEntries:
@@ -354,6 +357,7 @@ def _store_sent(
     ]
     stored = insert_many(db, "settle_first", first) + run_many(db, "settle_sent", later)
     ended = run_many(db, "drop_unfinished", [(each[0][EXPIRES_AT], each[0][NO]) for each in usual])
+    note_sent(db, usual, now)
     return stored == ended == len(usual)
 
 
@@ -380,11 +384,14 @@ class Changes:
         self._unburied: list[str] = []
         self._touched: dict[int, list[int]] = {}
         self._freed: set[int] = set()
+        self._noted: list[tuple[int, list[Any]]] = []
 
     def apply(self, held: Held, change: Change) -> None:
         """Add the change of a rule."""
         entry = held.entry
         self._changed.append((held, change.events))
+        if figures := changed(held.was, entry, change, self.now):
+            self._noted.append((held.message_no, figures))
         if change.park_until is not None:
             self._park(held, entry, change.park_until)
         if change.drop_job:
@@ -434,6 +441,7 @@ class Changes:
         """Write everything, one statement per table; True if a job may be claimed sooner than before."""
         db, now = self.db, self.now
         self._save_entries()
+        note_changed(db, self._noted, now)
         if self._buried:
             run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
         if self._unburied:
@@ -489,6 +497,6 @@ def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.M
         expires_at = entry.expires_at if entry.finished_at is None else None
         has_job = expires_at is not None or place == "leased"
         place = place if has_job else None
-        held = (entry.id, *job, place, position, length, expires_at, entry)
+        held = (entry.id, *job, place, position, length, expires_at, entry, was(entry))
         found[entry.id] = Held._make(held)
     return found

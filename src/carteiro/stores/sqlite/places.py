@@ -8,9 +8,9 @@ from typing import Any, Self
 from carteiro.model import ClaimId, Lease, MessageId
 
 # Columns of a place. STATE: None if nothing had happened to the message.
-SEAT, NO, TENANT, IS_EMAIL, CREATED_AT, DECLARES, DUE_AT, EXPIRES_AT, STATE = range(9)
+SEAT, NO, TENANT, IS_EMAIL, CREATED_AT, DECLARES, DUE_AT, EXPIRES_AT, STATE, TEMPLATE = range(10)
 # `find_leased` adds who has the job, whether lists can write its timeline, who holds its attempt, and until when.
-CLAIM, HAS_ROOM, HOLDER, HELD_UNTIL = range(9, 13)
+CLAIM, HAS_ROOM, HOLDER, HELD_UNTIL = range(10, 14)
 
 
 class PlacedLease(Lease):

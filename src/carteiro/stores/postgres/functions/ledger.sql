@@ -90,6 +90,15 @@ BEGIN
         ) AS a
         GROUP BY a.kind, a.tenant;
     END IF;
+    INSERT INTO carteiro.rollup_notes (what, at, figures)
+    SELECT 'accepted', p_now, json_agg(json_build_array(a.tenant, a.template_type, a.count))
+    FROM (
+        SELECT p_tenant[i] AS tenant, p_template_type[i] AS template_type, count(*)
+        FROM generate_series(1, c_count) AS i
+        WHERE v_all OR v_no[i] = ANY (v_new)
+        GROUP BY 1, 2
+    ) AS a
+    HAVING count(*) > 0;
     IF cardinality(p_tag_item) > 0 THEN
         INSERT INTO carteiro.message_tags (tenant, tag, created_at, message_no)
         SELECT p_tenant[g.item], g.tag, p_now, v_no[g.item]
@@ -181,7 +190,7 @@ CREATE OR REPLACE FUNCTION carteiro.save(
     p_event_at bigint[],
     p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
     p_failed_attempts integer[],
-    p_unburied_item integer[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
+    p_unburied_item integer[], p_figures json[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
     OUT stored integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
@@ -374,6 +383,11 @@ BEGIN
             m.no = ANY (ARRAY(SELECT p_no[i] FROM unnest(p_unburied_item) AS i WHERE v_all OR i = ANY (stored)))
             AND d.message_id = m.id;
     END IF;
+    INSERT INTO carteiro.rollup_notes (what, at, figures)
+    SELECT 'changed', p_now, json_agg(json_build_array(m.tenant, m.template_type, m.due_at, p_figures[i]))
+    FROM unnest(stored) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
+    WHERE p_figures[i] IS NOT NULL
+    HAVING count(*) > 0;
 END
 $$;
 
@@ -501,7 +515,7 @@ BEGIN
         BEGIN
             WITH held AS MATERIALIZED (
                 SELECT
-                    m.no, m.tenant, m.kind, m.created_at, m.due_at, a.duration_ms, a.place,
+                    m.no, m.tenant, m.kind, m.created_at, m.due_at, m.template_type, a.duration_ms, a.place,
                     coalesce(a.provider_id, '') AS provider_id, e.ctid AS entry, e.version,
                     coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
                     coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
@@ -549,7 +563,10 @@ BEGIN
                 WHERE h.entry IS NULL
             ),
             sent AS MATERIALIZED (
-                SELECT h.no, h.place, h.tenant, h.kind, h.expires_at FROM held AS h
+                SELECT
+                    h.no, h.place, h.tenant, h.kind, h.expires_at, h.template_type, h.attempts, h.duration_ms,
+                    greatest(0, p_now - h.due_at) AS delay
+                FROM held AS h
                 WHERE
                     h.entry IS NULL
                     OR (SELECT count(*) FROM changed) = (SELECT count(*) FROM held AS o WHERE o.entry IS NOT NULL)
@@ -558,6 +575,20 @@ BEGIN
             ended AS (
                 DELETE FROM carteiro.unfinished AS u USING sent AS s
                 WHERE u.expires_at = s.expires_at AND u.message_no = s.no
+            ),
+            noted AS (
+                INSERT INTO carteiro.rollup_notes (what, at, figures)
+                SELECT 'sent', p_now, json_agg(json_build_array(
+                    g.tenant, g.template_type, g.provider, g.attempts, g.slot, g.count, g.delays, g.waits
+                ))
+                FROM (
+                    SELECT s.tenant, s.template_type, p_provider[s.place] AS provider, s.attempts,
+                        width_bucket(s.delay, ARRAY[{delays}]::bigint[]) AS slot, count(*), sum(s.delay) AS delays,
+                        sum(greatest(0, s.delay - s.duration_ms)) AS waits
+                    FROM sent AS s
+                    GROUP BY s.tenant, s.template_type, provider, s.attempts, slot
+                ) AS g
+                HAVING count(*) > 0
             )
             SELECT coalesce(array_agg(s.no), '{}'), array_agg(p_claim[s.place]), array_agg(s.tenant), array_agg(s.kind)
             INTO v_stored, v_claim, v_tenant, v_kind

@@ -426,6 +426,27 @@ CREATE TABLE carteiro.rates (
     trouble text -- JSON: why the circuit last opened, when, and until when
 ) WITH (fillfactor = 50);
 
+-- Figures: see policy/rollups.py. Each accept and each settle leaves a note; upkeep adds notes to minutes and hours.
+CREATE TABLE carteiro.rollup_notes (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    what text COLLATE "C" NOT NULL,       -- accepted, sent, changed or seen
+    at bigint NOT NULL,
+    figures text NOT NULL                 -- JSON
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
+-- By tenant and template type, and by provider; '': all of them.
+CREATE TABLE carteiro.rollups (
+    span text COLLATE "C" NOT NULL,       -- minute or hour
+    tenant text COLLATE "C" NOT NULL,
+    template text COLLATE "C" NOT NULL,
+    provider text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,                   -- its start
+    weight bigint NOT NULL,               -- if there are too many rows, the lightest go
+    figures text NOT NULL,                -- JSON
+    PRIMARY KEY (span, tenant, template, provider, at)
+) WITH (fillfactor = 70);
+CREATE INDEX rollups_by_age ON carteiro.rollups (span, at);
+
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     message_id text COLLATE "C" NOT NULL,

@@ -28,6 +28,8 @@ UNION ALL SELECT 'templates', count(*) FROM carteiro.templates
 UNION ALL SELECT 'suppressions', count(*) FROM carteiro.suppressions
 UNION ALL SELECT 'inbox', count(*) FROM carteiro.inbox
 UNION ALL SELECT 'overrides', count(*) FROM carteiro.overrides WHERE name <> 'moved_from'
+UNION ALL SELECT 'rollups', count(*) FROM carteiro.rollups
+UNION ALL SELECT 'rollup_notes', count(*) FROM carteiro.rollup_notes
 UNION ALL SELECT 'ring_clock', count(*) FROM carteiro.ring_clock
 UNION ALL SELECT 'seats', count(*) FROM carteiro.seats
 UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed);
@@ -38,7 +40,7 @@ TRUNCATE
 carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
-carteiro.suppressions,
+carteiro.suppressions, carteiro.rollups, carteiro.rollup_notes,
 carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes, carteiro.tallies,
 carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;
@@ -98,6 +100,10 @@ SELECT
     setval(
         pg_get_serial_sequence('carteiro.inbox', 'id'),
         coalesce((SELECT max(id) FROM carteiro.inbox), 0) + 1, false
+    ),
+    setval(
+        pg_get_serial_sequence('carteiro.rollup_notes', 'no'),
+        coalesce((SELECT max(no) FROM carteiro.rollup_notes), 0) + 1, false
     );
 
 -- name: move_since

@@ -61,7 +61,7 @@ WHERE m.no = t.message_no;
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $42 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $43 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -73,12 +73,12 @@ WITH saved AS MATERIALIZED (
         $25::text::integer[], $26::text::bigint[],
         $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
         $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-        $37::text::integer[], $38::text::integer[], $39, $40, $41
+        $37::text::integer[], $38::text::integer[], $39::text::json[], $40, $41, $42
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($42::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($43::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;

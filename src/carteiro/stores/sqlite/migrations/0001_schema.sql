@@ -348,6 +348,27 @@ CREATE TABLE rates (
     trouble TEXT -- JSON: why the circuit last opened, when, and until when
 ) STRICT, WITHOUT ROWID;
 
+-- Figures: see policy/rollups.py. Each accept and each settle leaves a note; upkeep adds notes to minutes and hours.
+CREATE TABLE rollup_notes (
+    no INTEGER PRIMARY KEY,
+    what TEXT NOT NULL,                   -- accepted, sent, changed or seen
+    at INTEGER NOT NULL,
+    figures TEXT NOT NULL                 -- JSON
+) STRICT;
+
+-- By tenant and template type, and by provider; '': all of them.
+CREATE TABLE rollups (
+    span TEXT NOT NULL,                   -- minute or hour
+    tenant TEXT NOT NULL,
+    template TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    at INTEGER NOT NULL,                  -- its start
+    weight INTEGER NOT NULL,              -- if there are too many rows, the lightest go
+    figures TEXT NOT NULL,                -- JSON
+    PRIMARY KEY (span, tenant, template, provider, at)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX rollups_by_age ON rollups (span, at);
+
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     message_id TEXT NOT NULL,

@@ -158,6 +158,7 @@ DELETE FROM templates WHERE tenant = :tenant;
 DELETE FROM sender_domains WHERE tenant = :tenant;
 DELETE FROM access_keys WHERE tenant = :tenant;
 DELETE FROM api_counts WHERE tenant = :tenant;
+DELETE FROM rollups WHERE span IN ('minute', 'hour') AND tenant = :tenant;
 DELETE FROM ready WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
 DELETE FROM delayed WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
 DELETE FROM leased WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);

@@ -54,7 +54,7 @@ LIMIT :limit;
 -- never redriven, who holds its attempt, and until when. :ids = [id, …]; :most = length of a timeline
 SELECT
     l.seat, m.no, m.tenant, m.kind = 'email:send', m.created_at, m.declares, m.due_at,
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state, m.template_type,
     l.claim, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
 FROM json_each(:ids) AS i
 LEFT JOIN messages AS m ON m.id = i.value

@@ -51,6 +51,8 @@ UNION ALL SELECT 'templates', count(*) FROM templates
 UNION ALL SELECT 'suppressions', count(*) FROM suppressions
 UNION ALL SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'overrides', count(*) FROM overrides WHERE name <> 'moved'
+UNION ALL SELECT 'rollups', count(*) FROM rollups
+UNION ALL SELECT 'rollup_notes', count(*) FROM rollup_notes
 UNION ALL SELECT 'ring_clock', count(*) FROM ring_clock
 UNION ALL SELECT 'seats', count(*) FROM seats
 UNION ALL SELECT 'jobs', count(*) FROM unfinished;
@@ -148,6 +150,22 @@ SELECT kind, v, turn, seen_at, limit_count, limit_per_ms, draws
 FROM ring_clock
 WHERE kind > (:after ->> 0)
 ORDER BY kind;
+
+-- name: move_rollup_notes
+-- The next notes. :after = [number]
+SELECT no, what, at, figures
+FROM rollup_notes
+WHERE no > :after ->> 0
+ORDER BY no;
+
+-- name: move_rollups
+-- The next figures. :after = [span, tenant, template, provider, at]
+SELECT span, tenant, template, provider, at, weight, figures
+FROM rollups
+WHERE
+    (span, tenant, template, provider, at)
+    > (:after ->> 0, :after ->> 1, :after ->> 2, :after ->> 3, :after ->> 4)
+ORDER BY span, tenant, template, provider, at;
 
 -- name: move_seats
 -- The next seats of tenants; their alarms are set again in the target. :after = [kind, tenant]

@@ -1,0 +1,37 @@
+"""Figures: counters of what happened, and key figures with their goals."""
+
+from collections import Counter
+from typing import Literal, TypeAlias
+
+from carteiro.model.basics import value
+
+Figures: TypeAlias = Counter[str]  # see policy/rollups.py
+Span: TypeAlias = Literal["minute", "hour"]
+Split: TypeAlias = Literal["tenant", "template", "provider"]
+
+
+@value
+class Kpi:
+    """A key figure: a share (0 to 1) or seconds; None if nothing happened that it could be computed from.
+
+    ``count``: the number of messages, or of pauses, that it is about. ``goal``: the figure should be ``above`` or
+    ``below`` it. ``is_met``: None without a goal or a figure.
+    """
+
+    name: str
+    unit: Literal["share", "seconds"]
+    figure: float | None
+    count: int
+    should_be: Literal["above", "below"] | None = None
+    goal: float | None = None
+    is_met: bool | None = None
+
+
+@value
+class AttemptSuccess:
+    """Ended attempts with this number, and those that sent their message; the last one counts all later ones."""
+
+    attempt: int
+    count: int
+    sent: int
+    share: float

@@ -1,0 +1,237 @@
+"""Figures of what happens to messages: counted where it is stored, added up by minute and by hour.
+
+Figures are counters by name, so they can be added in any order and in any parts. Names that begin with ``max`` are
+the largest value seen. ``sent.2`` counts messages sent by their second attempt, ``error.TRANSIENT_ERROR.421`` failed
+attempts with this code. A dead message that is redriven, or turns out to be sent, is subtracted again from the failed
+ones of the minute in which it failed.
+
+A note is the figures of one list of messages, in one of these forms:
+
+accepted  [tenant, template type, number], …
+sent      [tenant, template type, provider, attempts, slot, number, sum of delays, sum of waits], …
+changed   [tenant, template type, first due at, [[provider, time, figures], …]], …
+seen      figures of the whole installation
+"""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import orjson
+
+from carteiro import model
+from carteiro.model.figures import Figures, Span
+from carteiro.policy.lifecycle import Change, Entry
+
+Note: TypeAlias = tuple[str, int, str]  # form, time in milliseconds, JSON
+
+SPANS: Final[Mapping[Span, int]] = {"minute": 60_000, "hour": 3_600_000}
+# Time from accept to sent, in milliseconds: the upper bounds of slots; the last slot has none.
+DELAYS: Final = (
+    *(50, 100, 250, 500, 1_000, 5_000, 15_000, 60_000, 120_000, 300_000, 900_000),
+    *(3_600_000, 21_600_000, 86_400_000),
+)
+MOST_ATTEMPTS: Final = 10  # later ones are counted as the tenth
+MOST_CODES: Final = 30  # in one row; a provider has about a dozen that occur
+_MAX = "max"
+_CODES = ("error.", "dead.")
+_OTHER = "other"
+_WEIGHED = ("accepted", "sent", "retried", "failed", "cancelled")
+
+
+class Key(NamedTuple):
+    """The subject of a row of figures; an empty text: all of them."""
+
+    span: Span
+    tenant: str
+    template: str
+    provider: str
+    at: int  # the start of the minute or hour
+
+
+class Was(NamedTuple):
+    """The part of an entry that a change may overwrite."""
+
+    state: model.State
+    attempts: int
+    due_at: int
+    provider: str | None
+    failure: model.Failure | None
+    finished_at: int | None
+
+
+def was(entry: Entry) -> Was:
+    """The entry, before a rule changes it."""
+    return Was(
+        *(entry.state, entry.attempts, entry.due_at),
+        *(entry.provider, entry.failure, entry.finished_at),
+    )
+
+
+def changed(
+    before: Was, entry: Entry, change: Change, now: int
+) -> list[tuple[str | None, int, Figures]]:
+    """The figures of a change: the provider, the time that they belong to, and the counters; usually one, or none."""
+    told = [(entry.provider, now, _happened(before, entry, change, now))]
+    if before.state in model.DEAD and entry.state not in model.DEAD and before.finished_at:
+        undone = _failed(before.attempts, before.failure)
+        undone = Counter({name: -count for name, count in undone.items()})
+        told.append((before.provider, before.finished_at, undone))
+    return [each for each in told if each[2]]
+
+
+def _happened(before: Was, entry: Entry, change: Change, now: int) -> Figures:
+    if entry.state is model.State.SENT_ATTEMPT:
+        return _begun(before, entry, now)
+    figures: Figures = Counter()
+    has_ended = before.state is model.State.SENT_ATTEMPT or entry.attempts > before.attempts
+    if has_ended:
+        figures[_numbered("ended", entry.attempts)] += 1
+    if has_ended and entry.attempts == 1:
+        figures["waits"] += 1
+        figures["wait_ms"] += max(0, now - (entry.duration_ms or 0) - before.due_at)
+    if any(event.type is model.EventType.RETRY_SCHEDULED for event in change.events):
+        figures["retried"] += 1
+        if has_ended:
+            figures.update(pauses=1, pause_ms=entry.due_at - now)
+    if has_ended and entry.failure is not None:
+        figures[_coded("error", entry.failure)] += 1
+    if entry.state is not before.state:
+        figures.update(_moved(before, entry))
+    return figures
+
+
+def _begun(before: Was, entry: Entry, now: int) -> Figures:
+    """A later attempt begins: the pause is over, or the result of the attempt before was lost."""
+    if entry.attempts == before.attempts:
+        return Counter()
+    if before.state is model.State.SENT_ATTEMPT:
+        return Counter([_numbered("ended", before.attempts)])
+    is_again = before.state is model.State.RETRY_SCHEDULED
+    return Counter(pause_ms=max(0, now - before.due_at)) if is_again else Counter()
+
+
+def _moved(before: Was, entry: Entry) -> Figures:
+    if entry.state in model.DEAD:
+        return _failed(entry.attempts, entry.failure)
+    if entry.state is model.State.SENT:
+        return Counter(["sent", _numbered("sent", entry.attempts)])
+    if entry.state is model.State.CANCELLED:
+        return Counter(cancelled=1)
+    return Counter(redriven=1) if before.state in model.DEAD else Counter()
+
+
+def _failed(attempts: int, failure: model.Failure | None) -> Figures:
+    return Counter(["failed", _numbered("failed", attempts), _coded("dead", failure)])
+
+
+def _numbered(name: str, attempts: int) -> str:
+    return f"{name}.{min(attempts, MOST_ATTEMPTS)}"
+
+
+def _coded(name: str, failure: model.Failure | None) -> str:
+    return f"{name}.{failure.category.value}.{failure.code}" if failure else f"{name}.{_OTHER}"
+
+
+# --- notes
+
+
+def added(notes: Iterable[Note]) -> dict[Key, Figures]:
+    """The figures of notes, by everything that they are kept by."""
+    sums: defaultdict[Key, Figures] = defaultdict(Counter)
+    for form, at, text in notes:
+        for tenant, template, provider, time, figures in _FORMS[form](orjson.loads(text), at):
+            for span, length in SPANS.items():
+                start = time - time % length
+                for names in _kept_by(tenant, template, provider):
+                    add(sums[Key(span, *names, start)], figures)
+    return dict(sums)
+
+
+def _kept_by(tenant: str, template: str, provider: str) -> Iterator[tuple[str, str, str]]:
+    yield "", "", ""
+    if provider:
+        yield "", "", provider
+    if tenant:
+        yield tenant, "", ""
+    if tenant and template:
+        yield tenant, template, ""
+
+
+_Told: TypeAlias = Iterator[tuple[str, str, str, int, Mapping[str, int]]]
+
+
+def _accepted(told: Sequence[Any], at: int) -> _Told:
+    for tenant, template, count in told:
+        yield tenant, template or "", "", at, {"accepted": count}
+
+
+def _sent(told: Sequence[Any], at: int) -> _Told:
+    for tenant, template, provider, attempts, slot, count, delays, waits in told:
+        figures = {
+            "sent": count,
+            _numbered("sent", attempts): count,
+            _numbered("ended", attempts): count,
+            "delay_ms": delays,
+            f"delay.{slot}": count,
+        }
+        if attempts == 1:
+            figures |= {"waits": count, "wait_ms": waits}
+        yield tenant, template or "", provider or "", at, figures
+
+
+def _changed(told: Sequence[Any], at: int) -> _Told:
+    for tenant, template, due_at, changes in told:
+        for provider, time, figures in changes:
+            if "sent" in figures:
+                delay = max(0, at - due_at)
+                figures |= {"delay_ms": delay, f"delay.{bisect_right(DELAYS, delay)}": 1}
+            yield tenant, template or "", provider or "", time, figures
+
+
+def _seen(told: Mapping[str, int], at: int) -> _Told:
+    yield "", "", "", at, told
+
+
+_FORMS: Mapping[str, Callable[[Any, int], _Told]] = {
+    "accepted": _accepted,
+    "sent": _sent,
+    "changed": _changed,
+    "seen": _seen,
+}
+
+
+# --- rows
+
+
+def add(to: Figures, figures: Mapping[str, int]) -> None:
+    """Add figures to others."""
+    for name, count in figures.items():
+        to[name] = max(to[name], count) if name.startswith(_MAX) else to[name] + count
+
+
+def bounded(figures: Figures) -> Figures:
+    """The same sums, with the most frequent codes by name, and the others as one."""
+    kept: Figures = Counter({name: count for name, count in figures.items() if count})
+    for kind in _CODES:
+        codes = Counter({name: kept[name] for name in kept if name.startswith(kind)})
+        for name, count in codes.most_common()[MOST_CODES:]:
+            del kept[name]
+            kept[f"{kind}{_OTHER}"] += count
+    return kept
+
+
+def weight(figures: Figures) -> int:
+    """The number of messages that something happened to."""
+    return sum(figures[name] for name in _WEIGHED)
+
+
+def text_of(figures: Figures) -> str:
+    """Figures as they are stored."""
+    return orjson.dumps(figures).decode()
+
+
+def figures_of(text: str) -> Figures:
+    """Figures as they were stored."""
+    return Counter(orjson.loads(text))

@@ -1,0 +1,60 @@
+"""Notes for figures (see `carteiro.policy.rollups`), written in the transaction that they are about."""
+
+import sqlite3
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from carteiro.model import NewMessage
+from carteiro.policy.rollups import DELAYS
+from carteiro.stores.columns import FAR
+from carteiro.stores.sqlite.places import DUE_AT, NO, STATE, TEMPLATE, TENANT
+from carteiro.stores.sqlite.rows import as_json, run
+
+_EDGES = (0, *DELAYS, FAR)
+
+
+def note_accepted(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> None:
+    """Note new messages."""
+    counts = Counter([(each.tenant, each.template_type) for each in new])
+    _note(db, "accepted", [(*names, count) for names, count in counts.items()], now)
+
+
+def note_sent(
+    db: sqlite3.Connection, sent: Sequence[tuple[Any, int, tuple[str, str, str], int]], now: int
+) -> None:
+    """Note messages that were just sent: each its place, attempts if none was before, (…, provider, …) and duration."""
+    later = [each[0][NO] for each in sent if each[0][STATE] is not None]
+    attempts = dict(run(db, "rollup_attempts", numbers=as_json(later)).fetchall()) if later else {}
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    slot = low = high = 0
+    for place, _, told, ms in sent:  # without a call for each: this is the path of every message
+        delay = now - place[DUE_AT] if place[DUE_AT] < now else 0
+        if not low <= delay < high:
+            slot = bisect_right(DELAYS, delay)
+            low, high = _EDGES[slot], _EDGES[slot + 1]
+        made = 1 if place[STATE] is None else attempts[place[NO]]
+        key = (place[TENANT], place[TEMPLATE], told[1], made, slot)
+        wait = delay - ms if ms < delay else 0
+        if key in groups:
+            group = groups[key]
+            group[0] += 1
+            group[1] += delay
+            group[2] += wait
+        else:
+            groups[key] = [1, delay, wait]
+    if groups:
+        _note(db, "sent", [(*key, *sums) for key, sums in groups.items()], now)
+
+
+def note_changed(
+    db: sqlite3.Connection, changed: Sequence[tuple[int, list[Any]]], now: int
+) -> None:
+    """Note changes, by message number."""
+    if changed:
+        run(db, "rollup_changed", rows=as_json(changed), now=now)
+
+
+def _note(db: sqlite3.Connection, what: str, rows: Sequence[Any], now: int) -> None:
+    run(db, "rollup_note", what=what, at=now, figures=as_json(rows))

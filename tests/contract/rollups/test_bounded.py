@@ -1,0 +1,70 @@
+"""Rollups, bounded: a past minute or hour keeps the most active tenants; old ones are deleted."""
+
+from datetime import timedelta
+
+from carteiro.model import TenantId
+from carteiro.ports import Backend
+from support.builders import messages, tenants_named
+from support.clock import StoreClock
+from support.steps import accepted
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+MANY = {TenantId(name): number for number, name in enumerate(("one", "two", "three", "four"), 1)}
+
+
+async def _busy(backend: Backend) -> None:
+    await backend.tenants.define(tenants_named(list(MANY)))
+    for tenant, number in MANY.items():
+        await accepted(backend.store, *messages(number, tenant, template_type=f"of-{tenant}"))
+
+
+async def _tenants(backend: Backend, back: timedelta = HOUR) -> set[str]:
+    return set(await backend.rollups.split("tenant", "minute", back))
+
+
+async def test_past_minute_keeps_the_most_active(backend: Backend, clock: StoreClock) -> None:
+    """The current one keeps all, as it is not over; totals are exact."""
+    await _busy(backend)
+    await backend.rollups.fold(limit=10, most=2)
+    now = await _tenants(backend)
+    clock.advance(MINUTE)
+    await accepted(backend.store, *messages(1, "one"))
+    await backend.rollups.fold(limit=10, most=2)
+
+    assert now == set(MANY)
+    assert await _tenants(backend) == {"three", "four", "one"}  # the last one of this minute
+    assert await backend.rollups.total("minute", HOUR) == {"accepted": 11}
+    templates = [
+        await backend.rollups.split("template", "minute", HOUR, tenant=each) for each in MANY
+    ]
+    assert [len(each) for each in templates] == [0, 0, 1, 1]
+
+
+async def test_late_note_does_not_exceed_the_bound(backend: Backend, clock: StoreClock) -> None:
+    """Its minute is past when it is folded."""
+    await _busy(backend)
+    clock.advance(MINUTE)
+    for _ in MANY:
+        await backend.rollups.fold(limit=1, most=2)
+
+    assert len(await _tenants(backend)) == 2
+    assert await backend.rollups.total("minute", HOUR) == {"accepted": 10}
+
+
+async def test_old_minutes_and_hours_are_deleted(backend: Backend, clock: StoreClock) -> None:
+    """Each after its own retention, a few at a time."""
+    await _busy(backend)
+    await backend.rollups.fold(limit=10, most=10)
+    clock.advance(3 * HOUR)
+    await _busy(backend)
+    await backend.rollups.fold(limit=10, most=10)
+    retention = {"minutes": HOUR, "hours": 10 * HOUR}
+
+    pruned = [await backend.rollups.prune(limit=5, **retention) for _ in range(3)]
+    totals = [
+        (await backend.rollups.total(span, 5 * HOUR))["accepted"] for span in ("minute", "hour")
+    ]
+
+    assert pruned == [5, 4, 0]  # the totals, four tenants and their templates
+    assert totals == [10, 20]
