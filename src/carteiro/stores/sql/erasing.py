@@ -7,13 +7,14 @@ from the queue; all other rows are deleted without the lock of the ring. Deleted
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from carteiro.model import Erased, MessageId, Recipient, RecipientId, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.suppression import key_of
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.defining import define
 from carteiro.stores.sql.session import Database, Session
 from carteiro.stores.tenant_columns import tenant_of
@@ -41,16 +42,14 @@ class SqlErasing:
     ) -> Erased | None:
         """Cancel waiting messages, blank finished ones; delete the recipient after the last. None: there is none."""
         now = await self._db.now()
-        row = await self._db.write(
-            lambda session: session.first("recipient_take", id=recipient, tenant=tenant, now=now)
-        )
+        row = await self._db.write(lambda session: _take_recipient(session, recipient, tenant, now))
         if row is None:
             return None
         found = recipient_of(row)
         if self._has_queue:  # else the other queue has cancelled the waiting messages before
             waiting = await self._waiting(found, limit)
             await self._store.cancel(waiting, tenant=tenant)
-        erased = await self._db.write(lambda session: _erase_recipient(session, found, limit))
+        erased = await self._db.write(lambda session: _erase_recipient(session, found, now, limit))
         if not erased.has_more:
             await self._db.empty_log()
         return erased
@@ -88,7 +87,7 @@ class SqlErasing:
             lambda session: _erase_rows(session, tenant, messages, limit=limit)
         )
         if not erased.has_more:
-            is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant))
+            is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant, now))
             await self._db.empty_log()
             erased = replace(erased, has_more=not is_gone)
         return erased, list(messages.ids)
@@ -103,7 +102,17 @@ def _whose(recipient: Recipient) -> dict[str, str]:
     return {"recipient": recipient.id, "tenant": recipient.tenant, "email": recipient.email}
 
 
-async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -> Erased:
+async def _take_recipient(
+    session: Session, recipient: RecipientId, tenant: TenantId, now: int
+) -> Any:  # noqa: ANN401 - a row, or None
+    """Mark a recipient as deleted; its row, None if there is none."""
+    is_new = await session.run("recipient_delete", id=recipient, tenant=tenant, now=now)
+    if is_new:
+        await note(session, now, Noted("delete", "recipient", recipient, tenant))
+    return await session.first("recipient_take", id=recipient, tenant=tenant, now=now)
+
+
+async def _erase_recipient(session: Session, recipient: Recipient, now: int, limit: int) -> Erased:
     """The recipient is marked as deleted already: nothing is sent to it any more."""
     await session.fetch("by_index")
     rows = await session.fetch("erase_ended", limit=limit, **_whose(recipient))
@@ -117,6 +126,7 @@ async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -
     key = key_of(recipient.tenant, recipient.email)
     await session.run("suppressions_blank", tenant=recipient.tenant, key=key)
     await session.run("recipient_drop", id=recipient.id)
+    await note(session, now, Noted("erase", "recipient", recipient.id, recipient.tenant))
     return Erased(len(rows), recipients=1)
 
 
@@ -129,7 +139,11 @@ async def _take_jobs(
     found = await session.first("tenants_find", ids=[tenant])
     if found is None:
         return None
-    await define(session, [replace(tenant_of(found), disabled=True)], now)
+    known = tenant_of(found)
+    await define(session, [replace(known, disabled=True)], now)
+    if not known.disabled:  # the beginning has a row, too: a crash may come before the end
+        was, now_is = {"disabled": False}, {"disabled": True}
+        await note(session, now, Noted("disable", "tenant", tenant, tenant, was, now_is))
     operation = "erase_find" if busy is None else "erase_find_messages"
     asked = {"tenant": tenant, "now": now, "longest": LONGEST_HOLD_MS, "limit": limit}
     page = await session.fetch(operation, busy=busy, **asked)
@@ -162,7 +176,7 @@ async def _erase_rows(
     return Erased(gone, people, has_more=bool(has_others))
 
 
-async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
+async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
     """Delete a tenant without messages, and its last rows; False if another transaction is adding to it."""
     await session.fetch("by_index")
     await session.fetch("lock_ring")
@@ -171,4 +185,5 @@ async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
     if any(await session.first("erase_rest", tenant=tenant)):
         return False
     await session.run("erase_tenant", tenant=tenant)
+    await note(session, now, Noted("erase", "tenant", tenant, tenant))
     return True

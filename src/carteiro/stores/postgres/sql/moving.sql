@@ -14,6 +14,7 @@ SELECT 'tenants', count(*) FROM carteiro.tenants
 UNION ALL SELECT 'tiers', count(*) FROM carteiro.tiers
 UNION ALL SELECT 'sender_domains', count(*) FROM carteiro.sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM carteiro.access_keys
+UNION ALL SELECT 'audit', count(*) FROM carteiro.audit
 UNION ALL SELECT 'recipient_records', count(*) FROM carteiro.recipient_records
 UNION ALL SELECT 'messages', count(*) FROM carteiro.messages
 UNION ALL SELECT 'entries', count(*) FROM carteiro.entries
@@ -35,7 +36,7 @@ UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*
 -- name: move_empty
 -- Deletes rows that an undone move had copied.
 TRUNCATE
-carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
+carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.audit, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,
