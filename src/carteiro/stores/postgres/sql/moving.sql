@@ -3,7 +3,8 @@
 SELECT set_config('carteiro.moving', 'yes', true), set_config('synchronous_commit', 'off', true);
 
 -- name: move_clear
--- Deletes rows made from settings: every process makes them again at its start.
+-- Deletes rows made from settings, and the audit rows about them: every process makes them again at its start.
+DELETE FROM carteiro.audit;
 DELETE FROM carteiro.tiers;
 DELETE FROM carteiro.ring_clock;
 DELETE FROM carteiro.leads;
