@@ -1,4 +1,4 @@
-"""What each role may do: the one table of rights, and the one check of a request against it."""
+"""Rights of the roles: the one table of them, and the one check of a request against it."""
 
 from collections.abc import Mapping
 

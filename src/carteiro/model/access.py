@@ -10,7 +10,7 @@ MOST_LIVE_TOKENS = 100  # of all names together
 
 
 class Role(StrEnum):
-    """What an admin token may do; each role may do all that the ones before it may."""
+    """Role of an admin token; each may do all that the ones before it may."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -59,7 +59,7 @@ class Via(StrEnum):
 
 @value
 class Actor:
-    """Who changes something, and from where: an address, or a host. ``key_id``: of the token or key, if any."""
+    """The author of a change, and the address or host it comes from. ``key_id``: of the token or key, if any."""
 
     via: Via
     who: str

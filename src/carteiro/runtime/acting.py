@@ -1,4 +1,4 @@
-"""Who changes something now, for the audit rows. Each task, and so each request, has an actor of its own."""
+"""The author of changes, for the audit rows. Each task, and so each request, has an actor of its own."""
 
 import getpass
 import os

@@ -68,7 +68,7 @@ async def test_row_says_who_when_and_from_where(backend: Backend, clock: StoreCl
 
 
 async def test_every_change_of_a_tenant_has_its_word(backend: Backend) -> None:
-    """As the command line calls it; defining it as it is changes nothing, and is no row."""
+    """As the command line calls it; defining it as it is changes nothing, and leaves no row."""
     steps = [{"paused": True}, {}, {"disabled": True}, {}, {"weight": 2.0, "paused": True}]
     with acting_as(ANA):
         await backend.tenants.define([a_tenant("novo")])
@@ -197,7 +197,7 @@ async def test_change_whose_row_cannot_be_written_is_undone(
 
 
 async def test_two_administrators_at_once_leave_a_chain(backend: Backend) -> None:
-    """Each row begins where the one before it ended, whoever wins."""
+    """Each row begins where the one before it ended, in any order."""
 
     async def change(who: str, cap: int) -> None:
         act_as(Actor(Via.API, who, "192.0.2.1"))

@@ -21,7 +21,7 @@ _NAMES = ("who", "object", "tenant")
 
 @value
 class Noted:
-    """What one row says about a change.
+    """One change, as its row says it.
 
     ``is_daily``: repetitions of the same day are not recorded again, as with all changes by upkeep.
     """

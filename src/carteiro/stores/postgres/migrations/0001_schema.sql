@@ -54,7 +54,7 @@ CREATE TABLE carteiro.access_keys (
 CREATE INDEX access_keys_of_tenant ON carteiro.access_keys (tenant, created_at);
 CREATE INDEX admin_tokens ON carteiro.access_keys (created_at) WHERE role IS NOT NULL;
 
--- Who changed what. Without references: a row outlives what it is about. tenant '': the whole installation.
+-- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
 CREATE TABLE carteiro.audit (
     id text COLLATE "C" PRIMARY KEY,
     at bigint NOT NULL,

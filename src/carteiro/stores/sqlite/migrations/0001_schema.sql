@@ -50,7 +50,7 @@ CREATE TABLE access_keys (
 CREATE INDEX access_keys_of_tenant ON access_keys (tenant, created_at);
 CREATE INDEX admin_tokens ON access_keys (created_at) WHERE role IS NOT NULL;
 
--- Who changed what. Without references: a row outlives what it is about. tenant '': the whole installation.
+-- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
 CREATE TABLE audit (
     id TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
