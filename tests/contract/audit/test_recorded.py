@@ -69,7 +69,13 @@ async def test_row_says_who_when_and_from_where(backend: Backend, clock: StoreCl
 
 async def test_every_change_of_a_tenant_has_its_word(backend: Backend) -> None:
     """As the command line calls it; defining it as it is changes nothing, and leaves no row."""
-    steps = [{"paused": True}, {}, {"disabled": True}, {}, {"weight": 2.0, "paused": True}]
+    steps: list[dict[str, Any]] = [
+        {"paused": True},
+        {},
+        {"disabled": True},
+        {},
+        {"weight": 2.0, "paused": True},
+    ]
     with acting_as(ANA):
         await backend.tenants.define([a_tenant("novo")])
         for changes in steps:
