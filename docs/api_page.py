@@ -11,8 +11,8 @@ from carteiro.api.schema_words import FieldWords, fields_of, name_of, sentence
 
 _INTRODUCTION = """\
 JSON in camelCase; durations in whole milliseconds, times in ISO 8601 with `Z`. `/v1` needs a tenant's key,
-`/admin/v1` an administrator's token, each as `X-API-Key`, `Authorization: Bearer` or `apikey`. The full description
-with every field is at `/openapi.json`, and as a page at `/docs`.
+`/admin/v1` an admin token with the [role](roles.md) for it, each as `X-API-Key`, `Authorization: Bearer` or `apikey`.
+The full description with every field is at `/openapi.json`, and as a page at `/docs`.
 
 Every error is `{"error": {"code", "message", "requestId", "timestamp", "details": [{"field", "message"}]}}`; a
 refused request changes nothing. Every answer has an `X-Request-Id`: that of the request, or a new one.
@@ -22,14 +22,15 @@ Lists have `items` and `nextCursor`, the `cursor` of the next request; null at t
 
 def api_page(note: str) -> str:
     """Every endpoint with its parameters, body and responses; then every document with its fields."""
-    document = asyncio.run(_document())
+    described = asyncio.run(document())
     return (
         f"# HTTP API\n\n{note}\n{_INTRODUCTION}"
-        f"{''.join(_endpoints(document))}\n## Documents\n{''.join(_documents(document))}"
+        f"{''.join(_endpoints(described))}\n## Documents\n{''.join(_documents(described))}"
     )
 
 
-async def _document() -> dict[str, Any]:
+async def document() -> dict[str, Any]:
+    """The OpenAPI document."""
     async with Carteiro.open("memory://") as post:
         return create_api(post).openapi()
 

@@ -10,7 +10,8 @@ from carteiro.model import Category, DeadReason
 _STATUSES: Mapping[int, str] = {
     400: "The body or the query is malformed or incomplete; `details` names the fields.",
     401: "No key, or a key that is unknown, revoked, expired, or of a disabled tenant.",
-    403: "The key is valid, but not from this address: the tenant has a list of networks; or feedback is not enabled.",
+    403: "The key is valid, but not from this address: the tenant has a list of networks; the token's "
+    "[role](roles.md) or tenant does not allow it; or feedback is not enabled.",
     404: "It does not exist, or belongs to another tenant: both get the same answer.",
     405: "The path exists, but not with this method.",
     408: "The request did not arrive in time, and is dropped.",
@@ -18,7 +19,7 @@ _STATUSES: Mapping[int, str] = {
     413: "The request is too large.",
     415: "The body must be sent as the type that the endpoint names, without `Content-Encoding`.",
     422: "Well-formed, with a value that is not allowed; `details` names the fields.",
-    429: "The tenant reached a limit: messages (see `X-RateLimit-…`), requests or bytes in flight, previews; "
+    429: "The tenant reached a limit: messages (see `X-RateLimit-…`), requests or bytes in flight, changes, previews; "
     "retry after `Retry-After`.",
     500: "An internal error; the log has it under the `requestId`.",
     503: "The store is down or full: nothing was stored; retry after `Retry-After`.",

@@ -31,6 +31,7 @@ from carteiro.tickets.archive import metrics as archive_metrics
 from carteiro.tickets.consume import metrics as ticket_metrics
 from errors_page import errors_page
 from kpis_page import kpis_page
+from roles_page import roles_page
 from verdicts_page import verdicts_page
 
 REPOSITORY = Path(__file__).parents[1]
@@ -610,6 +611,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics.md": metrics_page,
     "path-of-an-email.md": path_page,
     "providers.md": providers_page,
+    "roles.md": lambda: roles_page(NOTE),
     "sandbox.md": sandbox_page,
     "settings.md": settings_page,
     "sql.md": sql_page,

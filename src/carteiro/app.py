@@ -296,7 +296,12 @@ class Carteiro:
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
-            prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
+            prune(
+                ports.upkeep,
+                bodies=retention.bodies,
+                histories=retention.history,
+                audit=retention.audit,
+            ),
             roll_up(
                 ports.upkeep,
                 ports.rollups,

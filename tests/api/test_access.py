@@ -203,7 +203,9 @@ async def test_old_token_prefix_is_still_accepted(post: Carteiro) -> None:
     await let_in(post, None, "ck_token_of_before")
 
     async with a_client(post, key="ck_token_of_before") as admin:
-        token = answer_in(await admin.post("/admin/v1/keys", json={}), 201)["key"]
+        token = answer_in(
+            await admin.post("/admin/v1/keys", json={"name": "ana", "role": "admin"}), 201
+        )["key"]
         key = answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/keys", json={}), 201)["key"]
 
     assert (token[:3], key[:3]) == ("ca_", "ck_")

@@ -218,10 +218,12 @@ async def test_key_is_shown_once_and_valid_at_once(post: Carteiro, path: str) ->
     """Afterwards only its prefix is known."""
     api = create_api(post)
 
+    named = {} if "tenants" in path else {"name": "admin", "role": "admin"}
+
     async with a_client_of(api, key=ADMIN_TOKEN) as client:
-        made = answer_in(await client.post(path, json={"expiresInMs": 60_000}), 201)
+        made = answer_in(await client.post(path, json=named | {"expiresInMs": 60_000}), 201)
         listed = await client.get(path)
-        too_many = await client.post(path, json={})
+        too_many = await client.post(path, json=named)
     async with a_client_of(api, key=made["key"]) as newcomer:
         opens = await newcomer.get("/v1/emails" if "tenants" in path else TENANTS)
 
@@ -241,7 +243,8 @@ async def test_admin_token_can_be_replaced_but_not_revoke_itself(post: Carteiro)
     async with a_client_of(api, key=ADMIN_TOKEN) as client:
         [old] = answer_in(await client.get("/admin/v1/keys"))["items"]
         error_in(await client.delete(f"/admin/v1/keys/{old['id']}"), 409, "CONFLICT")
-        made = answer_in(await client.post("/admin/v1/keys", json={}), 201)
+        named = {"name": "ana", "role": "admin"}
+        made = answer_in(await client.post("/admin/v1/keys", json=named), 201)
         async with a_client_of(api, key=made["key"]) as successor:
             revoked = await successor.delete(f"/admin/v1/keys/{old['id']}")
             again = await successor.delete(f"/admin/v1/keys/{old['id']}")

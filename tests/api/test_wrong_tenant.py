@@ -3,50 +3,25 @@
 The endpoints come from the OpenAPI document: a new one is tested without being named here.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from typing import Any
 
 import httpx
 import pytest
 
 from carteiro.api.application import create_api
-from carteiro.api.docs_page import operations_of
 from carteiro.app import Carteiro
-from carteiro.model import DeadFilter, MessageFilter, MessageId, RecipientId
 from carteiro.stores.postgres import migrate
-from support.builders import ACME
+from support.every_endpoint import SECRET, Requests, snapshot, things_of_acme
 from support.http import (
     ADMIN_TOKEN,
     KEY_OF_ACME,
     KEY_OF_BRASA,
-    a_client,
     a_client_of,
-    an_email,
-    answer_in,
     error_in,
     opened,
-    sent,
 )
-from support.library import work
 from support.shared_servers import shared_postgres
-
-SECRET = "segredo"  # part of everything of ACME
-BODIES: dict[str, Any] = {  # a valid one, by the name of its document
-    "Batch": {"messages": [an_email()]},
-    "Changes": {"subject": "a"},
-    "Email": an_email(),
-    "EnqueueQuestion": {"p_template_type": "welcome", "p_recipient_email": "a@example.com"},
-    "FairnessDocument": {},
-    "NewKey": {},
-    "NewSuppressions": {"emails": ["a@example.com"]},
-    "NewTenantDocument": {},
-    "PreviewQuestion": {"variables": {}},
-    "PurgeQuestion": {"olderThanMs": 0},
-    "RedriveQuestion": {"matching": {}},
-    "TemplateDocument": {"subject": "a", "text": "b"},
-    "TenantChange": {"cap": 1},
-}
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
@@ -58,81 +33,6 @@ async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
             url = stack.enter_context(shared_postgres().a_database(migrate))
         async with opened(url, api={"unknown_keys_per_minute": 1000}) as office:
             yield office
-
-
-class Requests:
-    """A valid request for each operation, about the things of ACME."""
-
-    def __init__(self, document: dict[str, Any], things: dict[str, dict[str, str]]) -> None:
-        self._document = document
-        self._things = things
-
-    def under(self, *prefixes: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Method, path and options of each request below one of the prefixes."""
-        for path, method, operation in operations_of(self._document):
-            if path.startswith(prefixes) and operation.get("security"):
-                yield method, self._address(path), self._options(operation)
-
-    def _address(self, path: str) -> str:
-        about = "recipients" if "/recipients" in path else "messages"
-        return path.format(**self._things[about])
-
-    def _options(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        if needed := [
-            each["name"]
-            for each in operation.get("parameters", ())
-            if each["in"] == "query" and each["required"]
-        ]:
-            return {"params": dict.fromkeys(needed, f"{SECRET}@example.com")}
-        for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
-            headers = {"Content-Type": media_type}
-            if media_type != "application/json":
-                return {"content": b"\n", "headers": headers}
-            return {"json": BODIES[content["schema"]["$ref"].rpartition("/")[2]]}
-        return {}
-
-
-async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
-    """One of everything, each with the secret in it; the values for URLs."""
-    recipient = {"externalId": f"{SECRET}-1", "email": f"{SECRET}@example.com", "nome": SECRET}
-    async with a_client(post) as client:
-        dead = await sent(client, to="bounce-550@sandbox.test", subject=SECRET, tags=[SECRET])
-        await work(post)
-        known = await sent(
-            client,
-            to=recipient["email"],
-            recipient=recipient,
-            subject=SECRET,
-            externalId=SECRET,
-            scheduledAt="2199-01-01T00:00:00Z",
-        )
-        template = {"subject": SECRET, "text": SECRET}
-        answer_in(await client.put("/v1/templates/welcome", json=template))
-        suppressed = {"emails": [f"{SECRET}@example.com"]}
-        answer_in(await client.put("/v1/suppressions", json=suppressed))
-    [key] = await post.backend.keys.list(ACME)
-    shared = {"tenant": str(ACME), "type": "welcome", "key": str(key.id)}
-    return {
-        "messages": shared | {"id": dead["outboxId"]},
-        "recipients": shared | {"id": known["recipient"]["recipientId"]},
-    }
-
-
-async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[Any]:
-    """Everything that ACME has."""
-    ports = post.backend
-    recipient = RecipientId(things["recipients"]["id"])
-    page = await ports.reading.messages(MessageFilter(tenant=ACME))
-    return [
-        page.rows,
-        [await ports.reading.events(MessageId(each.id)) for each in page.rows],
-        await ports.recipients.show(recipient, tenant=ACME),
-        await ports.templates.versions(ACME, "welcome"),
-        (await ports.dead_letters.find(DeadFilter(tenant=ACME))).rows,
-        await ports.tenants.find([ACME]),
-        (await ports.suppressions.list(ACME)).rows,
-        [(each.id, each.revoked_at) for each in await ports.keys.list(ACME)],
-    ]
 
 
 async def test_another_tenant_reads_and_changes_nothing(post: Carteiro) -> None:

@@ -20,7 +20,8 @@ NAMED = {
     *(f"tenant {each}" for each in ("ls", "show", "add", "set", "disable", "enable", "pause")),
     *(f"tenant {each}" for each in ("resume", "erase", "standing")),
     *(f"key {each}" for each in ("ls", "add", "revoke")),
-    "admin-token rotate",
+    *(f"admin-token {each}" for each in ("ls", "add", "revoke", "rotate")),
+    "audit ls",
     *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
     *(f"suppression {each}" for each in ("ls", "add", "rm")),
@@ -33,6 +34,7 @@ SERVERS = {"up", "api", "worker", "tickets run", "tickets archive"}  # they prin
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
     *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
+    "admin-token revoke",
     *("tickets dlq republish", "tickets dlq purge", "tickets dlq quarantine"),
     "tickets dlq acknowledge",
 }

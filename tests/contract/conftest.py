@@ -14,6 +14,9 @@ from support.set_ups import MODEL, SET_UPS, Place, SetUp
 # Ports that a pair has of its ledger, and modules whose promise the ledger alone keeps: the few calls in them that
 # also reach the queue have modules of their own. A folder, or a folder and a promise.
 _OF_THE_LEDGER = {
+    "audit/harmless",
+    "audit/kept",
+    "audit/listed",
     "dead_letters/listed",
     "inbox",
     "keys",

@@ -75,6 +75,7 @@ def a_key(line: CommandLine) -> None:
 PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
     "docs/how-to/back-up.md": a_message_that_waits,
     "docs/how-to/find-a-message.md": a_message_that_waits,
+    "docs/how-to/give-people-access.md": a_tenant,
     "docs/how-to/forget-somebody.md": people,
     "docs/how-to/judge-answers-yourself.md": letters,
     "docs/how-to/hear-from-providers.md": a_tenant,

@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "dead_letters_shares": _CAPPED,
     "dead_letters_sizes": _CAPPED,
     "erase_tenant": _ONCE_A_TENANT,
+    "move_audit": _ONCE_A_MOVE,
     "move_counts": _ONCE_A_MOVE,
     "move_dead_letters": _ONCE_A_MOVE,
     "move_entries": _ONCE_A_MOVE,

@@ -23,6 +23,7 @@ FAR = 1 << 62
 # Their number of rows depends on the number of messages and of recipients.
 GROWING = frozenset(
     {
+        "audit",
         "contents",
         "dead_letters",
         "delayed",
@@ -99,6 +100,9 @@ INSERT INTO inbox (message_id, tenant, to_address, subject, content, provider_me
 SELECT id, tenant, address, '', '{}', name, at FROM rows;
 INSERT INTO suppressions (tenant, key, reason, address, created_at, expires_at, is_active, bounces)
 SELECT tenant, 'key-' || id, 'reason-1', address, at, at + 60000, 1, '[]' FROM rows;
+INSERT INTO audit (id, at, via, who, origin, action, kind, object, tenant, before, after)
+SELECT id, at, 'api', iif(n > :rows, 'tiny', 'ana'), '', 'set', 'email:send', tenant, tenant, '{}', '{}'
+FROM rows;
 INSERT INTO templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 DROP TABLE rows;
@@ -170,6 +174,9 @@ _BY_NAME: Mapping[str, _Sample] = {
     "limit": lambda _: 100,
     "most": lambda _: 100,
     "now": lambda _: NOW - ROWS // 4,
+    "who": lambda _: "ana",
+    "action": lambda _: "set",
+    "object": lambda _: "big",
     "longest": lambda _: 3_600_000,
     "at": lambda _: NOW,
     "no": lambda _: ROWS,

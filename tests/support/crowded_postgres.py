@@ -10,6 +10,7 @@ from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 # Not `leased`: it has a row for each tenant of a claim in flight.
 GROWING = frozenset(
     {
+        "audit",
         "dead_letters",
         "delayed",
         "entries",
@@ -91,6 +92,9 @@ INSERT INTO carteiro.suppressions (tenant, key, reason, address, created_at, exp
 SELECT tenant, 'key-' || id, 'reason-1', address, at, at + 60000, true, '[]' FROM rows;
 INSERT INTO carteiro.queue_rows (id, message_no, tenant, max_retries)
 SELECT md5(id)::uuid, n, tenant, 3 FROM rows;
+INSERT INTO carteiro.audit (id, at, via, who, origin, action, kind, object, tenant, before, after)
+SELECT id, at, 'api', CASE WHEN is_tiny THEN 'tiny' ELSE 'ana' END, '', 'set', 'email:send', tenant, tenant, '{}', '{}'
+FROM rows;
 INSERT INTO carteiro.templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 SELECT setval('carteiro.message_no', $1 + $2 + 1);
@@ -122,7 +126,9 @@ _BY_WORD: list[tuple[str, _Sample]] = [
     ),
     (r"external id of the recipient|recipient_external_id", lambda _: None),
     (r"in one text", lambda n: f"{{{n}}}"),
-    (r"tenant", lambda _: "big"),
+    (r"^who$", lambda _: "ana"),
+    (r"^action$", lambda _: "set"),
+    (r"tenant|^object$", lambda _: "big"),
     (r"kind", lambda _: "email:send"),
     (r"email", lambda _: "000200@example.com"),
     (r"\bto\b", lambda _: "ana@example.com"),

@@ -13,7 +13,7 @@ from carteiro.api.application import create_api
 from carteiro.api.documents import ErrorDocument
 from carteiro.api.intake import Office
 from carteiro.app import Carteiro
-from carteiro.model import Key, TenantId
+from carteiro.model import Key, Role, TenantId
 from support.builders import ACME, BRASA
 
 KEY_OF_ACME = "ck_acme"
@@ -34,7 +34,9 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[Carteiro]:
 
 
 async def let_in(post: Carteiro, tenant: TenantId | None, key: str, **options: Any) -> Key:
-    """Add a key for a tenant, or for an administrator."""
+    """Add a key for a tenant, or a token for an administrator: with the role admin, unless another is given."""
+    if tenant is None:
+        options = {"role": Role.ADMIN, "name": "admin"} | options
     made = await post.backend.keys.add(tenant, key_hash=hash_key(key), hint=key[:5], **options)
     assert isinstance(made, Key)
     return made

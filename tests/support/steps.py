@@ -25,6 +25,7 @@ from carteiro.model import (
     NewRecipient,
     RecipientId,
     Refused,
+    Role,
     Settled,
     Start,
     TenantId,
@@ -174,10 +175,13 @@ async def added_key(
     *,
     tenant: TenantId | None = ACME,
     expires_in: timedelta | None = None,
+    **options: Any,
 ) -> Key:
-    """Add a key to a tenant that has room for it."""
+    """Add a key to a tenant that has room for it; without a tenant, a token with the role admin."""
+    if tenant is None:
+        options = {"role": Role.ADMIN} | options
     answer = await backend.keys.add(
-        tenant, key_hash=hash_key(key), hint=key[:2], expires_in=expires_in
+        tenant, key_hash=hash_key(key), hint=key[:2], expires_in=expires_in, **options
     )
     assert isinstance(answer, Key), answer
     return answer

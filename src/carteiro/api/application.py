@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from carteiro.api.admin.audit import AuditEndpoints
 from carteiro.api.admin.dead_letters import DeadLetterEndpoints
 from carteiro.api.admin.fairness import FairnessEndpoints
 from carteiro.api.admin.keys import KeyEndpoints
@@ -31,13 +32,14 @@ from carteiro.api.lean import LeanRoute
 from carteiro.api.metrics import MetricsEndpoints
 from carteiro.api.networks import Networks
 from carteiro.api.recipients import RecipientEndpoints
+from carteiro.api.rights import RIGHTS, check_right
 from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
 from carteiro.api.whose import Whose, found_tenant
 from carteiro.config.provider_spec import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
-from carteiro.model import TenantId
+from carteiro.model import Tenant, TenantId
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
 from carteiro.runtime.fetching import fetch
@@ -97,7 +99,15 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, settings, intake = office.backend, office.settings, Intake(office)
     previews = PerMinute[TenantId](settings.api.previews_per_minute)
     changes = PerMinute[TenantId](settings.api.suppression_changes_per_minute)
-    wait, own = settings.api.attempt_wait, Whose("/v1", ring.tenant_of)
+    every_change = PerMinute[TenantId](settings.api.changes_per_minute)
+
+    async def own_tenant(request: Request) -> Tenant:
+        tenant = await ring.tenant_of(request)
+        if request.method in {"PUT", "DELETE"}:
+            every_change.count(tenant.id, "changes")
+        return tenant
+
+    wait, own = settings.api.attempt_wait, Whose("/v1", own_tenant)
     offer = partial(api.offer, Access.TENANT)
     offer("e-mail", Emails(intake, ports.store, ports.reading, ring))
     offer("e-mail", BatchIntake(intake, ring))
@@ -119,6 +129,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer("messages", MessageEndpoints(ports))
     offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
     offer("fairness", FairnessEndpoints(ports.tenants))
+    offer("audit", AuditEndpoints(ports.audit))
     offer("metrics", MetricsEndpoints(office.metrics))
     offer("stats", StatsEndpoints(ports))
     offer("key figures of all", KpiEndpoints(ports))
@@ -160,14 +171,16 @@ class _Api(FastAPI):
         """Put the endpoints under one heading; those of administrators are opened by their token alone."""
         for endpoint, call in endpoints.endpoints():
             is_open = access is not Access.ADMINISTRATOR
-            admitted = call if is_open else self._for_administrators(call)
+            admitted = call if is_open else self._for_administrators(endpoint, call)
             add_endpoint(self, endpoint, admitted, tag=tag, access=access)
             self._offered.append(endpoint)
 
-    def _for_administrators(self, call: Call) -> Call:
+    def _for_administrators(self, endpoint: Endpoint, call: Call) -> Call:
+        right = RIGHTS[f"{endpoint.method} {endpoint.path}"]
+
         @wraps(call)
         async def admitted(request: Request) -> Response:
-            await self._ring.admit_administrator(request)
+            check_right(right, await self._ring.admit_administrator(request), request)
             return await call(request)
 
         return admitted

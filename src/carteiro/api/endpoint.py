@@ -126,9 +126,7 @@ def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
     if "{" in (_PUT_TARGET.sub("", endpoint.path) if endpoint.method == "PUT" else endpoint.path):
         statuses.add(404)
     if access is not Access.ANYONE:
-        statuses |= {401, 429}
-    if access is Access.TENANT:
-        statuses.add(403)
+        statuses |= {401, 403, 429}
     if endpoint.reads is not None or endpoint.reads_lines:
         statuses |= {400, 408, 413, 415, 422, 429}
     if endpoint.query is not None:

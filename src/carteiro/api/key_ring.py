@@ -11,11 +11,12 @@ from carteiro.api.access_keys import hash_key
 from carteiro.api.connection import Bound
 from carteiro.api.in_flight import SHARE, InFlight, PerMinute, Share
 from carteiro.api.networks import Address, Networks, client_address, counted_as
-from carteiro.api.refusal import Refusal, forbidden, token_needed, unauthorized
+from carteiro.api.refusal import Refusal, forbidden, not_found, token_needed, unauthorized
 from carteiro.errors import StoreError
-from carteiro.model import Key, KeyId, Tenant, value
+from carteiro.model import Actor, Key, KeyId, Tenant, TenantId, Via, value
 from carteiro.observability import log
 from carteiro.ports import Keys, Tenants
+from carteiro.runtime.acting import act_as
 from carteiro.runtime.batcher import Gatherer
 
 _FRESH_FOR_S = 5.0  # a revoked key still works, and a change is unnoticed, for at most this time
@@ -78,16 +79,27 @@ class KeyRing:
         self._in_flight.begin(request.scope, caller.tenant.id)
         if not accepts:
             share: Share = request.scope[SHARE]
-            await (share.read() if request.method == "GET" else share.write())
+            if request.method == "GET":
+                await share.read()
+            else:
+                await share.write()
+                self._act_as(caller.key, request)
         return caller.tenant
 
-    async def admit_administrator(self, request: Request) -> None:
-        """Find the admin token of the request, for `token_of`; a `Refusal` if it has none."""
+    async def admit_administrator(self, request: Request) -> Key:
+        """The admin token of the request, also for `token_of`; a `Refusal` if it has none."""
         caller = await self._caller(request)
         if caller is None or caller.tenant is not None:
             raise token_needed()
         self._in_flight.begin(request.scope, None)
         request.scope[_ADMINISTRATOR] = caller.key
+        self._act_as(caller.key, request)
+        return caller.key
+
+    def _act_as(self, key: Key, request: Request) -> None:
+        address = client_address(request, proxies=self._proxies)
+        origin = "" if address is None else str(address)
+        act_as(Actor(Via.API, key.name or key.hint, origin, key.id))
 
     def forget(self) -> None:
         """Expire the cache: a change takes effect at once."""
@@ -139,7 +151,7 @@ class KeyRing:
         key = await self._keys.holder(key_hash)
         if key is None:
             return None
-        if key.tenant is None:
+        if key.tenant is None or key.role is not None:
             return Caller(key, None, Networks(()))
         [tenant] = await self._tenants.find([key.tenant])
         if tenant is None or tenant.disabled:
@@ -166,6 +178,19 @@ def token_of(request: Request) -> Key:
     """The admin token of a request that was admitted."""
     token: Key = request.scope[_ADMINISTRATOR]
     return token
+
+
+def within(request: Request, asked: str | None = None) -> TenantId | None:
+    """The tenant that a request of an administrator is limited to: by its token, or as ``asked``; None: no limit.
+
+    A token for one tenant finds no other.
+    """
+    own = token_of(request).tenant
+    if own is None:
+        return None if asked is None else TenantId(asked)
+    if asked not in {None, own}:
+        raise not_found("tenant")
+    return own
 
 
 def key_in(headers: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from carteiro.api.documents import Document
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.key_ring import within
 from carteiro.api.reading import Question, read_query
 from carteiro.api.refusal import found
 from carteiro.api.whose import Whose
@@ -125,10 +126,10 @@ class KpiEndpoints(Endpoints):
     async def kpis(self, request: Request) -> Response:
         """Key figures of all tenants, or of one, with their goals."""
         asked = read_query(request, TenantKpiQuestion)
-        if asked.company_id is None:
+        name = within(request, asked.company_id)
+        if name is None:
             return await _answer(self._rollups, asked.range, None)
-        name = asked.company_id
-        [tenant] = await self._tenants.find([TenantId(name)]) if is_name(name) else [None]
+        [tenant] = await self._tenants.find([name]) if is_name(name) else [None]
         return await _answer(self._rollups, asked.range, found(tenant, "tenant").id)
 
 

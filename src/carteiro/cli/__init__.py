@@ -33,7 +33,7 @@ def carteiro(
 _GROUPS = {
     "Messages": ("dead", "inbox", "tickets"),
     "Tenants": ("tenant", "fairness", "key", "admin_token", "template", "recipient", "suppression"),
-    "Maintenance": ("config",),
+    "Maintenance": ("audit", "config"),
 }
 _COMMANDS = {
     "Run": ("up", "api", "worker", "process_due"),

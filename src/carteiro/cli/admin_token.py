@@ -1,52 +1,98 @@
-"""``carteiro admin-token``: the token for the administrators' endpoints."""
+"""``carteiro admin-token``: the tokens for the administrators' endpoints."""
 
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Any
 
 import typer
 
 from carteiro.api.access_keys import hash_key, hint_of, make_token
 from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
-from carteiro.cli.exit_codes import NotNow
-from carteiro.cli.key import state_of
-from carteiro.cli.options import Yes
-from carteiro.model import Key
+from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
+from carteiro.cli.key import KeyArgument, state_of
+from carteiro.cli.options import OfTenant, Yes, duration
+from carteiro.cli.printing import Column
+from carteiro.model import Key, KeyId, Role
+from carteiro.policy.names import HOLDER_RULE, is_holder
 from carteiro.ports import Keys
 
-app = DeskCommands("Change the admin token.")
+app = DeskCommands("Show, create and revoke admin tokens.")
+
+FIRST_TOKEN = "admin"  # noqa: S105 - a name
+_COLUMNS: tuple[Column[Key], ...] = (
+    Column("id", lambda row: row.id, is_whole=True),
+    Column("name", lambda row: row.name),
+    Column("role", lambda row: row.role),
+    Column("tenant", lambda row: row.tenant or "(all)"),
+    Column("begins with", lambda row: row.hint),
+    Column("state", state_of),
+    Column("expires", lambda row: row.expires_at, is_whole=True),
+    Column("last used", lambda row: row.last_used_at, is_whole=True),
+)
 
 
-@app.callback()
-def admin_token() -> None:
-    """Change the admin token."""
+@app.at_a_desk()
+async def ls(desk: Desk) -> None:
+    """List the admin tokens, newest first; the tokens themselves are not stored."""
+    tokens = await desk.backend.keys.list(None)
+    desk.out.rows(
+        tokens, _COLUMNS, lambda key: document_of(key, state=state_of(key)), what="tokens"
+    )
+
+
+@app.at_a_desk()
+async def add(
+    desk: Desk,
+    name: Annotated[str, typer.Argument(help="Name of its holder, for the audit rows.")],
+    *,
+    role: Annotated[Role, typer.Option(help="What it may do; each role includes those before it.")],
+    tenant: OfTenant = None,
+    expires_in: Annotated[
+        timedelta | None, duration("Time until it expires: 90d, 12h (default: never).")
+    ] = None,
+) -> None:
+    """Create an admin token and show it once."""
+    if not is_holder(name):
+        raise WrongUse(f"NAME {HOLDER_RULE}")
+    restricted = await desk.tenant_asked_for(tenant)
+    await _show_new(desk, name=name, role=role, tenant=restricted, expires_in=expires_in)
+
+
+@app.at_a_desk()
+async def revoke(desk: Desk, key: KeyArgument, *, yes: Yes = False) -> None:
+    """Revoke an admin token; its requests are refused within seconds."""
+    confirm(f"Revoke admin token {key}?", yes=yes)
+    [is_revoked] = await desk.backend.keys.revoke([KeyId(key)], tenant=None)
+    if not is_revoked:
+        raise NotFound(f"there is no live admin token {key!r}: carteiro admin-token ls lists them")
+    desk.out.answer({"id": key, "revoked": True}, f"Admin token {key} is revoked.")
 
 
 @app.at_a_desk()
 async def rotate(
     desk: Desk,
+    name: Annotated[str, typer.Argument(help="Name of the tokens to replace.")] = FIRST_TOKEN,
     *,
     keep_old: Annotated[
         bool, typer.Option("--keep-old", help="Keep the newest old token valid as well.")
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Create a new token, show it once, and revoke the old ones."""
+    """Create a new token, show it once, and revoke the old ones of the same name."""
     keys = desk.backend.keys
-    live = [each for each in await keys.list(None) if state_of(each) == "live"]
+    named = [each for each in await keys.list(None) if each.name == name]
+    live = [each for each in named if state_of(each) == "live"]
+    if not live and name != FIRST_TOKEN:
+        raise NotFound(
+            f"there is no live admin token of {name!r}: carteiro admin-token add creates one"
+        )
     if ending := live[1:] if keep_old else live:
         confirm(f"End the admin token {' and '.join(each.hint for each in ending)}?", yes=yes)
     await keys.revoke([each.id for each in live[1:]], tenant=None)
-    secret = make_token()
-    made = await _added(keys, secret)
-    if made is None:
-        raise NotNow("other processes are creating tokens right now: try again")
+    role, tenant = (live[0].role, live[0].tenant) if live else (Role.ADMIN, None)
+    await _show_new(desk, name=name, role=role, tenant=tenant)
     if not keep_old:  # last, so that there is a token at every moment
         await keys.revoke([each.id for each in live[:1]], tenant=None)
-    desk.out.secret(
-        document_of(made, token=secret),
-        "Admin token, shown only once and stored as a hash:",
-        secret,
-    )
 
 
 async def first_admin_token(keys: Keys) -> str | None:
@@ -54,10 +100,23 @@ async def first_admin_token(keys: Keys) -> str | None:
     if await keys.list(None):
         return None
     secret = make_token()
-    return None if await _added(keys, secret) is None else secret
+    made = await _added(keys, secret, name=FIRST_TOKEN, role=Role.ADMIN, tenant=None)
+    return None if made is None else secret
 
 
-async def _added(keys: Keys, secret: str) -> Key | None:
+async def _show_new(desk: Desk, **fields: Any) -> None:  # noqa: ANN401 - those of a key
+    secret = make_token()
+    made = await _added(desk.backend.keys, secret, **fields)
+    if made is None:
+        raise NotNow(
+            f"there are enough live admin tokens of {fields['name']!r}, or in all: "
+            "carteiro admin-token revoke ID ends one"
+        )
+    said = "Admin token, shown only once and stored as a hash:"
+    desk.out.secret(document_of(made, token=secret), said, secret)
+
+
+async def _added(keys: Keys, secret: str, *, tenant: Any, **fields: Any) -> Key | None:  # noqa: ANN401 - those of a key
     """The new token, stored; None if the maximum number exists already."""
-    answer = await keys.add(None, key_hash=hash_key(secret), hint=hint_of(secret))
+    answer = await keys.add(tenant, key_hash=hash_key(secret), hint=hint_of(secret), **fields)
     return answer if isinstance(answer, Key) else None

@@ -28,5 +28,8 @@ async def cancel(
 ) -> None:
     """Cancel waiting messages; if one is being sent right now, prevent a second attempt."""
     ids = [message_id(each) for each in messages]
-    answers = [(each, await cancel_message(desk.backend, each, tenant=tenant)) for each in ids]
+    answers = [
+        (each, await cancel_message(desk.backend, each, tenant=tenant, is_audited=True))
+        for each in ids
+    ]
     print_answers(desk, answers, _CODES)

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import getpass
 import inspect
 import re
 import sys
@@ -18,9 +17,10 @@ from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer, printable
 from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError, ConfigError
-from carteiro.model import Tenant, TenantId, value
+from carteiro.model import Tenant, TenantId, Via, value
 from carteiro.ports import Backend
 from carteiro.providers.choice import remember_real
+from carteiro.runtime.acting import act_as, on_this_machine
 from carteiro.stores.open import open_backend, store_exists
 
 Work: TypeAlias = Callable[..., Awaitable[None]]
@@ -124,6 +124,7 @@ def _command(work: Work, *, makes_store: bool) -> Command:
             refuse_missing(settings)
 
         async def at_a_desk() -> None:
+            act_as(on_this_machine(Via.CLI))
             # A command in another folder has other settings: they must not apply to all workers.
             async with open_backend(settings, governs=False) as backend:
                 await work(Desk(backend, settings, common.out), **options)
@@ -240,11 +241,3 @@ def confirm(question: str, *, yes: bool) -> None:
         raise NotNow(f"{question} There is no terminal to confirm on: add --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(ExitCode.REFUSED)
-
-
-def who() -> str:
-    """Name of the current user, for the audit fields."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "command line"

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -15,6 +15,7 @@ from carteiro.cli.printing import Column
 from carteiro.config import is_reference
 from carteiro.config import secret as secret_at
 from carteiro.model import Key, KeyId, Tenant, TooManyKeys
+from carteiro.policy.names import HOLDER_RULE, is_holder
 from carteiro.ports import Keys
 
 _OWN_KEY = re.compile(r"[!-~]{32,256}")
@@ -31,8 +32,13 @@ def state_of(key: Key) -> str:
     return "live"
 
 
+KeyArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the key, from ls.")
+]
+
 _COLUMNS: tuple[Column[Key], ...] = (
     Column("id", lambda row: row.id, is_whole=True),
+    Column("name", lambda row: row.name),
     Column("begins with", lambda row: row.hint),
     Column("state", state_of),
     Column("created", lambda row: row.created_at, is_whole=True),
@@ -54,6 +60,9 @@ async def add(
     desk: Desk,
     *,
     tenant: TenantName,
+    name: Annotated[
+        str | None, typer.Option(help="Name of its holder, for the audit rows (default: none).")
+    ] = None,
     expires_in: Annotated[
         timedelta | None, duration("Time until it expires: 90d, 12h (default: never).")
     ] = None,
@@ -68,8 +77,10 @@ async def add(
 ) -> None:
     """Create a key and show it once, or import an existing one."""
     known = await desk.known_tenant(tenant)
+    if name is not None and not is_holder(name):
+        raise WrongUse(f"--name {HOLDER_RULE}")
     secret = make_key() if given is None else _own_key(given)
-    key = await added(desk.backend.keys, known, secret, expires_in)
+    key = await added(desk.backend.keys, known, secret, expires_in=expires_in, name=name or "")
     if given is not None:
         desk.out.answer(document_of(key), f"The key at {given} is now valid for tenant {tenant!r}.")
         return
@@ -89,13 +100,9 @@ def _own_key(reference: str) -> str:
     return key
 
 
-async def added(
-    keys: Keys, tenant: Tenant, secret: str, expires_in: timedelta | None = None
-) -> Key:
+async def added(keys: Keys, tenant: Tenant, secret: str, **fields: Any) -> Key:  # noqa: ANN401 - those of a key
     """The new key, stored; `NotNow` if the tenant has the maximum number."""
-    answer = await keys.add(
-        tenant.id, key_hash=hash_key(secret), hint=hint_of(secret), expires_in=expires_in
-    )
+    answer = await keys.add(tenant.id, key_hash=hash_key(secret), hint=hint_of(secret), **fields)
     if isinstance(answer, Key):
         return answer
     live = ", ".join(answer.live) if isinstance(answer, TooManyKeys) else "none"
@@ -108,7 +115,7 @@ async def added(
 @app.at_a_desk()
 async def revoke(
     desk: Desk,
-    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from key ls.")],
+    key: KeyArgument,
     *,
     tenant: TenantName,
     yes: Yes = False,

@@ -32,7 +32,7 @@ async def prune(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Delete contents, messages, dead letters and idempotency keys that are past their retention.
+    """Delete contents, messages, dead letters, audit rows and idempotency keys that are past their retention.
 
     Without options the settings apply, as for a worker. Unfinished messages are never deleted.
     """
@@ -77,7 +77,11 @@ async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | Non
     with count_done("pruned") as tell:
         while True:
             page = await desk.backend.upkeep.prune(
-                bodies=bodies, histories=history, after=total.after, limit=_PAGE
+                bodies=bodies,
+                histories=history,
+                audit=desk.settings.retention.audit,
+                after=total.after,
+                limit=_PAGE,
             )
             messages = total.bodies + page.bodies, total.histories + page.histories
             total = Pruned(*messages, page.after, total.keys + page.keys)

@@ -185,6 +185,7 @@ class ApiSettings(values.Section):
     unknown_keys_per_minute: values.Count
     previews_per_minute: values.Count
     suppression_changes_per_minute: values.Count
+    changes_per_minute: values.Count
     per_minute: values.Limit
     per_hour: values.Limit
     per_day: values.Limit
@@ -210,10 +211,11 @@ class StorageSettings(values.Section):
 
 
 class RetentionSettings(values.Section):
-    """Retention of finished messages; None is forever."""
+    """Retention of finished messages and of audit rows; None is forever."""
 
     bodies: values.DurationOrNone = Field(alias="bodies_ms")
     history: values.DurationOrNone = Field(alias="history_ms")
+    audit: values.DurationOrNone = Field(alias="audit_ms")
 
 
 class RollupSettings(values.Section):

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from uuid_utils import uuid7
 
+from carteiro.model import Via
 from carteiro.observability import log
 from carteiro.ports.upkeep import Upkeep
+from carteiro.runtime.acting import act_as, on_this_machine
 
 _PROCESS = str(uuid7())  # the name of this process as a leader
 
@@ -19,6 +21,7 @@ async def run_led(
 
     The term is longer than the pause, so a live leader keeps it; after a crash another process takes over.
     """
+    act_as(on_this_machine(Via.UPKEEP, "upkeep"))
     while True:
         has_more = False
         try:

@@ -1,4 +1,4 @@
-"""Bodies and histories of finished messages are deleted after their retention, idempotency keys after a day."""
+"""Bodies and histories of finished messages and audit rows end after their retention, idempotency keys after a day."""
 
 from datetime import timedelta
 
@@ -13,6 +13,7 @@ async def prune(
     *,
     bodies: timedelta | None,
     histories: timedelta | None,
+    audit: timedelta | None = None,
     every: timedelta = timedelta(minutes=10),
 ) -> None:
     """Prune until cancelled, one pass over the ledger each time; without a retention only keys are deleted."""
@@ -20,7 +21,7 @@ async def prune(
 
     async def page() -> bool:
         nonlocal after
-        pruned = await upkeep.prune(bodies=bodies, histories=histories, after=after)
+        pruned = await upkeep.prune(bodies=bodies, histories=histories, audit=audit, after=after)
         after = pruned.after
         count = pruned.bodies + pruned.histories + pruned.keys
         if count:

@@ -1,5 +1,16 @@
 """Domain values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
 
+from carteiro.model.access import (
+    MOST_LIVE_KEYS,
+    MOST_LIVE_TOKENS,
+    Actor,
+    AuditFilter,
+    AuditRow,
+    Key,
+    Role,
+    TooManyKeys,
+    Via,
+)
 from carteiro.model.attempts import (
     Begun,
     CancelAnswer,
@@ -102,13 +113,10 @@ from carteiro.model.tenants import (
     LARGEST_BATCH,
     LARGEST_CAP,
     LIGHTEST,
-    MOST_LIVE_KEYS,
     ApiLimits,
     Fairness,
-    Key,
     SendLimit,
     Standing,
     StorageLimit,
     Tenant,
-    TooManyKeys,
 )

@@ -1,10 +1,10 @@
-"""Tenants: their limits, their turns, their standing, and their keys."""
+"""Tenants: their limits, their turns and their standing."""
 
 import re
 from datetime import datetime, timedelta
 from ipaddress import ip_network
 
-from carteiro.model.basics import ZERO, KeyId, KindName, TenantId, value
+from carteiro.model.basics import ZERO, KindName, TenantId, value
 
 LIGHTEST, HEAVIEST = 1e-6, 1e6  # weights
 LARGEST_CAP = LARGEST_BATCH = 1_000_000  # jobs
@@ -12,7 +12,6 @@ _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
 _MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
 _LONGEST_DOMAIN = 253
 _DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)+")  # of any script
-MOST_LIVE_KEYS = 2  # an old and a new one: enough to rotate keys without downtime
 
 
 @value
@@ -153,23 +152,3 @@ class Standing:
     consecutive_batch_count: int
     waiting: int
     in_flight: int
-
-
-@value
-class Key:
-    """Metadata of a key; ``tenant`` None: an administrator's. ``hint`` is its beginning, to recognize it."""
-
-    id: KeyId
-    tenant: TenantId | None
-    hint: str
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = None
-
-
-@value
-class TooManyKeys:
-    """The tenant has the maximum number of live keys: revoke one first."""
-
-    live: tuple[KeyId, ...]

@@ -3,6 +3,8 @@
 import re
 from typing import TypeGuard
 
+from carteiro.policy.audit import harmless
+
 LONGEST_NAME = 255
 NAME_RULE = f"must be a name of 1 to {LONGEST_NAME} printable characters"
 
@@ -12,6 +14,15 @@ LONGEST_KEY = 128
 KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters, not only spaces"
 KEY_PATTERN = "^ *[!-~][ -~]*$"
 _KEY = re.compile(KEY_PATTERN)
+
+
+HOLDER_RULE = "must be 1 to 64 letters, digits, spaces and . _ - and begin with a letter or digit"
+_HOLDER = re.compile(r"[^\W_][\w .-]{0,63}")
+
+
+def is_holder(given: str) -> bool:
+    """True if it can name a key or token: it stands in every audit row, so it is neither an address nor a secret."""
+    return _HOLDER.fullmatch(given) is not None and harmless(given) == given
 
 
 def is_name(given: object) -> TypeGuard[str]:

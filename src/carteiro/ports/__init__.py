@@ -1,6 +1,7 @@
 """Interfaces of the adapters, as Protocols; ``Backend`` holds all those of one store."""
 
 from carteiro.model import value
+from carteiro.ports.audit import Audit
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.joining import Joining
@@ -29,6 +30,7 @@ class Backend:
     store: Store
     tenants: Tenants
     keys: Keys
+    audit: Audit
     templates: Templates
     recipients: Recipients
     suppressions: Suppressions

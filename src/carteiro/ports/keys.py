@@ -5,28 +5,32 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from carteiro.model import Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import Key, KeyId, Role, TenantId, TenantUnknown, TooManyKeys
 
 
 class Keys(Protocol):
-    """Keys of tenants and of administrators (tenant None), stored only as hashes.
+    """Keys of tenants, and tokens of administrators, which have a role and may be limited to one tenant.
+
+    They are stored only as hashes. In `list` and `revoke`, tenant None stands for all tokens.
 
     Promises, one module each in ``tests/contract/keys``:
 
     keyed    The hash of a key identifies its tenant; the key itself is never stored.
     ended    A key does not work once it expired or was revoked, or its tenant is disabled or gone.
-    few      A tenant has at most `MOST_LIVE_KEYS` live keys, also with concurrent requests.
+    few      A tenant, and each name of a token, has at most `MOST_LIVE_KEYS` live keys, also with concurrent requests.
     """
 
-    async def add(
+    async def add(  # noqa: PLR0913 - what a key has
         self,
         tenant: TenantId | None,
         *,
         key_hash: str,
         hint: str,
         expires_in: timedelta | None = None,
+        name: str = "",
+        role: Role | None = None,
     ) -> Key | TooManyKeys | TenantUnknown:
-        """Add the key with this hash to the tenant."""
+        """Add the key with this hash to the tenant; with a role, a token of administrators."""
 
     async def holder(self, key_hash: str) -> Key | None:
         """The live key with this hash."""

@@ -10,7 +10,7 @@ Place: TypeAlias = list[Any]  # the key of the last row of a page
 
 # In this order: a job needs its message. Rates of providers are not moved: they are measured anew.
 CARRIED = (
-    *("tenants", "tiers", "sender_domains", "access_keys", "recipient_records"),
+    *("tenants", "tiers", "sender_domains", "access_keys", "audit", "recipient_records"),
     *("messages", "entries", "events", "unfinished", "message_tags", "dead_letters"),
     *("idempotency_keys", "api_counts", "templates", "suppressions", "inbox", "overrides"),
     *("rollups", "rollup_notes"),

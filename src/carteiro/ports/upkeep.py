@@ -29,7 +29,8 @@ class Upkeep(Protocol):
 
     expires   A message past its time to live becomes EXPIRED and a dead letter; an open attempt is not touched.
     prunes    Bodies and histories of finished messages are deleted after their retention, never of unfinished ones.
-              Idempotency keys are deleted after a day. Freed space of a file is returned to the disk.
+              Idempotency keys are deleted after a day, audit rows after their own retention. Freed space of a file is
+              returned to the disk.
     copied    A backup of a file during writes opens as a complete store; for a server, use its own tools.
     led       At most one holder leads a task at any moment; another takes over if it vanishes.
               The time of the last lead is known.
@@ -43,10 +44,14 @@ class Upkeep(Protocol):
         *,
         bodies: timedelta | None,
         histories: timedelta | None,
+        audit: timedelta | None = None,
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """Check the next ``limit`` messages and delete data older than its retention (None keeps it)."""
+        """Check the next ``limit`` messages and delete data older than its retention (None keeps it).
+
+        Audit rows older than ``audit`` are deleted, too.
+        """
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another holder has it."""

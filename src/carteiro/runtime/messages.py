@@ -3,9 +3,16 @@
 from datetime import UTC, datetime
 
 from carteiro.errors import QueueAway
-from carteiro.model import CancelAnswer, StoredMessage, Tenant, TenantId, parse_message_id
+from carteiro.model import (
+    FINISHED,
+    CancelAnswer,
+    StoredMessage,
+    Tenant,
+    TenantId,
+    parse_message_id,
+)
 from carteiro.policy.waiting import Waiting, explain, explain_without_queue
-from carteiro.ports import Backend, Reading
+from carteiro.ports import Audit, Backend, Reading
 
 
 async def find_message(
@@ -32,12 +39,21 @@ async def explain_message(backend: Backend, message: StoredMessage) -> Waiting:
     return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
 
 
+async def note_cancel(audit: Audit, message: StoredMessage) -> None:
+    """Record that an administrator cancels a message: first, because the change has a transaction of its own."""
+    if message.state not in FINISHED:
+        before = {"status": message.state}
+        await audit.note("cancel", "message", message.id, tenant=message.tenant, before=before)
+
+
 async def cancel_message(
-    backend: Backend, given: str, *, tenant: str | None = None
+    backend: Backend, given: str, *, tenant: str | None = None, is_audited: bool = False
 ) -> CancelAnswer:
     """Cancel a waiting message; prevent another attempt of one that is being sent."""
     message = await find_message(backend.reading, given, tenant=tenant)
     if message is None:
         return CancelAnswer.NOT_FOUND
+    if is_audited:
+        await note_cancel(backend.audit, message)
     [answer] = await backend.store.cancel([message.id], tenant=message.tenant)
     return answer

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache, lru_cache
 from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
@@ -42,6 +43,8 @@ _changeable = attrgetter(*_CHANGEABLE)
 _MESSAGE = [each.name for each in fields(model.StoredMessage)]
 _CONTENT = _MESSAGE.index("content")
 _COLUMNS = {"to": "to_address", "provider_id": "provider_message_id", "duration": "duration_ms"}
+_AUDIT = [each.name for each in fields(model.AuditRow)]
+_AUDIT_NAMES = ("who", "action", "kind", "object", "tenant")
 
 
 def _accepted(form: str) -> str:
@@ -59,6 +62,10 @@ LISTS = {
         "nullif(?, 0)" if each in _OPTIONAL else "?" for each in _ACCEPTED
     ),
     "delays": ", ".join(map(str, DELAYS)),
+    "audit": ", ".join(_AUDIT),
+    # Like this, the same text is right in every dialect, and a filter that is not given needs no statement of its own.
+    "audit_wanted": "at >= :since AND "
+    + " AND ".join(f"{each} = coalesce(:{each}, {each})" for each in _AUDIT_NAMES),
     "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _MESSAGE if name != "content"),
 }
 
@@ -149,7 +156,10 @@ def _readers(shape: type["DataclassInstance"]) -> list[tuple[int, Callable[[Any]
 def _reader(hint: object) -> Callable[[Any], object] | None:
     for each in (hint, get_origin(hint), *get_args(hint)):
         if isinstance(each, type) and (issubclass(each, Enum) or each in _READERS):
-            return _READERS.get(each, each)
+            read = _READERS.get(each, each)
+            if each not in _READERS and NoneType in get_args(hint):
+                return lambda stored: None if stored is None else read(stored)
+            return read
     return None
 
 

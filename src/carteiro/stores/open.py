@@ -15,12 +15,13 @@ from urllib.parse import unquote
 from carteiro.config import Settings
 from carteiro.errors import ConfigError, StoreMoved, needing_extra
 from carteiro.maintenance.relay import Relay, relay
-from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
+from carteiro.model import EMAIL, ZERO, Fairness, SendLimit, Via
 from carteiro.model.checkup import Finding
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
 from carteiro.providers.choice import remember
+from carteiro.runtime.acting import acting_as, on_this_machine
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from carteiro.stores.sqlite.examine import examine, found_fairness, found_version
@@ -126,7 +127,11 @@ def _postgres() -> ModuleType:
 
 
 async def _govern(backend: Backend, settings: Settings) -> None:
-    with suppress(StoreMoved):  # it can still be read; every other process learns that it is closed
+    actor = on_this_machine(Via.SETTINGS)
+    with (
+        suppress(StoreMoved),
+        acting_as(actor),
+    ):  # it can still be read; every other process learns that it is closed
         for tier, weight in settings.tiers.items():
             await backend.tenants.weigh_tier(tier, weight)
         await backend.tenants.limit(EMAIL, _send_limit(settings))

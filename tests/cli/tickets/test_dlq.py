@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 import pytest
 
-from carteiro.cli.desk import who
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.observability import log
+from carteiro.runtime.acting import user
 from carteiro.tickets.archive.document import OURS
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.dead_letters.envelope import DeadTicket
@@ -220,7 +220,7 @@ def test_acknowledged_ticket_waits_no_more_and_can_still_be_redriven(dlq: Dlq) -
 
     assert dlq.states == {"A": "acknowledged", "B": "dead", "C": "acknowledged"}
     [entry] = dlq.asked("show", "A")["history"]
-    assert (entry["what"], entry["by"], entry["why"]) == ("acknowledged", who(), "the team knows")
+    assert (entry["what"], entry["by"], entry["why"]) == ("acknowledged", user(), "the team knows")
     again = dlq("acknowledge", "A", "B")
     assert again.code == ExitCode.REFUSED
     assert "1 of 2; the others are not dead now" in again.err
@@ -397,7 +397,7 @@ def test_purge_is_logged_with_user_and_reason(dlq: Dlq, capfd: pytest.CaptureFix
 
     line = orjson.loads(capfd.readouterr().err)
     assert (line["event"], line["records"], line["why"]) == ("dlq_purged", 2, "they are done")
-    assert (line["chosen"]["taskType"], line["by"]) == ("BUILD", who())
+    assert (line["chosen"]["taskType"], line["by"]) == ("BUILD", user())
     assert sorted(line["ticketIds"]) == ["A", "B"]
 
 

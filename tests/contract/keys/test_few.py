@@ -5,7 +5,7 @@ from collections import Counter
 from datetime import timedelta
 
 from carteiro.api.access_keys import hash_key
-from carteiro.model import MOST_LIVE_KEYS, Key, TenantId, TooManyKeys
+from carteiro.model import MOST_LIVE_KEYS, Key, Role, TenantId, TooManyKeys
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
@@ -16,7 +16,8 @@ from support.steps import added_key
 async def _asked(
     backend: Backend, *keys: str, tenant: TenantId | None = ACME
 ) -> list[Key | TooManyKeys]:
-    answers = [backend.keys.add(tenant, key_hash=hash_key(key), hint="") for key in keys]
+    role = Role.ADMIN if tenant is None else None
+    answers = [backend.keys.add(tenant, key_hash=hash_key(key), hint="", role=role) for key in keys]
     return [
         answer for answer in await asyncio.gather(*answers) if isinstance(answer, Key | TooManyKeys)
     ]

@@ -14,7 +14,7 @@ from carteiro.api.admin import dead_letter_documents as dead
 from carteiro.api.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.api.emails import message_id
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.key_ring import token_of
+from carteiro.api.key_ring import token_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
@@ -51,14 +51,15 @@ class DeadLetterEndpoints(Endpoints):
     async def list(self, request: Request) -> Response:
         """Matching dead letters, newest first, without their content."""
         asked = read_query(request, dead.DeadPageQuestion)
-        page = await self._letters.find(asked.as_filter(), cursor=asked.after, limit=asked.limit)
+        wanted = _wanted(request, asked)
+        page = await self._letters.find(wanted, cursor=asked.after, limit=asked.limit)
         return dead.DeadLetterPage.response(page, dead.letter_view)
 
     @Endpoint("GET", "/groups", "Group dead letters", dead.Groups, query=dead.GroupQuestion)
     async def group(self, request: Request) -> Response:
         """The number of matching dead letters by a field, the largest group first."""
         asked = read_query(request, dead.GroupQuestion)
-        groups = await self._letters.group(asked.by, asked.as_filter())
+        groups = await self._letters.group(asked.by, _wanted(request, asked))
         return dead.Groups(items=[dead.GroupView.of(each) for each in groups]).as_response()
 
     @Endpoint(
@@ -66,7 +67,7 @@ class DeadLetterEndpoints(Endpoints):
     )
     async def export(self, request: Request) -> Response:
         """Matching dead letters with their history, one JSON document a line, newest first."""
-        wanted = read_query(request, dead.DeadQuestion).as_filter()
+        wanted = _wanted(request, read_query(request, dead.DeadQuestion))
         # Read before the answer begins, so that an error can still be reported.
         first = await self._letters.find(wanted, limit=_PAGE)
         return JsonLines(self._lines(wanted, first))
@@ -84,9 +85,9 @@ class DeadLetterEndpoints(Endpoints):
     async def redrive(self, request: Request) -> Response:
         """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         identity = message_id(request.path_params["id"], _WHAT)
+        message = found(await self._reading.message(identity, tenant=within(request)), _WHAT)
         [answer] = await self._letters.redrive([identity], by=_name_of(request))
         if answer is RedriveAnswer.NOT_FOUND:
-            message = found(await self._reading.message(identity), _WHAT)
             raise Refusal(404, f"The message is not a dead letter: it is {message.state}")
         return _redriven(identity, answer)
 
@@ -118,7 +119,7 @@ class DeadLetterEndpoints(Endpoints):
     async def redrive_many(self, request: Request) -> Response:
         """Redrive those with the ids, or those that match and were not redriven; a result for each."""
         asked = await read_question(request, dead.RedriveQuestion)
-        ids, has_more = await self._asked_for(asked)
+        ids, has_more = await self._asked_for(request, asked)
         results: list[dead.Redriven] = []
         for some in _paced(ids, asked.rate_per_second):
             if results and asked.rate_per_second is not None:
@@ -146,7 +147,8 @@ class DeadLetterEndpoints(Endpoints):
     async def purge(self, request: Request) -> Response:
         """Delete entries that match and are older, except redriven ones; the messages stay."""
         asked = await read_question(request, dead.PurgeQuestion)
-        wanted = asked.as_filter(datetime.now(UTC))
+        tenant = within(request, asked.matching.company_id)
+        wanted = replace(asked.as_filter(datetime.now(UTC)), tenant=tenant)
         dropped, cursor = 0, None
         until = time.monotonic() + _PATIENCE_S
         while True:
@@ -158,19 +160,28 @@ class DeadLetterEndpoints(Endpoints):
 
     async def _found(self, request: Request) -> DeadLetter:
         identity = message_id(request.path_params["id"], _WHAT)
-        return found(await self._letters.show(identity), _WHAT)
+        letter = found(await self._letters.show(identity), _WHAT)
+        if within(request) not in {None, letter.tenant}:
+            raise not_found(_WHAT)
+        return letter
 
-    async def _asked_for(self, asked: dead.RedriveQuestion) -> tuple[Sequence[MessageId], bool]:
+    async def _asked_for(
+        self, request: Request, asked: dead.RedriveQuestion
+    ) -> tuple[Sequence[MessageId], bool]:
         """The ids to redrive now; True if others are left for later."""
         limit = asked.limit
         if asked.rate_per_second is not None:
             limit = min(limit, max(1, int(asked.rate_per_second * _PATIENCE_S)))
         if asked.matching is not None and asked.ids is None:
-            wanted = replace(asked.matching.as_filter(), is_redriven=False)
+            wanted = replace(_wanted(request, asked.matching), is_redriven=False)
             page = await self._letters.find(wanted, limit=limit)
             return [each.id for each in page.rows], page.next is not None
         if asked.ids is not None and asked.matching is None:
-            return [MessageId(str(each)) for each in asked.ids[:limit]], len(asked.ids) > limit
+            ids = [MessageId(str(each)) for each in asked.ids[:limit]]
+            if (own := within(request)) is not None:  # of a token for one tenant: no other's
+                for each in ids:
+                    found(await self._reading.message(each, tenant=own), _WHAT)
+            return ids, len(asked.ids) > limit
         raise bad_value("ids", "is needed, or matching, and not both")
 
     async def _lines(self, wanted: DeadFilter, page: Page[DeadLetter]) -> AsyncIterator[bytes]:
@@ -184,7 +195,12 @@ class DeadLetterEndpoints(Endpoints):
 
 
 def _name_of(request: Request) -> str:
-    return f"admin {token_of(request).hint}"
+    token = token_of(request)
+    return f"admin {token.name or token.hint}"
+
+
+def _wanted(request: Request, asked: dead.DeadQuestion) -> DeadFilter:
+    return replace(asked.as_filter(), tenant=within(request, asked.company_id))
 
 
 def _paced(ids: Sequence[MessageId], rate: float | None) -> Iterable[Sequence[MessageId]]:

@@ -1,8 +1,9 @@
 """Endpoints of keys: those of a tenant, and the tokens of administrators."""
 
 from datetime import timedelta
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,27 +14,64 @@ from carteiro.api.key_ring import KeyRing, token_of
 from carteiro.api.reading import Question, read_question
 from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
-from carteiro.model import MILLISECOND, MOST_LIVE_KEYS, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import (
+    MILLISECOND,
+    MOST_LIVE_KEYS,
+    MOST_LIVE_TOKENS,
+    KeyId,
+    Role,
+    TenantId,
+    TenantUnknown,
+    TooManyKeys,
+)
+from carteiro.policy.names import HOLDER_RULE, is_holder
 from carteiro.ports import Keys, Tenants
 
+
+def _named(given: str) -> str:
+    if not is_holder(given):
+        raise ValueError(HOLDER_RULE)
+    return given
+
+
+_Name = Annotated[
+    str,
+    StringConstraints(max_length=64),
+    AfterValidator(_named),
+    Field(description=HOLDER_RULE),
+]
 _LONGEST_LIFE = timedelta(days=3650)
 _OF_TENANT = "/admin/v1/tenants/{tenant}/keys"
 _OF_ADMINISTRATORS = "/admin/v1/keys"
 
 
 class NewKey(Question):
-    """A key to create; without a time it is valid until it is revoked."""
+    """A key to create; without a time it is valid until it is revoked. Its name is that of audit rows."""
 
+    name: _Name | None = None
     expires_in_ms: int | None = Field(
         default=None, ge=1, le=_LONGEST_LIFE // MILLISECOND, strict=True
     )
 
 
+class NewToken(NewKey):
+    """An admin token to create; with ``companyId`` it is for that tenant alone."""
+
+    name: _Name
+    role: Annotated[Role, Field(strict=False)]
+    company_id: str | None = None
+
+
 class KeyView(Document):
-    """A key without its secret; ``companyId`` null: an admin token."""
+    """A key without its secret; ``role`` null: the API key of a tenant, otherwise an admin token.
+
+    ``companyId`` null: a token for all tenants.
+    """
 
     id: str
     company_id: str | None
+    name: str
+    role: Role | None
     hint: str
     created_at: Moment
     expires_at: Moment | None
@@ -84,25 +122,33 @@ class KeyEndpoints(Endpoints):
         "Make another admin token",
         MadeKey,
         status=201,
-        reads=NewKey,
+        reads=NewToken,
         refuses=(409,),
     )
     async def make(self, request: Request) -> Response:
         """Create a key; this answer alone contains it, only its hash is stored."""
         owner = await self._owner(request)
-        asked = await read_question(request, NewKey)
-        expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * MILLISECOND
-        key = make_token() if owner is None else make_key()
+        asked = await read_question(request, NewToken if owner is None else NewKey)
+        role, tenant, key = None, owner, make_key()
+        if isinstance(asked, NewToken):
+            role, key = asked.role, make_token()
+            tenant = None if asked.company_id is None else TenantId(asked.company_id)
         made = await self._keys.add(
-            owner, key_hash=hash_key(key), hint=hint_of(key), expires_in=expires_in
+            tenant,
+            key_hash=hash_key(key),
+            hint=hint_of(key),
+            expires_in=None if asked.expires_in_ms is None else asked.expires_in_ms * MILLISECOND,
+            name=asked.name or "",
+            role=role,
         )
         match made:
             case TenantUnknown():
                 raise not_found("tenant")
             case TooManyKeys():
-                text = f"There are {MOST_LIVE_KEYS} live keys already: revoke one first"
+                whose = "" if role is None else f" with this name, or {MOST_LIVE_TOKENS} in all"
+                text = f"There are {MOST_LIVE_KEYS} live keys{whose} already: revoke one first"
                 raise Refusal(409, text)
-        document = MadeKey.of(made, company_id=owner, key=key)
+        document = MadeKey.of(made, company_id=made.tenant, key=key)
         return document.as_response(201, nulls=True)
 
     @Endpoint(

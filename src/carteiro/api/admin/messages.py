@@ -9,12 +9,13 @@ from carteiro.api.documents import Document, Moment
 from carteiro.api.email_documents import Cancelled, EmailPage, EmailView, summary, view
 from carteiro.api.emails import EmailQuestion, message_id
 from carteiro.api.endpoint import Endpoint, Endpoints
+from carteiro.api.key_ring import within
 from carteiro.api.reading import read_query
 from carteiro.api.refusal import found
-from carteiro.model import KindName, State, StoredMessage, TenantId
+from carteiro.model import KindName, State, StoredMessage
 from carteiro.policy.waiting import Why
 from carteiro.ports import Backend
-from carteiro.runtime.messages import explain_message
+from carteiro.runtime.messages import explain_message, note_cancel
 
 
 class MessageQuestion(EmailQuestion):
@@ -49,7 +50,7 @@ class MessageEndpoints(Endpoints):
         """Matching messages of all tenants or one, newest first, without their contents."""
         asked = read_query(request, MessageQuestion)
         wanted = asked.as_filter(
-            tenant=None if asked.company_id is None else TenantId(asked.company_id),
+            tenant=within(request, asked.company_id),
             kind=None if asked.kind is None else KindName(asked.kind),
         )
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
@@ -74,8 +75,10 @@ class MessageEndpoints(Endpoints):
     @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))
     async def cancel(self, request: Request) -> Response:
         """Cancel a waiting message (200), or prevent a second attempt of one in flight (202); else 409."""
-        return await cancel(self._backend.store, await self._found(request), "message")
+        message = await self._found(request)
+        await note_cancel(self._backend.audit, message)
+        return await cancel(self._backend.store, message, "message")
 
     async def _found(self, request: Request) -> StoredMessage:
         identity = message_id(request.path_params["id"], "message")
-        return found(await self._reading.message(identity), "message")
+        return found(await self._reading.message(identity, tenant=within(request)), "message")

@@ -8,7 +8,7 @@ import typer
 
 from carteiro.cli.content import Content
 from carteiro.cli.dead.letters import known_letter
-from carteiro.cli.desk import Desk, at_a_desk, who
+from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.faults import faults_by_option
 from carteiro.cli.files import read_document
@@ -16,6 +16,7 @@ from carteiro.cli.messages import known_message
 from carteiro.cli.options import MessageArgument, OfTenant
 from carteiro.dead_letters.redrive import revise
 from carteiro.model import RedriveAnswer
+from carteiro.runtime.acting import user
 
 _REFUSED = {
     RedriveAnswer.ALREADY: "was redriven already",
@@ -53,7 +54,7 @@ async def edit(
     with faults_by_option(None if changes.file is None else given):
         revision = await revise(before, fields, backend=desk.backend, rules=rules)
     await desk.remember_provider()
-    [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
+    [answer] = await desk.backend.dead_letters.redrive([letter.id], by=user(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")
     document = {"outboxId": letter.id, "answer": answer.value}

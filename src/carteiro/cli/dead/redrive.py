@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from carteiro.cli.dead.choice import Choice
-from carteiro.cli.desk import Desk, at_a_desk, confirm, who
+from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.exit_codes import ExitCode, WrongUse
 from carteiro.cli.messages import known_message, print_answers
 from carteiro.cli.options import Yes, a_rate
@@ -14,6 +14,7 @@ from carteiro.cli.printing import note
 from carteiro.cli.progress import count_done
 from carteiro.dead_letters.redrive import redrive_matching
 from carteiro.model import DeadFilter, RedriveAnswer
+from carteiro.runtime.acting import user
 
 _CODES = {
     RedriveAnswer.REDRIVEN: ExitCode.OK,
@@ -61,7 +62,7 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
 async def _redrive_these(desk: Desk, messages: Sequence[str], tenant: str | None) -> None:
     # By the message, not by the entry: a dead message whose entry was removed is redriven too.
     known = [await known_message(desk, each, tenant=tenant) for each in messages]
-    answers = await desk.backend.dead_letters.redrive([each.id for each in known], by=who())
+    answers = await desk.backend.dead_letters.redrive([each.id for each in known], by=user())
     for message, answer in zip(known, answers, strict=True):
         if answer is RedriveAnswer.NOT_FOUND:
             note(f"Message {message.id} is not a dead letter: it is {message.state}.")
@@ -74,7 +75,7 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
         tally = await redrive_matching(
             desk.backend.dead_letters,
             wanted,
-            by=who(),
+            by=user(),
             rate=rate,
             progress=lambda tally: tell(tally[RedriveAnswer.REDRIVEN]),
         )

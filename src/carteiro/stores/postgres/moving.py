@@ -17,7 +17,9 @@ from carteiro.stores.postgres.options import PostgresOptions
 
 _MARK = "moved_from"
 _UNHURRIED = timedelta(days=1)  # counting and indexing take as long as there are rows
-_BY_SETTINGS = frozenset({"tiers", "ring_clock"})  # every process creates these at its start
+_BY_SETTINGS = frozenset(
+    {"tiers", "ring_clock", "audit"}
+)  # every process creates these at its start
 _TRUTHS = frozenset(
     {"paused", "disabled", "external_id_is_key", "declares", "is_email", "is_active"}
 )

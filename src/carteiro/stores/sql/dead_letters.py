@@ -12,8 +12,8 @@ from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.columns import FAR, failure_text, in_ms, made, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.sql.ledger import Entries
-from carteiro.stores.sql.redrive import redrive
-from carteiro.stores.sql.session import Database, Wake
+from carteiro.stores.sql.redrive import note_letters, redrive
+from carteiro.stores.sql.session import Database, Session, Wake
 
 _ANY = model.DeadFilter()
 
@@ -88,6 +88,7 @@ class SqlDeadLetters:
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
         now = await self._db.now()
+
         answers = await self._db.write(
             lambda session: redrive(
                 session,
@@ -107,7 +108,7 @@ class SqlDeadLetters:
 
     async def drop(self, ids: Sequence[model.MessageId]) -> int:
         """Remove entries from the index; the messages stay and can be redriven. Return the number removed."""
-        return await self._db.run("dead_letters_drop", ids=ids)
+        return await self._change("purge", "dead_letters_drop", ids=ids)
 
     async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
         """Entries past their time to live, longest past first; none of a redriven message."""
@@ -134,7 +135,18 @@ class SqlDeadLetters:
             return 0
         now = await self._db.now()
         rows = [_restored_row(letter, now) for letter in letters]
-        return await self._db.run("dead_letters_restore", rows=rows)
+        return await self._change("import", "dead_letters_restore", rows=rows)
+
+    async def _change(self, action: str, statement: str, **asked: object) -> int:
+        """Change entries by a statement that returns them; return the number."""
+        now = await self._db.now()
+
+        async def change(session: Session) -> int:
+            changed = await session.fetch(statement, **asked)
+            await note_letters(session, now, action, changed)
+            return len(changed)
+
+        return await self._db.write(change)
 
 
 def _restored_row(letter: model.DeadLetter, now: int) -> list[object]:

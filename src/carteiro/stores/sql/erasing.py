@@ -7,13 +7,14 @@ from the queue; all other rows are deleted without the lock of the ring. Deleted
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from carteiro.model import Erased, MessageId, Recipient, RecipientId, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.suppression import key_of
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.defining import define
 from carteiro.stores.sql.rollups import fold, lock_figures
 from carteiro.stores.sql.session import Database, Session
@@ -44,16 +45,14 @@ class SqlErasing:
     ) -> Erased | None:
         """Cancel waiting messages, blank finished ones; delete the recipient after the last. None: there is none."""
         now = await self._db.now()
-        row = await self._db.write(
-            lambda session: session.first("recipient_take", id=recipient, tenant=tenant, now=now)
-        )
+        row = await self._db.write(lambda session: _take_recipient(session, recipient, tenant, now))
         if row is None:
             return None
         found = recipient_of(row)
         if self._has_queue:  # else the other queue has cancelled the waiting messages before
             waiting = await self._waiting(found, limit)
             await self._store.cancel(waiting, tenant=tenant)
-        erased = await self._db.write(lambda session: _erase_recipient(session, found, limit))
+        erased = await self._db.write(lambda session: _erase_recipient(session, found, now, limit))
         if not erased.has_more:
             await self._db.empty_log()
         return erased
@@ -106,7 +105,17 @@ def _whose(recipient: Recipient) -> dict[str, str]:
     return {"recipient": recipient.id, "tenant": recipient.tenant, "email": recipient.email}
 
 
-async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -> Erased:
+async def _take_recipient(
+    session: Session, recipient: RecipientId, tenant: TenantId, now: int
+) -> Any:  # noqa: ANN401 - a row, or None
+    """Mark a recipient as deleted; its row, None if there is none."""
+    is_new = await session.run("recipient_delete", id=recipient, tenant=tenant, now=now)
+    if is_new:
+        await note(session, now, Noted("delete", "recipient", recipient, tenant))
+    return await session.first("recipient_take", id=recipient, tenant=tenant, now=now)
+
+
+async def _erase_recipient(session: Session, recipient: Recipient, now: int, limit: int) -> Erased:
     """The recipient is marked as deleted already: nothing is sent to it any more."""
     await session.fetch("by_index")
     rows = await session.fetch("erase_ended", limit=limit, **_whose(recipient))
@@ -120,6 +129,7 @@ async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -
     key = key_of(recipient.tenant, recipient.email)
     await session.run("suppressions_blank", tenant=recipient.tenant, key=key)
     await session.run("recipient_drop", id=recipient.id)
+    await note(session, now, Noted("erase", "recipient", recipient.id, recipient.tenant))
     return Erased(len(rows), recipients=1)
 
 
@@ -132,7 +142,11 @@ async def _take_jobs(
     found = await session.first("tenants_find", ids=[tenant])
     if found is None:
         return None
-    await define(session, [replace(tenant_of(found), disabled=True)], now)
+    known = tenant_of(found)
+    await define(session, [replace(known, disabled=True)], now)
+    if not known.disabled:  # the beginning has a row, too: a crash may come before the end
+        was, now_is = {"disabled": False}, {"disabled": True}
+        await note(session, now, Noted("disable", "tenant", tenant, tenant, was, now_is))
     operation = "erase_find" if busy is None else "erase_find_messages"
     asked = {"tenant": tenant, "now": now, "longest": LONGEST_HOLD_MS, "limit": limit}
     page = await session.fetch(operation, busy=busy, **asked)
@@ -177,4 +191,5 @@ async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
     if await fold(session, now, limit=_NOTES, most=FAR) == _NOTES:  # notes name their tenants
         return False
     await session.run("erase_tenant", tenant=tenant)
+    await note(session, now, Noted("erase", "tenant", tenant, tenant))
     return True

@@ -6,9 +6,19 @@ from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import (
+    MOST_LIVE_KEYS,
+    MOST_LIVE_TOKENS,
+    Key,
+    KeyId,
+    Role,
+    TenantId,
+    TenantUnknown,
+    TooManyKeys,
+)
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import made
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.door import lock
 from carteiro.stores.sql.session import Database, Session
 
@@ -19,29 +29,38 @@ class SqlKeys:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def add(
+    async def add(  # noqa: PLR0913 - as the port has it
         self,
         tenant: TenantId | None,
         *,
         key_hash: str,
         hint: str,
         expires_in: timedelta | None = None,
+        name: str = "",
+        role: Role | None = None,
     ) -> Key | TooManyKeys | TenantUnknown:
-        """Add the key with this hash to the tenant."""
+        """Add the key with this hash to the tenant; with a role, a token of administrators."""
         now = await self._db.now()
         ends = None if expires_in is None else now + expires_in // MILLISECOND
+        kind = "key" if role is None else "token"
 
         async def add(session: Session) -> Key | TooManyKeys | TenantUnknown:
-            if not await _holds(session, tenant):
+            if not await _holds(session, tenant, role):
                 return TenantUnknown(TenantId(tenant or ""))
             if known := await session.first("key_by_hash", key_hash=key_hash):
                 return made(Key, known)
-            live = tuple(row[0] for row in await session.fetch("keys_live", tenant=tenant, now=now))
-            if len(live) >= MOST_LIVE_KEYS:
-                return TooManyKeys(live)
-            new = {"id": str(uuid7()), "tenant": tenant, "hint": hint, "expires_at": ends}
+            owner = tenant if role is None else None
+            live = await session.fetch("keys_live", tenant=owner, now=now)
+            namesakes = tuple(row[0] for row in live if role is None or row[1] == name)
+            if len(namesakes) >= MOST_LIVE_KEYS or len(live) >= MOST_LIVE_TOKENS:
+                return TooManyKeys(namesakes or tuple(row[0] for row in live))
+            said = {"hint": hint, "expires_at": ends, "name": name, "role": role}
+            new = {"id": str(uuid7()), "tenant": tenant} | said
             await session.run("key_add", key_hash=key_hash, now=now, **new)
-            return made(Key, await session.first("key_by_hash", key_hash=key_hash))
+            key = made(Key, await session.first("key_by_hash", key_hash=key_hash))
+            after = {"name": key.name, "role": role, "expires_at": key.expires_at}
+            await note(session, now, Noted("add", kind, key.id, tenant, after=after))
+            return key
 
         return await self._db.write(add)
 
@@ -58,10 +77,18 @@ class SqlKeys:
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
         """End keys of this tenant now; False for a key that is not live or not the tenant's."""
         now = await self._db.now()
-        rows = await self._db.write(
-            lambda session: session.fetch("keys_revoke", ids=ids, tenant=tenant, now=now)
-        )
-        revoked = {row[0] for row in rows}
+        kind = "token" if tenant is None else "key"
+
+        async def revoke(session: Session) -> set[KeyId]:
+            rows = await session.fetch("keys_revoke", ids=ids, tenant=tenant, now=now)
+            ended = [
+                Noted("revoke", kind, identity, owner, before={"name": name})
+                for identity, owner, name in rows
+            ]
+            await note(session, now, *ended)
+            return {row[0] for row in rows}
+
+        revoked = await self._db.write(revoke)
         answers = []
         for each in ids:
             answers.append(each in revoked)
@@ -76,9 +103,8 @@ class SqlKeys:
         )
 
 
-async def _holds(session: Session, tenant: TenantId | None) -> bool:
-    """True if there is such a tenant; no other transaction can add a key to it until this one ends."""
-    if tenant is not None:
-        return await session.value("tenant_lock", tenant=tenant) is not None
-    await lock(session, ["administrators"])
-    return True
+async def _holds(session: Session, tenant: TenantId | None, role: Role | None) -> bool:
+    """True if there is such a tenant; no other transaction can add such a key until this one ends."""
+    if role is not None:
+        await lock(session, ["administrators"])
+    return tenant is None or await session.value("tenant_lock", tenant=tenant) is not None

@@ -1,34 +1,34 @@
 -- name: key_add
--- Adds a key, unless one with its hash is known. :id; :tenant, null for administrators; :key_hash; :hint; :now; :expires_at
-INSERT INTO carteiro.access_keys (id, tenant, key_hash, hint, created_at, expires_at)
-VALUES (:id, :tenant, :key_hash, :hint, :now, :expires_at)
+-- Adds a key, unless one with its hash is known. :id; :tenant; :key_hash; :hint; :now; :expires_at; :name; :role
+INSERT INTO carteiro.access_keys (id, tenant, key_hash, hint, created_at, expires_at, name, role)
+VALUES (:id, :tenant, :key_hash, :hint, :now, :expires_at, :name, :role)
 ON CONFLICT (key_hash) DO NOTHING;
 
 -- name: key_by_hash
 -- The key with this hash, ended or not. :key_hash
-SELECT id, tenant, hint, created_at, expires_at, revoked_at, last_used_at
+SELECT id, tenant, hint, created_at, expires_at, revoked_at, last_used_at, name, role
 FROM carteiro.access_keys
 WHERE key_hash = :key_hash;
 
 -- name: key_holder
--- The live key with this hash, of an administrator or of a tenant that is not disabled. :key_hash; :now
-SELECT k.id, k.tenant, k.hint, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+-- The live key with this hash, unless its tenant is disabled. :key_hash; :now
+SELECT k.id, k.tenant, k.hint, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.name, k.role
 FROM carteiro.access_keys AS k
 WHERE
     k.key_hash = :key_hash AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > :now)
     AND (k.tenant IS NULL OR (SELECT NOT t.disabled FROM carteiro.tenants AS t WHERE t.id = k.tenant));
 
 -- name: keys_list
--- The keys of a tenant, newest first. :tenant, null for administrators
-SELECT id, tenant, hint, created_at, expires_at, revoked_at, last_used_at
+-- The keys of a tenant, newest first. :tenant, null for the tokens of administrators
+SELECT id, tenant, hint, created_at, expires_at, revoked_at, last_used_at, name, role
 FROM carteiro.access_keys
-WHERE tenant = :tenant::text OR (:tenant::text IS NULL AND tenant IS NULL)
+WHERE (tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL)
 ORDER BY created_at DESC, id DESC;
 
 -- name: keys_live
--- The live keys of a tenant, newest first. :tenant, null for administrators; :now
-SELECT id FROM carteiro.access_keys
+-- The live keys of a tenant, newest first, and their names. :tenant, null for the tokens of administrators; :now
+SELECT id, name FROM carteiro.access_keys
 WHERE
-    (tenant = :tenant::text OR (:tenant::text IS NULL AND tenant IS NULL))
+    ((tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL))
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at DESC, id DESC;

@@ -3,8 +3,9 @@
 from carteiro.model import Cursor, Page, Recipient, RecipientId, TenantId
 from carteiro.stores.columns import in_ms, recipient_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.erasing import SqlErasing
-from carteiro.stores.sql.session import Database
+from carteiro.stores.sql.session import Database, Session
 
 
 class SqlRecipients:
@@ -50,7 +51,15 @@ class SqlRecipients:
     async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
         """Mark as deleted; False if unknown or deleted already."""
         now = await self._db.now()
-        return await self._db.run("recipient_delete", id=recipient, tenant=tenant, now=now) > 0
+
+        async def delete(session: Session) -> bool:
+            asked = {"id": recipient, "tenant": tenant, "now": now}
+            is_done = await session.run("recipient_delete", **asked) > 0
+            if is_done:
+                await note(session, now, Noted("delete", "recipient", recipient, tenant))
+            return is_done
+
+        return await self._db.write(delete)
 
 
 def _cursor_of(recipient: Recipient) -> Cursor:

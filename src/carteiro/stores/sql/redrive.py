@@ -3,13 +3,16 @@
 If killed anywhere, nothing is stored: neither new content without a new round nor a round without a job.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from carteiro.errors import StoreUnavailable
-from carteiro.model import MessageId, RedriveAnswer, Revision
+from carteiro.model import MessageId, RedriveAnswer, Revision, TenantId, Via
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change
+from carteiro.runtime.acting import actor
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.door import lock, meet, names_of
 from carteiro.stores.sql.ledger import Entries
 from carteiro.stores.sql.session import Session
@@ -55,7 +58,25 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
         await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
         if revision is not None:
             await _revise(session, changed[0][0], revision, now)
+        letters = [(held.id, held.entry.tenant) for held in redriven]
+        await note_letters(session, now, "redrive" if revision is None else "edit", letters)
     return answers
+
+
+async def note_letters(
+    session: Session, now: int, action: str, letters: Iterable[tuple[MessageId, TenantId]]
+) -> None:
+    """Record an action on dead letters, a row for each tenant: the message, or of many the number and the first ids."""
+    tenants: dict[TenantId, list[MessageId]] = defaultdict(list)
+    for identity, tenant in letters:
+        tenants[tenant].append(identity)
+    is_automatic = actor().via is Via.UPKEEP  # its rows of a day are one, and say the same
+    rows = []
+    for tenant, ids in tenants.items():
+        is_one = len(ids) == 1 and not is_automatic
+        after = None if is_one or is_automatic else {"count": len(ids), "ids": ids}
+        rows.append(Noted(action, "dead letter", ids[0] if is_one else "", tenant, after=after))
+    await note(session, now, *rows)
 
 
 async def _revise(session: Session, held: Any, revision: Revision, now: int) -> None:  # noqa: ANN401 - see `Ledger`

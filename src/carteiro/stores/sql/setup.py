@@ -3,6 +3,7 @@
 from carteiro.ports import Backend, Store, TableQueue, Upkeep
 from carteiro.ports.joining import Joining
 from carteiro.ports.ledger import LedgerHalf
+from carteiro.stores.sql.audit import SqlAudit
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.inbox import SqlInbox
@@ -43,6 +44,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         store=store,
         tenants=SqlTenants(db, wake, erasing, options.fairness),
         keys=SqlKeys(db),
+        audit=SqlAudit(db),
         templates=SqlTemplates(db),
         recipients=SqlRecipients(db, erasing),
         suppressions=SqlSuppressions(db),

@@ -20,6 +20,7 @@ from carteiro.policy.suppression import Record, Report, key_of, key_of_normal, m
 from carteiro.stores.columns import in_ms, maybe_moment, moment
 from carteiro.stores.cursors import FAR, cursor_at
 from carteiro.stores.cursors import key_of as place_of
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.session import Database, Session
 
 
@@ -33,13 +34,32 @@ class SqlSuppressions:
         self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
     ) -> int | StorageLimit | TenantUnknown:
         """Suppress addresses, or count their soft bounces; return the number of records written."""
-        reports = reports_of(tenant, new, await self._db.now())
-        return await self._db.write(lambda session: put(session, tenant, reports, most=most))
+        now = await self._db.now()
+        reports = reports_of(tenant, new, now)
+        by_hand = sum(each.reason is SuppressionReason.MANUAL for each in new)
+
+        async def store(session: Session) -> int | StorageLimit | TenantUnknown:
+            answer = await put(session, tenant, reports, most=most)
+            if by_hand and isinstance(answer, int):
+                after = {"count": by_hand}
+                await note(session, now, Noted("add", "suppression", "", tenant, after=after))
+            return answer
+
+        return await self._db.write(store)
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
         """Allow these addresses again, for all reasons; return the number of deleted records."""
         keys = [key_of(tenant, each) for each in addresses]
-        return await self._db.run("suppressions_remove", tenant=tenant, keys=keys)
+        now = await self._db.now()
+
+        async def remove(session: Session) -> int:
+            count = await session.run("suppressions_remove", tenant=tenant, keys=keys)
+            if count:
+                before = {"count": count}
+                await note(session, now, Noted("rm", "suppression", "", tenant, before=before))
+            return count
+
+        return await self._db.write(remove)
 
     async def find(self, addresses: Sequence[str], *, tenant: TenantId) -> Sequence[str]:
         """The suppressed ones of these addresses, in the given spelling."""

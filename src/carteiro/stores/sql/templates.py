@@ -6,6 +6,7 @@ from dataclasses import asdict
 from carteiro import model
 from carteiro.policy.templates import forgotten_for
 from carteiro.stores.columns import made
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.session import Database, Session
 
 
@@ -49,7 +50,14 @@ class SqlTemplates:
     async def delete(self, tenant: model.TenantId, type: str) -> bool:
         """Delete a type; messages accepted with it are still sent."""
         now = await self._db.now()
-        return await self._db.run("templates_delete", tenant=tenant, type=type, now=now) > 0
+
+        async def delete(session: Session) -> bool:
+            is_done = await session.run("templates_delete", tenant=tenant, type=type, now=now) > 0
+            if is_done:
+                await note(session, now, Noted("delete", "template", type, tenant))
+            return is_done
+
+        return await self._db.write(delete)
 
 
 async def _define(
@@ -72,4 +80,6 @@ async def _define(
     await session.run("templates_forget_versions", tenant=tenant, type=template.type, last=last)
     if forgotten.older:
         await session.run("templates_forget_older", tenant=tenant, types=forgotten.older)
+    after = {"version": defined.version, "retry_preset": defined.retry_preset}
+    await note(session, now, Noted("put", "template", template.type, tenant, after=after))
     return defined

@@ -4,13 +4,16 @@ Every change to the turns of tenants holds the lock of the ring. Claims wait for
 """
 
 import builtins
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from carteiro import model
 from carteiro.errors import DomainClaimed, TierUnknown
+from carteiro.policy.audit import tenant_change
 from carteiro.policy.fairness import stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.tenancy import domains_of
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.defining import define
 from carteiro.stores.sql.door import charge
 from carteiro.stores.sql.erasing import SqlErasing
@@ -50,7 +53,10 @@ class SqlTenants:
             if claims:
                 refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
                 await session.run("domains_claim", claims=[*claims.items()])
+            ids = [tenant.id for tenant in tenants]
+            known = {row[0]: tenant_of(row) for row in await session.fetch("tenants_find", ids=ids)}
             await define(session, tenants, now)
+            await note(session, now, *_changes(known, tenants))
 
         await self._db.write(change)
         await self._wake.tell()
@@ -86,7 +92,11 @@ class SqlTenants:
 
         async def change(session: Session) -> None:
             await session.fetch("lock_ring")
+            before = dict(await session.fetch("tier_weights", tiers=[tier])).get(tier)
             await session.run("tier_define", name=tier, weight=weight)
+            if before != weight:
+                was, now_is = {"weight": before}, {"weight": weight}
+                await note(session, now, Noted("set", "tier", tier, before=was, after=now_is))
             followers = await session.fetch("tier_tenants", tier=tier)
             await define(session, [tenant_of(row) for row in followers], now)
 
@@ -95,11 +105,25 @@ class SqlTenants:
 
     async def tune(self, fairness: model.Fairness | None) -> None:
         """Change the fairness settings of all workers now; None restores the configured ones."""
-        if fairness is None:
-            await self._db.run("override_drop", name="fairness")
-        else:
+        if fairness is not None:
             fairness.check()
-            await self._db.run("override_set", name="fairness", setting=fairness_text(fairness))
+        now = await self._db.now()
+
+        async def change(session: Session) -> None:
+            await session.fetch("lock_ring")
+            before = await _tuned(session)
+            if fairness is None:
+                await session.run("override_drop", name="fairness")
+            else:
+                text = fairness_text(fairness)
+                await session.run("override_set", name="fairness", setting=text)
+            if before != fairness:
+                was, now_is = (
+                    None if each is None else asdict(each) for each in (before, fairness)
+                )
+                await note(session, now, Noted("set", "fairness", "", before=was, after=now_is))
+
+        await self._db.write(change)
         await self._wake.tell()
 
     async def fairness(self) -> tuple[model.Fairness, bool]:
@@ -113,10 +137,20 @@ class SqlTenants:
             limit.check()
         count = None if limit is None else limit.count
         per_ms = None if limit is None else limit.per // MILLISECOND
+        now = await self._db.now()
 
         async def change(session: Session) -> None:
             await session.fetch("lock_ring")
+            known = {row[0]: (row[1], row[2]) for row in await session.fetch("limits")}
             await session.run("limit_kind", kind=kind, count=count, per_ms=per_ms)
+            before, after = known.get(kind, (None, None)), (count, per_ms)
+            if before != after:
+                names = ("count", "per_ms")
+                was, now_is = (
+                    dict(zip(names, before, strict=True)),
+                    dict(zip(names, after, strict=True)),
+                )
+                await note(session, now, Noted("set", "send limit", kind, before=was, after=now_is))
 
         await self._db.write(change)
         await self._wake.tell()
@@ -140,6 +174,16 @@ class SqlTenants:
         rows = await self._db.fetch("tenants_list", after=cursor or "", limit=limit + 1)
         tenants = [tenant_of(row) for row in rows[:limit]]
         return model.Page(tenants, model.Cursor(tenants[-1].id) if len(rows) > limit else None)
+
+
+def _changes(
+    known: Mapping[model.TenantId, model.Tenant], tenants: Sequence[model.Tenant]
+) -> Iterator[Noted]:
+    for tenant in {each.id: each for each in tenants}.values():
+        before = known.get(tenant.id)
+        if before != tenant:
+            action, was, now_is = tenant_change(before, tenant)
+            yield Noted(action, "tenant", tenant.id, tenant.id, was, now_is)
 
 
 async def fairness_now(session: Session, configured: model.Fairness) -> model.Fairness:

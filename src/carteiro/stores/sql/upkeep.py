@@ -9,6 +9,7 @@ from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.columns import maybe_moment
+from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.erasing import Messages, forget_messages
 from carteiro.stores.sql.ledger import Entries, expiries
 from carteiro.stores.sql.paired_ledger import overdue
@@ -45,6 +46,7 @@ class SqlUpkeep:
         *,
         bodies: timedelta | None,
         histories: timedelta | None,
+        audit: timedelta | None = None,
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
@@ -54,13 +56,24 @@ class SqlUpkeep:
         locks = await self._db.run("prune_locks", limit=_LOCKS)
         await self._db.run("prune_counts", now=now)
         await self._db.run("prune_suppressions", now=now, limit=limit)
-        has_more = keys == limit or locks == _LOCKS
+        rows = 0
+        if audit is not None:
+            before = now - audit // MILLISECOND
+            rows = await self._db.run("prune_audit", before=before, limit=limit)
+        has_more = limit in (keys, rows) or locks == _LOCKS
         until = _before(now, bodies), _before(now, histories)
         if bodies is None and histories is None:
             return Pruned(0, 0, None, keys, has_more=has_more)
-        dropped, forgotten, end = await self._db.write(
-            lambda session: _drop_page(session, after or "", limit, until)
-        )
+        retention = {"bodies_ms": _ms(bodies), "history_ms": _ms(histories)}
+        noted = Noted("prune", "messages", "", after=retention, is_daily=True)
+
+        async def drop(session: Session) -> tuple[int, int, MessageId | None]:
+            bodies, histories, end = await _drop_page(session, after or "", limit, until)
+            if bodies or histories:
+                await note(session, now, noted)
+            return bodies, histories, end
+
+        dropped, forgotten, end = await self._db.write(drop)
         return Pruned(dropped, forgotten, end, keys, has_more=has_more)
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
@@ -72,6 +85,10 @@ class SqlUpkeep:
     async def last_seen(self) -> datetime | None:
         """Time at which a worker or a cron run last took or renewed a lead; None: never."""
         return maybe_moment(await self._db.value("last_seen"))
+
+
+def _ms(retention: timedelta | None) -> int | None:
+    return None if retention is None else retention // MILLISECOND
 
 
 def _before(now: int, retention: timedelta | None) -> int | None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any
 
 from carteiro.stores.sql.session import Operation, Result
@@ -67,9 +68,10 @@ class SqliteDatabase:
         return await self._reader.ask(lambda db: finished(operation(SqliteSession(db))))
 
     async def write(self, operation: Operation[Result], *, durable: bool = True) -> Result:
-        """Run statements in the writer's next transaction."""
+        """Run statements in the writer's next transaction, in the context of the caller: it knows who acts."""
+        context = copy_context()
         return await self._writer.do(
-            lambda db: finished(operation(SqliteSession(db))), durable=durable
+            lambda db: context.run(finished, operation(SqliteSession(db))), durable=durable
         )
 
     async def empty_log(self) -> None:

@@ -29,6 +29,7 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "tiers": {"name": _BEFORE_TEXT},
     "sender_domains": {"domain": _BEFORE_TEXT},
     "access_keys": {"id": _BEFORE_TEXT},
+    "audit": {"id": _BEFORE_TEXT},
     "recipient_records": {"id": _BEFORE_TEXT},
     "messages": {"no": _BEFORE_NUMBER},
     "entries": {"message_no": _BEFORE_NUMBER},

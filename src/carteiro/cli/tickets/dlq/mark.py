@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from carteiro.cli.desk import confirm, who
+from carteiro.cli.desk import confirm
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.paging import page_by_page
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Selection, Why, at_the_archive
 from carteiro.model import value
+from carteiro.runtime.acting import user
 from carteiro.tickets.archive.document import Archived, ArchiveState, Step, Wanted
 
 
@@ -66,7 +67,7 @@ async def _mark(session: ArchiveSession, move: Move, selection: Selection, why: 
         return
     if not asked:
         confirm(f"{move.what} {matching}?", yes=selection.yes)
-    count = await _marked(session, wanted, move, Step(move.done, who(), why, datetime.now(UTC)))
+    count = await _marked(session, wanted, move, Step(move.done, user(), why, datetime.now(UTC)))
     if count < asked:
         were = " or ".join(move.before)
         raise NotNow(f"{move.done}: {count} of {asked}; the others are not {were} now")

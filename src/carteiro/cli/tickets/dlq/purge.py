@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from carteiro.cli.desk import confirm, who
+from carteiro.cli.desk import confirm
 from carteiro.cli.options import Yes, duration, in_words
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Choice, DryRun, at_the_archive
 from carteiro.observability import log
+from carteiro.runtime.acting import user
 from carteiro.tickets import events
 from carteiro.tickets.archive.document import STATES, Wanted
 from carteiro.views.dead_letters import in_iso
@@ -48,7 +49,7 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     ids = [] if page.next else [each.id for each in page.rows]
     purged = await session.archive.purge(wanted)
     log.configure("info")  # whatever the settings say: there is no other record of it
-    events.dlq_purged(purged, by=who(), why=why, chosen=_chosen(wanted), ids=ids)
+    events.dlq_purged(purged, by=user(), why=why, chosen=_chosen(wanted), ids=ids)
     log.flush()
     session.out.answer({"purged": purged, "matching": count}, f"Purged: {purged}.")
 

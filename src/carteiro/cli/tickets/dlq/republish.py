@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from carteiro.cli.desk import confirm, who
+from carteiro.cli.desk import confirm
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.cli.options import a_rate
 from carteiro.cli.printing import Column, note
 from carteiro.cli.progress import count_done
 from carteiro.cli.tickets.dlq.session import ArchiveSession, Selection, Why, at_the_archive
 from carteiro.errors import needing_extra
+from carteiro.runtime.acting import user
 from carteiro.tickets.archive import redrive as redriving
 from carteiro.tickets.archive.document import Wanted
 
@@ -60,7 +61,7 @@ class HowTo:
     def as_terms(self) -> redriving.RedriveTerms:
         """Return them as the terms of a run."""
         return redriving.RedriveTerms(
-            by=who(),
+            by=user(),
             why=self.why,
             is_raw=self.raw,
             is_forced=self.force,

@@ -37,7 +37,7 @@ CREATE TABLE carteiro.tiers (
     weight double precision NOT NULL
 );
 
--- Stored only as hashes. tenant NULL: an administrator's.
+-- Stored only as hashes. With a role: an admin token, of all tenants if tenant is NULL.
 CREATE TABLE carteiro.access_keys (
     id text COLLATE "C" PRIMARY KEY,
     tenant text COLLATE "C",
@@ -46,9 +46,33 @@ CREATE TABLE carteiro.access_keys (
     created_at bigint NOT NULL,
     expires_at bigint,
     revoked_at bigint,
-    last_used_at bigint
+    last_used_at bigint,
+    name text COLLATE "C" NOT NULL,
+    role text CHECK (role IN ('viewer', 'operator', 'admin')),
+    CHECK (coalesce(role, tenant) IS NOT NULL)
 );
 CREATE INDEX access_keys_of_tenant ON carteiro.access_keys (tenant, created_at);
+CREATE INDEX admin_tokens ON carteiro.access_keys (created_at) WHERE role IS NOT NULL;
+
+-- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
+CREATE TABLE carteiro.audit (
+    id text COLLATE "C" PRIMARY KEY,
+    at bigint NOT NULL,
+    via text NOT NULL,
+    who text COLLATE "C" NOT NULL,
+    key_id text,
+    origin text NOT NULL,
+    action text NOT NULL,
+    kind text NOT NULL,
+    object text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    before text NOT NULL,
+    after text NOT NULL
+);
+CREATE INDEX audit_by_time ON carteiro.audit (at, id);
+CREATE INDEX audit_by_who ON carteiro.audit (who, at, id);
+CREATE INDEX audit_of_object ON carteiro.audit (object, at, id);
+CREATE INDEX audit_of_tenant ON carteiro.audit (tenant, at, id);
 
 CREATE TABLE carteiro.recipient_records (
     id text COLLATE "C" PRIMARY KEY,

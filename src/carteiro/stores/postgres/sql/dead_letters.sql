@@ -1,5 +1,5 @@
 -- name: dead_letters_drop
--- Removes dead letters from the index, except redriven ones. :ids = [id, …]
+-- Removes dead letters from the index, except redriven ones; returns ids and tenants. :ids = [id, …]
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
     WHERE message_id = ANY (:ids::text[]) AND redriven_at IS NULL
@@ -7,7 +7,8 @@ WITH mine AS (
     FOR UPDATE
 )
 DELETE FROM carteiro.dead_letters
-WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
+WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine))
+RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page; null matches all.
@@ -88,7 +89,7 @@ WHERE message_id = ANY (:ids::text[]);
 
 -- name: dead_letters_restore
 -- Puts back dead letters of messages that are still dead and have none. The entries are locked: a concurrent redrive or
--- prune comes either before this, or finds the dead letter. :rows = [[message id, tenant, reason, code, category,
+-- prune comes either before this, or finds the dead letter. Returns ids and tenants. :rows = [[message id, tenant, reason, code, category,
 -- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 WITH told AS (
     SELECT DISTINCT ON (r.id) r.*
@@ -112,7 +113,8 @@ INSERT INTO carteiro.dead_letters (
 SELECT
     id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
 FROM dead
-ON CONFLICT (message_id) DO NOTHING;
+ON CONFLICT (message_id) DO NOTHING
+RETURNING message_id, tenant;
 
 -- name: redrive_contents
 -- Those of the messages that still have their content. :numbers = [number, …]

@@ -3,7 +3,8 @@
 SELECT set_config('carteiro.moving', 'yes', true), set_config('synchronous_commit', 'off', true);
 
 -- name: move_clear
--- Deletes rows made from settings: every process makes them again at its start.
+-- Deletes rows made from settings, and the audit rows about them: every process makes them again at its start.
+DELETE FROM carteiro.audit;
 DELETE FROM carteiro.tiers;
 DELETE FROM carteiro.ring_clock;
 DELETE FROM carteiro.leads;
@@ -14,6 +15,7 @@ SELECT 'tenants', count(*) FROM carteiro.tenants
 UNION ALL SELECT 'tiers', count(*) FROM carteiro.tiers
 UNION ALL SELECT 'sender_domains', count(*) FROM carteiro.sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM carteiro.access_keys
+UNION ALL SELECT 'audit', count(*) FROM carteiro.audit
 UNION ALL SELECT 'recipient_records', count(*) FROM carteiro.recipient_records
 UNION ALL SELECT 'messages', count(*) FROM carteiro.messages
 UNION ALL SELECT 'entries', count(*) FROM carteiro.entries
@@ -37,7 +39,7 @@ UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*
 -- name: move_empty
 -- Deletes rows that an undone move had copied.
 TRUNCATE
-carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
+carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.audit, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions, carteiro.rollups, carteiro.rollup_notes,

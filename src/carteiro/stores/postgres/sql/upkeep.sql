@@ -1,7 +1,7 @@
 -- name: compact
 -- Rewrites every table without free space, one after the other; other users of a table wait.
 VACUUM (FULL, ANALYZE)
-    carteiro.access_keys, carteiro.api_counts, carteiro.claims, carteiro.dead_letters, carteiro.delayed,
+    carteiro.access_keys, carteiro.api_counts, carteiro.audit, carteiro.claims, carteiro.dead_letters, carteiro.delayed,
     carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
     carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
     carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,

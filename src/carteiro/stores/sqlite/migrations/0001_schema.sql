@@ -33,7 +33,7 @@ CREATE TABLE tiers (
     weight REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Stored only as hashes. tenant NULL: an administrator's.
+-- Stored only as hashes. With a role: an admin token, of all tenants if tenant is NULL.
 CREATE TABLE access_keys (
     id TEXT PRIMARY KEY,
     tenant TEXT,
@@ -42,9 +42,33 @@ CREATE TABLE access_keys (
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
-    last_used_at INTEGER
+    last_used_at INTEGER,
+    name TEXT NOT NULL,
+    role TEXT CHECK (role IN ('viewer', 'operator', 'admin')),
+    CHECK (coalesce(role, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_keys_of_tenant ON access_keys (tenant, created_at);
+CREATE INDEX admin_tokens ON access_keys (created_at) WHERE role IS NOT NULL;
+
+-- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
+CREATE TABLE audit (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    via TEXT NOT NULL,
+    who TEXT NOT NULL,
+    key_id TEXT,
+    origin TEXT NOT NULL,
+    action TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    object TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_by_time ON audit (at, id);
+CREATE INDEX audit_by_who ON audit (who, at, id);
+CREATE INDEX audit_of_object ON audit (object, at, id);
+CREATE INDEX audit_of_tenant ON audit (tenant, at, id);
 
 CREATE TABLE recipient_records (
     id TEXT PRIMARY KEY,

@@ -1,7 +1,8 @@
 -- name: dead_letters_drop
--- Removes dead letters from the index, except redriven ones. :ids = [id, …]
+-- Removes dead letters from the index, except redriven ones; returns ids and tenants. :ids = [id, …]
 DELETE FROM dead_letters
-WHERE message_id IN (SELECT value FROM json_each(:ids)) AND redriven_at IS NULL;
+WHERE message_id IN (SELECT value FROM json_each(:ids)) AND redriven_at IS NULL
+RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page;
@@ -122,8 +123,8 @@ FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: dead_letters_restore
--- Puts back dead letters of messages that are still dead and have none. :rows = [[message id, tenant, reason, code,
--- category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+-- Puts back dead letters of messages that are still dead and have none; returns ids and tenants. :rows = [[message id,
+-- tenant, reason, code, category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 INSERT INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
 )
@@ -132,7 +133,8 @@ SELECT
     r.value ->> 10
 FROM json_each(:rows) AS r CROSS JOIN ledger AS m
 WHERE m.id = r.value ->> 0 AND m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
-ON CONFLICT (message_id) DO NOTHING;
+ON CONFLICT (message_id) DO NOTHING
+RETURNING message_id, tenant;
 
 -- name: redrive_contents
 -- Those of the messages that still have their content. :numbers = [number, …]

@@ -1,7 +1,14 @@
 -- name: move_access_keys
 -- The next keys. :after = [id]
-SELECT id, tenant, key_hash, hint, created_at, expires_at, revoked_at, last_used_at
+SELECT id, tenant, key_hash, hint, created_at, expires_at, revoked_at, last_used_at, name, role
 FROM access_keys
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
+-- name: move_audit
+-- The next audit rows. :after = [id]
+SELECT {audit}
+FROM audit
 WHERE id > (:after ->> 0)
 ORDER BY id;
 
@@ -37,6 +44,7 @@ SELECT 'tenants', count(*) FROM tenants
 UNION ALL SELECT 'tiers', count(*) FROM tiers
 UNION ALL SELECT 'sender_domains', count(*) FROM sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM access_keys
+UNION ALL SELECT 'audit', count(*) FROM audit
 UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
 UNION ALL SELECT 'messages', count(*) FROM messages
 UNION ALL SELECT 'entries', count(*) FROM entries

@@ -1,0 +1,98 @@
+"""Audit rows: `note` writes them in the transaction of a change, for the actor of the caller's task."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+from uuid_utils import uuid7
+
+from carteiro.model import AuditFilter, AuditRow, Cursor, Page, TenantId, Via, value
+from carteiro.policy.audit import harmless, harmless_fields
+from carteiro.runtime.acting import actor
+from carteiro.stores.columns import in_ms, made
+from carteiro.stores.cursors import FAR, cursor_at, key_of
+from carteiro.stores.sql.session import Database, Session
+
+_DAY_MS = 86_400_000
+_NAMES = ("who", "object", "tenant")
+
+
+@value
+class Noted:
+    """One change, as its row says it.
+
+    ``is_daily``: repetitions of the same day are not recorded again, as with all changes by upkeep.
+    """
+
+    action: str
+    kind: str
+    object: str
+    tenant: TenantId | None = None
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    is_daily: bool = False
+
+
+async def note(session: Session, now: int, *noted: Noted) -> None:
+    """Record changes by the actor of this task."""
+    who = actor()
+    rows = []
+    for each in noted:
+        said = [
+            *(who.via, harmless(who.who), who.key_id, harmless(who.origin), each.action, each.kind),
+            *(harmless(each.object), harmless(each.tenant or "")),
+            *(_text(each.before), _text(each.after)),
+        ]
+        is_daily = each.is_daily or who.via is Via.UPKEEP
+        rows.append([_id_of_day(now, said) if is_daily else str(uuid7()), now, *said])
+    if rows:
+        await session.run("audit_add", rows=rows)
+
+
+class SqlAudit:
+    """See `carteiro.ports.audit.Audit` for what it promises."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def note(self, action: str, kind: str, identity: str, **said: Any) -> None:  # noqa: ANN401 - as the port has it
+        """Record a change of the current actor that has no transaction of its own; call it before the change."""
+        now = await self._db.now()
+        noted = Noted(action, kind, identity, **said)
+        await self._db.write(lambda session: note(session, now, noted))
+
+    async def list(
+        self, wanted: AuditFilter, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[AuditRow]:
+        """The matching rows, newest first."""
+        at, place = key_of(cursor, (FAR, ""))
+        asked = asdict(wanted) | {"since": -FAR if wanted.since is None else in_ms(wanted.since)}
+        for name in _NAMES:
+            asked[name] = asked[name] and harmless(asked[name])
+        rows = await self._db.fetch(_finding(wanted), **asked, at=at, id=place, limit=limit + 1)
+        last = rows[limit - 1] if len(rows) > limit else None
+        return Page([_row_of(*row) for row in rows[:limit]], last and cursor_at(last[1], last[0]))
+
+
+def _finding(wanted: AuditFilter) -> str:
+    """The statement whose index fits the filter best."""
+    if wanted.object is not None:
+        return "audit_list_of_object"
+    if wanted.who is not None:
+        return "audit_list_by_who"
+    return "audit_list" if wanted.tenant is None else "audit_list_of_tenant"
+
+
+def _row_of(*columns: Any) -> AuditRow:  # noqa: ANN401 - of a statement
+    *said, tenant, before, after = columns
+    return made(AuditRow, [*said, tenant or None, orjson.loads(before), orjson.loads(after)])
+
+
+def _id_of_day(now: int, said: list[Any]) -> str:
+    return blake2b(orjson.dumps([now // _DAY_MS, said]), digest_size=16).hexdigest()
+
+
+def _text(fields: Mapping[str, Any] | None) -> str:
+    return orjson.dumps(harmless_fields(fields or {})).decode()

@@ -1,0 +1,68 @@
+"""``carteiro admin-token`` and ``carteiro audit``: tokens of people, and the record of their changes."""
+
+import json
+import socket
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.runtime.acting import user
+from support.command_line import CommandLine
+
+
+def _rows(line: CommandLine, *flags: str) -> list[dict[str, object]]:
+    ran = line("audit", "ls", "--json", *flags)
+    assert ran.code == ExitCode.OK, ran.err
+    return [json.loads(each) for each in ran.out.splitlines()]
+
+
+def test_token_is_added_listed_and_revoked(line: CommandLine) -> None:
+    """With its name, role and tenant; the token itself is shown once."""
+    line.tenant("acme")
+    made = line.asked("admin-token", "add", "ana", "--role", "operator", "--tenant", "acme")
+    listed = line("admin-token", "ls", "--json")
+    line.done("admin-token", "revoke", made["id"], "--yes")
+    again = line("admin-token", "revoke", made["id"], "--yes")
+
+    [shown] = [json.loads(each) for each in listed.out.splitlines()]
+    assert (shown["name"], shown["role"], shown["companyId"]) == ("ana", "operator", "acme")
+    assert shown["state"] == "live"
+    assert made["token"] not in listed.out
+    assert again.code == ExitCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("name", ["ana@example.com", "", "a\nb", "x" * 65])
+def test_name_of_a_token_is_checked(line: CommandLine, name: str) -> None:
+    """It stands in every audit row."""
+    line.tenant("acme")
+
+    assert line("admin-token", "add", name, "--role", "viewer").code == ExitCode.WRONG_USE
+
+
+def test_change_names_the_user_and_the_host(
+    line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user of the process: variables, which anyone can set, do not count."""
+    line.tenant("acme")
+    monkeypatch.setenv("USER", "mallory")
+    monkeypatch.setenv("LOGNAME", "mallory")
+    line.done("tenant", "pause", "acme")
+
+    [row] = _rows(line, "--action", "pause", "--tenant", "acme")
+    assert (row["who"], row["via"], row["origin"]) == (user(), "cli", socket.gethostname())
+    assert (row["before"], row["after"]) == ({"paused": False}, {"paused": True})
+
+
+def test_changes_are_filtered_and_shown_as_a_table(line: CommandLine) -> None:
+    """By each of its columns; an empty list says so."""
+    line.tenant("acme")
+    line.done("tenant", "set", "acme", "--cap", "3")
+    line.done("key", "add", "--tenant", "acme", "--name", "shop")
+
+    assert [row["kind"] for row in _rows(line, "--kind", "key")] == ["key"]
+    assert len(_rows(line, "--object", "acme", "--action", "set", "--who", user())) == 1
+    assert _rows(line, "--since", "2199-01-01T00:00:00Z") == []
+    table = line("audit", "ls")
+    assert "set tenant" in table.out
+    assert "cap=3" in table.out
+    assert "No changes found." in line("audit", "ls", "--who", "nobody").err
