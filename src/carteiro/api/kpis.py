@@ -129,7 +129,7 @@ class KpiEndpoints(Endpoints):
         name = within(request, asked.company_id)
         if name is None:
             return await _answer(self._rollups, asked.range, None)
-        [tenant] = await self._tenants.find([name]) if is_name(name) else [None]
+        [tenant] = await self._tenants.find([TenantId(name)]) if is_name(name) else [None]
         return await _answer(self._rollups, asked.range, found(tenant, "tenant").id)
 
 
