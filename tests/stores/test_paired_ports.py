@@ -62,4 +62,6 @@ async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None
             is not None
         }
 
-    assert same == {"inbox", "keys", "marks", "rates", "suppressions", "templates"}
+    assert same == {
+        *("audit", "inbox", "keys", "marks", "rates", "rollups", "suppressions", "templates")
+    }

@@ -122,7 +122,14 @@ class KpiEndpoints(Endpoints):
         self._rollups = ports.rollups
         self._tenants = ports.tenants
 
-    @Endpoint("GET", "/admin/v1/kpis", "See key figures", KpiReportView, query=TenantKpiQuestion)
+    @Endpoint(
+        "GET",
+        "/admin/v1/kpis",
+        "See key figures",
+        KpiReportView,
+        query=TenantKpiQuestion,
+        refuses=(404,),
+    )
     async def kpis(self, request: Request) -> Response:
         """Key figures of all tenants, or of one, with their goals."""
         asked = read_query(request, TenantKpiQuestion)
