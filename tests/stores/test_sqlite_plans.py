@@ -223,7 +223,9 @@ def test_other_lists_cost_the_same_with_any_rows_of_others(
     assert _steps(full, lambda: rows(full), each=1) == _steps(quiet, lambda: rows(quiet), each=1)
 
 
-@pytest.mark.parametrize("names", [{}, {"object": "big"}, {"who": "ana"}, {"kind": "none"}], ids=str)
+@pytest.mark.parametrize(
+    "names", [{}, {"object": "big"}, {"who": "ana"}, {"kind": "none"}], ids=str
+)
 def test_audit_rows_of_a_tenant_cost_the_same_with_any_rows_of_others(
     full: sqlite3.Connection, quiet: sqlite3.Connection, names: dict[str, Any]
 ) -> None:

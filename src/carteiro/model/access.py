@@ -59,12 +59,16 @@ class Via(StrEnum):
 
 @value
 class Actor:
-    """The author of a change, and the address or host it comes from. ``key_id``: of the token or key, if any."""
+    """The author of a change, and the address or host it comes from. ``key_id``: of the token or key, if any.
+
+    ``is_own``: it is a tenant, by a key of its own.
+    """
 
     via: Via
     who: str
     origin: str
     key_id: KeyId | None = None
+    is_own: bool = False
 
 
 @value

@@ -16,6 +16,7 @@ from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.session import Database, Session
 
 _DAY_MS = 86_400_000
+_ORIGIN = 3  # place in a row after its time
 _NAMES = ("who", "object", "tenant")
 
 
@@ -23,7 +24,8 @@ _NAMES = ("who", "object", "tenant")
 class Noted:
     """One change, as its row says it.
 
-    ``is_daily``: repetitions of the same day are not recorded again, as with all changes by upkeep.
+    ``is_daily``: repetitions of the same day are not recorded again, from wherever they come, as with all changes by
+    upkeep.
     """
 
     action: str
@@ -91,7 +93,8 @@ def _row_of(*columns: Any) -> AuditRow:  # noqa: ANN401 - of a statement
 
 
 def _id_of_day(now: int, said: list[Any]) -> str:
-    return blake2b(orjson.dumps([now // _DAY_MS, said]), digest_size=16).hexdigest()
+    told = [now // _DAY_MS, *said[:_ORIGIN], *said[_ORIGIN + 1 :]]
+    return blake2b(orjson.dumps(told), digest_size=16).hexdigest()
 
 
 def _text(fields: Mapping[str, Any] | None) -> str:
