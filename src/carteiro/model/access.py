@@ -91,7 +91,10 @@ class AuditRow:
 
 @value
 class AuditFilter:
-    """A selection of audit rows; None does not restrict it."""
+    """A selection of audit rows; None does not restrict it.
+
+    ``is_own``: not those of a former tenant of the same id.
+    """
 
     who: str | None = None
     action: str | None = None
@@ -99,3 +102,4 @@ class AuditFilter:
     object: str | None = None
     tenant: TenantId | None = None
     since: datetime | None = None
+    is_own: bool = False

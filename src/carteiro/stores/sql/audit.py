@@ -70,7 +70,11 @@ class SqlAudit:
     ) -> Page[AuditRow]:
         """The matching rows, newest first."""
         at, place = key_of(cursor, (FAR, ""))
-        asked = asdict(wanted) | {"since": -FAR if wanted.since is None else in_ms(wanted.since)}
+        since = -FAR if wanted.since is None else in_ms(wanted.since)
+        if wanted.is_own:
+            since = max(since, await self._db.value("audit_begin", tenant=wanted.tenant) or since)
+        asked = asdict(wanted) | {"since": since}
+        del asked["is_own"]
         for name in _NAMES:
             asked[name] = asked[name] and harmless(asked[name])
         rows = await self._db.fetch(finding(wanted), **asked, at=at, id=place, limit=limit + 1)
