@@ -8,7 +8,7 @@ import pytest
 
 from carteiro.api.application import create_api
 from carteiro.app import Carteiro
-from carteiro.model import ZERO, Key, Tenant, TenantId
+from carteiro.model import ZERO, Key, Role, Tenant, TenantId
 from carteiro.ports import Keys
 from support.builders import ACME, BRASA
 from support.http import (
@@ -280,7 +280,8 @@ async def test_allow_list_checks_the_address_that_can_be_trusted(
 
 
 async def test_allow_list_belongs_to_one_tenant(post: Carteiro) -> None:
-    """Other tenants and administrators come from anywhere; a refused request stores nothing."""
+    """Other tenants and administrators of all come from anywhere; a refused request stores nothing."""
+    await let_in(post, ACME, "ca_acme", role=Role.ADMIN, name="ana")
     await post.backend.tenants.define([Tenant(ACME, allowed_networks=OFFICE)])
     api = create_api(post)
 
@@ -288,9 +289,13 @@ async def test_allow_list_belongs_to_one_tenant(post: Carteiro) -> None:
         a_client_of(api) as client,
         a_client_of(api, key=KEY_OF_BRASA) as other,
         a_client_of(api, key=ADMIN_TOKEN) as admin,
+        a_client_of(api, key="ca_acme") as token,
+        a_client_of(api, key="ca_acme", address="203.0.113.7") as token_in_the_office,
     ):
         email: dict[str, Any] = {"to": "ana@example.com", "subject": "a", "text": "b"}
         error_in(await client.post("/v1/email/send", json=email), 403, "FORBIDDEN")
+        error_in(await token.get(f"/admin/v1/tenants/{ACME}"), 403, "FORBIDDEN")
+        answer_in(await token_in_the_office.get(f"/admin/v1/tenants/{ACME}"))
         answer_in(await other.get("/v1/emails"))
         answer_in(await admin.get(f"/admin/v1/tenants/{ACME}"))
 

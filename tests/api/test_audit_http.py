@@ -1,17 +1,20 @@
 """Audit rows over HTTP: who changed what, also by a tenant's own key."""
 
+import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from carteiro.api.admin.audit import AuditPage
 from carteiro.api.application import create_api
 from carteiro.app import Carteiro
-from carteiro.model import Role
+from carteiro.model import Role, Tenant
 from support.builders import ACME, BRASA
-from support.http import ADMIN_TOKEN, a_client_of, answer_in, error_in, let_in, opened
+from support.http import ADMIN_TOKEN, KEY_OF_ACME, a_client_of, answer_in, error_in, let_in, opened
 
 AUDIT = "/admin/v1/audit"
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
 TEMPLATE = {"subject": "Oi", "text": "Olá"}
 
 
@@ -39,8 +42,9 @@ async def test_change_by_a_token_names_it_and_its_address() -> None:
 
 
 async def test_change_by_a_tenant_names_its_key(post: Carteiro) -> None:
-    """By its name, else by its beginning; a tenant cannot read the rows."""
+    """By its name, else by its id; a tenant cannot read the rows."""
     api = create_api(post)
+    [key] = await post.backend.keys.list(ACME)
     await let_in(post, ACME, "ck_named", name="shop")
 
     async with (
@@ -54,12 +58,16 @@ async def test_change_by_a_tenant_names_its_key(post: Carteiro) -> None:
         found = await rows(admin, companyId=ACME)
     changes = [(each["who"], each["action"], each["kind"]) for each in found[:2]]
 
-    assert changes == [("shop", "add", "suppression"), ("ck_ac", "put", "template")]
+    assert changes == [("shop", "add", "suppression"), (f"key {key.id}", "put", "template")]
     assert "ana@example.com" not in str(found)
 
 
 async def test_token_of_one_tenant_sees_its_rows_alone(post: Carteiro) -> None:
-    """Page by page, without a trace of the others."""
+    """Page by page, without a trace of the others, nor of a former tenant of its id."""
+    while (erased := await post.backend.tenants.erase(BRASA)) and erased.has_more:
+        pass
+    await asyncio.sleep(0.002)  # rows of one millisecond may be of either
+    await post.backend.tenants.define([Tenant(BRASA)])
     await let_in(post, BRASA, "ca_brasa", role=Role.VIEWER, name="bia")
     api = create_api(post)
 
@@ -75,20 +83,71 @@ async def test_token_of_one_tenant_sees_its_rows_alone(post: Carteiro) -> None:
 
     assert [*first["items"], *rest] == every
     assert {each["companyId"] for each in every} == {BRASA}
+    assert "erase" not in {each["action"] for each in every}
 
 
-async def test_changes_of_a_tenant_are_limited() -> None:
-    """One tenant cannot flood the audit rows; reading is not limited by it, and others go on."""
+@pytest.mark.parametrize("by_token", [True, False], ids=["token", "key"])
+async def test_changes_of_a_tenant_are_limited(*, by_token: bool) -> None:
+    """One tenant cannot flood the audit rows, also by a token for it; reading and others are not limited by it."""
     async with opened("memory://", api={"changes_per_minute": 2}) as post:
+        await let_in(post, ACME, "ca_acme", role=Role.ADMIN, name="ana")
         api = create_api(post)
-        async with a_client_of(api) as client, a_client_of(api, key="ck_brasa") as other:
-            for _ in range(2):
-                answer_in(await client.put("/v1/templates/welcome", json=TEMPLATE))
-            refused = await client.put("/v1/templates/welcome", json=TEMPLATE)
-            answer_in(await client.get("/v1/templates"))
+        own = f"/admin/v1/tenants/{ACME}" if by_token else "/v1"
+        async with (
+            a_client_of(api) as by_key,
+            a_client_of(api, key="ca_acme" if by_token else KEY_OF_ACME) as client,
+            a_client_of(api, key="ck_brasa") as other,
+            a_client_of(api, key=ADMIN_TOKEN) as admin,
+        ):
+            answer_in(await by_key.put("/v1/templates/welcome", json=TEMPLATE))
+            answer_in(await client.put(f"{own}/templates/welcome", json=TEMPLATE))
+            refused = [
+                await client.put(f"{own}/templates/welcome", json=TEMPLATE),
+                await client.post(f"{own}/recipients/{UNKNOWN}/erase"),
+                await by_key.post(f"/v1/recipients/{UNKNOWN}/erase"),
+            ]
+            answer_in(await client.get(f"{own}/templates"))
             answer_in(await other.put("/v1/templates/welcome", json=TEMPLATE))
+            answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/pause"))
 
-    error_in(refused, 429, "TOO_MANY_REQUESTS")
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+
+
+async def test_own_suppressions_of_a_tenant_are_not_limited_and_one_row_a_day() -> None:
+    """One request for each unsubscription is normal use; a token for the tenant has a row for each, and the limit."""
+    async with opened(
+        "memory://", api={"changes_per_minute": 2, "trusted_proxies": "10.0.0.0/8"}
+    ) as post:
+        await let_in(post, ACME, "ca_acme", role=Role.OPERATOR, name="ana")
+        api = create_api(post)
+        async with (
+            a_client_of(api, address="10.0.0.1") as client,
+            a_client_of(api, key="ca_acme") as token,
+            a_client_of(api, key=ADMIN_TOKEN) as admin,
+        ):
+            for number in range(5):
+                emails, origin = (
+                    [f"ana{number}@example.com"],
+                    {"X-Forwarded-For": f"192.0.2.{number}"},
+                )
+                answer_in(
+                    await client.put("/v1/suppressions", json={"emails": emails}, headers=origin)
+                )
+            for number in range(2):
+                which = {"email": f"ana{number}@example.com"}
+                assert (await client.delete("/v1/suppressions", params=which)).status_code == 204
+            path, body = f"/admin/v1/tenants/{ACME}/suppressions", {"emails": ["bia@example.com"]}
+            answers = [(await token.put(path, json=body)).status_code for _ in range(3)]
+            found = await rows(admin, kind="suppression")
+
+    assert answers == [200, 200, 429]
+    assert [(each["action"], each["who"] == "ana", each["after"]) for each in found] == [
+        ("add", True, {"count": 1}),
+        ("add", True, {"count": 1}),
+        ("rm", False, {}),
+        ("add", False, {}),
+    ]
 
 
 async def test_rows_cannot_be_changed_or_deleted(post: Carteiro) -> None:

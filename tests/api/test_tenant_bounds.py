@@ -17,8 +17,9 @@ from carteiro.api.refusal import Refusal
 from carteiro.app import Carteiro
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.email.templates.rendering import off_the_loop
-from carteiro.model import NewMessage, NewSuppression, TenantId
+from carteiro.model import NewMessage, NewSuppression, Role, TenantId
 from carteiro.path.accept import Accepting
+from carteiro.runtime.acting import actor
 from support.builders import ACME, BRASA
 from support.http import (
     ADMIN_TOKEN,
@@ -29,6 +30,7 @@ from support.http import (
     an_email,
     answer_in,
     error_in,
+    let_in,
     opened,
     sent,
 )
@@ -127,6 +129,66 @@ async def test_requests_in_flight_are_bounded_by_tenant() -> None:
     for each in refused:
         error_in(each, 429, "TOO_MANY_REQUESTS")
         assert int(each.headers["Retry-After"]) >= 1
+
+
+async def test_token_of_one_tenant_has_the_share_of_its_tenant() -> None:
+    """Its requests in flight are the tenant's: administrators of all tenants are served meanwhile."""
+    suppressions = f"/admin/v1/tenants/{ACME}/suppressions"
+    async with opened("memory://", api={"max_requests_per_tenant": 2}) as post:
+        await let_in(post, ACME, "ca_acme", role=Role.OPERATOR, name="ana")
+        api = create_api(post)
+        halves = [HalfSent(suppressions, "ca_acme", declares=100, method="PUT") for _ in range(2)]
+        async with (
+            a_client_of(api) as client,
+            a_client_of(api, key="ca_acme") as token,
+            a_client_of(api, key=ADMIN_TOKEN) as admin,
+        ):
+            async with under_way(api, *halves):
+                refused = [await client.get("/v1/emails"), await token.get(suppressions)]
+                answer_in(await admin.get(suppressions))
+            answer_in(await token.get(suppressions))
+
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+
+
+@pytest.mark.parametrize(("method", "most"), [("GET", MOST_READS), ("PUT", MOST_WRITES)])
+async def test_concurrent_requests_of_a_token_of_one_tenant_are_bounded(
+    method: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of the tenant; administrators of all tenants do not wait for them."""
+    path, body = f"/admin/v1/tenants/{ACME}/suppressions", {"emails": ["ana@example.com"]}
+    async with opened("memory://") as post:
+        await let_in(post, ACME, "ca_acme", role=Role.OPERATOR, name="ana")
+        port, name = type(post.backend.suppressions), "list" if method == "GET" else "put"
+        ask, begun, go_on = getattr(port, name), Counter[str](), asyncio.Event()
+
+        async def slowly(self: Any, *more: Any, **asked: Any) -> Any:
+            begun[actor().who] += 1
+            if actor().who == "ana":
+                await go_on.wait()
+            return await ask(self, *more, **asked)
+
+        monkeypatch.setattr(port, name, slowly)
+        api = create_api(post)
+        async with (
+            a_client_of(api, key="ca_acme") as token,
+            a_client_of(api, key=ADMIN_TOKEN) as admin,
+        ):
+            theirs = [
+                asyncio.create_task(token.request(method, path, json=body)) for _ in range(20)
+            ]
+            async with asyncio.timeout(30):
+                while begun["ana"] < most:
+                    await asyncio.sleep(0)
+                for _ in range(10):
+                    answer_in(await admin.request(method, path, json=body))
+            at_once = begun["ana"]
+            go_on.set()
+            answers = await asyncio.gather(*theirs)
+
+    assert at_once == most
+    assert {each.status_code for each in answers} == {200}
 
 
 async def test_bytes_in_flight_are_bounded_by_tenant() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -51,6 +53,30 @@ def test_change_names_the_user_and_the_host(
     [row] = _rows(line, "--action", "pause", "--tenant", "acme")
     assert (row["who"], row["via"], row["origin"]) == (user(), "cli", socket.gethostname())
     assert (row["before"], row["after"]) == ({"paused": False}, {"paused": True})
+
+
+def test_pruned_rows_are_counted_and_leave_a_row(line: CommandLine) -> None:
+    """Nobody can clear the record without a trace."""
+    line.tenant("acme")
+    line.done("tenant", "pause", "acme")
+    before = len(_rows(line))
+    with closing(sqlite3.connect(line.file)) as db, db:
+        db.execute("UPDATE audit SET at = at - 86400000")
+
+    said = line.done("prune", CARTEIRO_RETENTION_AUDIT_MS="86400000")
+
+    [row] = _rows(line)
+    assert f"{before} audit rows" in said
+    assert (row["action"], row["kind"], row["who"], row["via"]) == ("prune", "audit", user(), "cli")
+    assert row["after"] == {"auditMs": 86_400_000, "count": before}
+
+
+def test_first_tenant_of_a_store_is_by_the_command(line: CommandLine) -> None:
+    """Whichever makes the store."""
+    line.done("migrate")
+
+    found = _rows(line, "--tenant", "default")
+    assert {each["via"] for each in found} == {"cli"}
 
 
 def test_changes_are_filtered_and_shown_as_a_table(line: CommandLine) -> None:

@@ -299,6 +299,7 @@ def test_unknown_flag_is_refused() -> None:
             "retry.charge = 'some' (from carteiro.toml): should be 'all' or",
         ),
         ("[retry]\npreset = 'fast'", "should be one of gateway, classic"),
+        ("[retention]\naudit_ms = 1", "should be at least 86400000 milliseconds, 1 day; or 0"),
         ("[delivery]\nlease_ms = 0", "delivery.lease_ms = 0 (from carteiro.toml): should be whole"),
         ("[delivery]\nlease_ms = 1.5", "whole milliseconds, 0 or more"),
         ("[delivery]\ngrace_ms = -1", "whole milliseconds, 0 or more"),

@@ -295,6 +295,7 @@ async def test_edited_dead_letter_is_sent_with_its_new_content() -> None:
 
         answers = await backend.dead_letters.redrive([message.id], by="ana", revision=revision)
 
+        assert revision.fields == ("subject",)
         [job] = await claimed(backend.store)
         assert answers == [RedriveAnswer.REDRIVEN]
         assert job.content is not None

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from carteiro.errors import CannotMove, StoreMoved, StoreUnavailable
-from carteiro.model import EMAIL, MessageFilter, State
+from carteiro.model import EMAIL, AuditFilter, MessageFilter, State
 from carteiro.model.checkup import Level
 from carteiro.ports import Backend
 from carteiro.ports.moving import CARRIED, InFlight, Rows
@@ -131,6 +131,17 @@ async def test_everything_reads_as_before(file: Path, url: str, clock: StoreCloc
     async with in_database(url, clock) as backend:
         after = await read(backend)
     assert {name for name in before if before[name] != after[name]} == set()
+
+
+async def test_move_is_an_audit_row_of_the_target(file: Path, url: str, clock: StoreClock) -> None:
+    """One, also if the move is asked for again; it names the source."""
+    await filled(file, clock)
+    for _ in range(2):
+        await moved(file, url, clock)
+
+    async with in_database(url, clock) as backend:
+        [row] = (await backend.audit.list(AuditFilter(action="move"))).rows
+    assert (row.kind, row.object, row.tenant) == ("store", f"sqlite:///{file}", None)
 
 
 async def test_progress_ends_with_all_of_it(file: Path, url: str, clock: StoreClock) -> None:

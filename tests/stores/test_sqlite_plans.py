@@ -7,11 +7,13 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from carteiro.model import EMAIL, MessageFilter, State, TenantId
+from carteiro.model import EMAIL, AuditFilter, MessageFilter, State, TenantId
+from carteiro.stores.sql.audit import finding
 from carteiro.stores.sql.lists import find_messages
 from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.opening import split, sql
@@ -218,4 +220,22 @@ def test_other_lists_cost_the_same_with_any_rows_of_others(
         return run(db, operation, **asked).fetchall()
 
     assert rows(full)
+    assert _steps(full, lambda: rows(full), each=1) == _steps(quiet, lambda: rows(quiet), each=1)
+
+
+@pytest.mark.parametrize(
+    "names", [{}, {"object": "big"}, {"who": "ana"}, {"kind": "none"}], ids=str
+)
+def test_audit_rows_of_a_tenant_cost_the_same_with_any_rows_of_others(
+    full: sqlite3.Connection, quiet: sqlite3.Connection, names: dict[str, Any]
+) -> None:
+    """With every filter, also one that fits only the rows of others."""
+    wanted = AuditFilter(tenant=TINY, **names)
+    asked = asdict(wanted) | {"since": 0, "at": FAR, "id": "", "limit": 100}
+    del asked["is_own"]
+
+    def rows(db: sqlite3.Connection) -> list[object]:
+        return run(db, finding(wanted), **asked).fetchall()
+
+    assert bool(rows(full)) is not bool(names)
     assert _steps(full, lambda: rows(full), each=1) == _steps(quiet, lambda: rows(quiet), each=1)

@@ -63,6 +63,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         in_flight=in_flight,
         unknown_per_minute=bounds.unknown_keys_per_minute,
     )
+    changes = PerMinute[TenantId](bounds.changes_per_minute)
     api = _Api(
         title="Carteiro",
         summary="Delivered, or you know exactly why not.",
@@ -72,6 +73,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         openapi_url=None,
         tally=office.tally,
         ring=ring,
+        changes=changes,
     )
     api.add_api_route("/docs", api.show_docs, methods=["GET", "HEAD"], include_in_schema=False)
     api.add_route("/openapi.json", api.show_openapi, include_in_schema=False)
@@ -84,7 +86,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         most_together=unchecked,
     )
     # On the application itself: a router that is included costs every request about 10 µs more.
-    _add_for_tenants(api, office, ring)
+    _add_for_tenants(api, office, ring, changes)
     _add_for_administrators(api, office, ring)
     feedback = FeedbackEndpoints(
         office.settings, office.backend.tracking, office.tally, fetch=fetch
@@ -95,23 +97,26 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     return api
 
 
-def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
+def _add_for_tenants(
+    api: "_Api", office: Office, ring: KeyRing, changes: PerMinute[TenantId]
+) -> None:
     ports, settings, intake = office.backend, office.settings, Intake(office)
     previews = PerMinute[TenantId](settings.api.previews_per_minute)
-    changes = PerMinute[TenantId](settings.api.suppression_changes_per_minute)
-    every_change = PerMinute[TenantId](settings.api.changes_per_minute)
+    suppressed = PerMinute[TenantId](settings.api.suppression_changes_per_minute)
 
-    async def own_tenant(request: Request) -> Tenant:
+    async def counted_tenant(request: Request) -> Tenant:
         tenant = await ring.tenant_of(request)
-        if request.method in {"PUT", "DELETE"}:
-            every_change.count(tenant.id, "changes")
+        is_erasing = request.method == "POST" and request.url.path.endswith("/erase")
+        if is_erasing or request.method in {"PUT", "DELETE"}:
+            changes.count(tenant.id, "changes")
         return tenant
 
-    wait, own = settings.api.attempt_wait, Whose("/v1", own_tenant)
+    wait, own = settings.api.attempt_wait, Whose("/v1", ring.tenant_of)
+    counted = Whose("/v1", counted_tenant)
     offer = partial(api.offer, Access.TENANT)
     offer("e-mail", Emails(intake, ports.store, ports.reading, ring))
     offer("e-mail", BatchIntake(intake, ring))
-    for tag, endpoints in _of_a_tenant(office, own, previews, changes).items():
+    for tag, endpoints in _of_a_tenant(office, counted, previews, own, suppressed).items():
         offer(tag, endpoints)
     offer("key figures", OwnKpiEndpoints(ports.rollups, own))
     offer("table queue", TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait))
@@ -124,7 +129,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     offer("keys", KeyEndpoints(ports.keys, ports.tenants, ring))
     any_tenants = Whose("/admin/v1/tenants/{tenant}", partial(found_tenant, ports.tenants))
     unlimited = PerMinute[TenantId](0)
-    for tag, endpoints in _of_a_tenant(office, any_tenants, unlimited, unlimited).items():
+    for tag, endpoints in _of_a_tenant(
+        office, any_tenants, unlimited, any_tenants, unlimited
+    ).items():
         offer(f"{tag} of a tenant", endpoints)
     offer("messages", MessageEndpoints(ports))
     offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
@@ -136,7 +143,11 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
 
 
 def _of_a_tenant(
-    office: Office, whose: Whose, previews: PerMinute[TenantId], changes: PerMinute[TenantId]
+    office: Office,
+    whose: Whose,
+    previews: PerMinute[TenantId],
+    whose_suppressions: Whose,
+    suppressed: PerMinute[TenantId],
 ) -> dict[str, Endpoints]:
     """Endpoints that a tenant has for its own data, and administrators for any tenant's."""
     ports, settings = office.backend, office.settings
@@ -146,7 +157,7 @@ def _of_a_tenant(
         "templates": TemplateEndpoints(ports.templates, whose, limits, presets, previews),
         "recipients": RecipientEndpoints(ports.recipients, whose),
         "suppressions": SuppressionEndpoints(
-            ports.suppressions, whose, storage.suppressions, changes
+            ports.suppressions, whose_suppressions, storage.suppressions, suppressed
         ),
     }
 
@@ -154,11 +165,19 @@ def _of_a_tenant(
 class _Api(FastAPI):
     """FastAPI with a fast path, which also documents what a lean route reads by itself."""
 
-    def __init__(self, *, tally: Tally, ring: KeyRing, **options: Any) -> None:  # noqa: ANN401 - FastAPI's own
+    def __init__(
+        self,
+        *,
+        tally: Tally,
+        ring: KeyRing,
+        changes: PerMinute[TenantId],
+        **options: Any,  # noqa: ANN401 - FastAPI's own
+    ) -> None:
         super().__init__(**options)
         self._offered: list[Endpoint] = []
         self._tally = tally
         self._ring = ring
+        self._changes = changes
         self._express: Express | None = None  # made after all endpoints were added
         self._openapi: bytes | memoryview | None = None
         self._page: bytes | None = None
@@ -180,7 +199,10 @@ class _Api(FastAPI):
 
         @wraps(call)
         async def admitted(request: Request) -> Response:
-            check_right(right, await self._ring.admit_administrator(request), request)
+            token = await self._ring.admit_administrator(request)
+            check_right(right, token, request)
+            if token.tenant is not None and request.method != "GET":
+                self._changes.count(token.tenant, "changes")
             return await call(request)
 
         return admitted

@@ -29,11 +29,16 @@ _ADMINISTRATOR = "carteiro.administrator"
 
 @value
 class Caller:
-    """The owner of a live key; ``tenant`` None: an administrator."""
+    """The owner of a live key; ``tenant`` None: an administrator of all tenants."""
 
     key: Key
     tenant: Tenant | None
     networks: Networks  # empty: any
+
+    @property
+    def is_administrator(self) -> bool:
+        """True if the key is an admin token, for all tenants or one."""
+        return self.tenant is None or self.key.role is not None
 
 
 class KeyRing:
@@ -70,36 +75,42 @@ class KeyRing:
         ``accepts`` e-mails.
         """
         caller = await self._caller(request)
-        if caller is None or caller.tenant is None:
+        if caller is None or caller.tenant is None or caller.is_administrator:
             raise unauthorized()
+        self._begin(caller, request)
+        if not accepts:
+            await _take_turn(request)
+            if request.method != "GET":
+                self._act_as(caller, request)
+        return caller.tenant
+
+    async def admit_administrator(self, request: Request) -> Key:
+        """The admin token of the request, also for `token_of`; a `Refusal` if it has none.
+
+        A token for one tenant has the networks and the limits of that tenant.
+        """
+        caller = await self._caller(request)
+        if caller is None or not caller.is_administrator:
+            raise token_needed()
+        self._begin(caller, request)
+        if caller.tenant is not None:
+            await _take_turn(request)
+        request.scope[_ADMINISTRATOR] = caller.key
+        self._act_as(caller, request)
+        return caller.key
+
+    def _begin(self, caller: Caller, request: Request) -> None:
         if caller.networks:
             address = client_address(request, proxies=self._proxies)
             if address is None or address not in caller.networks:
                 raise forbidden()
-        self._in_flight.begin(request.scope, caller.tenant.id)
-        if not accepts:
-            share: Share = request.scope[SHARE]
-            if request.method == "GET":
-                await share.read()
-            else:
-                await share.write()
-                self._act_as(caller.key, request)
-        return caller.tenant
+        self._in_flight.begin(request.scope, caller.key.tenant)
 
-    async def admit_administrator(self, request: Request) -> Key:
-        """The admin token of the request, also for `token_of`; a `Refusal` if it has none."""
-        caller = await self._caller(request)
-        if caller is None or caller.tenant is not None:
-            raise token_needed()
-        self._in_flight.begin(request.scope, None)
-        request.scope[_ADMINISTRATOR] = caller.key
-        self._act_as(caller.key, request)
-        return caller.key
-
-    def _act_as(self, key: Key, request: Request) -> None:
+    def _act_as(self, caller: Caller, request: Request) -> None:
         address = client_address(request, proxies=self._proxies)
-        origin = "" if address is None else str(address)
-        act_as(Actor(Via.API, key.name or key.hint, origin, key.id))
+        origin, key = "" if address is None else str(address), caller.key
+        is_own = not caller.is_administrator
+        act_as(Actor(Via.API, key.name or f"key {key.id}", origin, key.id, is_own=is_own))
 
     def forget(self) -> None:
         """Expire the cache: a change takes effect at once."""
@@ -151,7 +162,7 @@ class KeyRing:
         key = await self._keys.holder(key_hash)
         if key is None:
             return None
-        if key.tenant is None or key.role is not None:
+        if key.tenant is None:
             return Caller(key, None, Networks(()))
         [tenant] = await self._tenants.find([key.tenant])
         if tenant is None or tenant.disabled:
@@ -172,6 +183,11 @@ class KeyRing:
         except StoreError as error:  # the next use is recorded again
             log.unexpected("keys.used", error)
         return [None] * len(ids)
+
+
+async def _take_turn(request: Request) -> None:
+    share: Share = request.scope[SHARE]
+    await (share.read() if request.method == "GET" else share.write())
 
 
 def token_of(request: Request) -> Key:

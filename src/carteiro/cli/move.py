@@ -12,7 +12,9 @@ from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Printer
 from carteiro.cli.progress import SECONDS_BETWEEN_LINES, Share, share_done
 from carteiro.config import Settings, load
+from carteiro.model import Via
 from carteiro.ports.moving import InFlight
+from carteiro.runtime.acting import act_as, on_this_machine
 from carteiro.stores import move as moving
 from carteiro.stores.open import open_move
 from carteiro.views.dead_letters import in_iso
@@ -48,6 +50,7 @@ def _settings(config: Path | None, store: str, option: str) -> Settings:
 
 
 async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
+    act_as(on_this_machine(Via.CLI))
     async with open_move(left, arrival) as (source, target):
         with share_done(f"move to {target.name}") as tell:
             moved = await moving.move(source, target, _Progress(tell))

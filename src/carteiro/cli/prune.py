@@ -50,13 +50,14 @@ async def prune(
         "bodies": pruned.bodies,
         "messages": pruned.histories,
         "idempotencyKeys": pruned.keys,
+        "auditRows": pruned.audit,
         "deadLetters": letters,
     }
     if compact:
         document["freedBytes"] = freed
     sentence = (
         f"Dropped {pruned.bodies} contents, {pruned.histories} messages, "
-        f"{pruned.keys} idempotency keys and {letters} dead letters."
+        f"{pruned.keys} idempotency keys, {pruned.audit} audit rows and {letters} dead letters."
         + (f" The file is {freed:,} bytes smaller." if compact else "")
     )
     desk.out.answer(document, sentence)
@@ -84,8 +85,9 @@ async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | Non
                 limit=_PAGE,
             )
             messages = total.bodies + page.bodies, total.histories + page.histories
-            total = Pruned(*messages, page.after, total.keys + page.keys)
-            tell(total.bodies + total.histories + total.keys)
+            others = total.keys + page.keys, total.audit + page.audit
+            total = Pruned(*messages, page.after, *others)
+            tell(total.bodies + total.histories + sum(others))
             if page.after is None and not page.has_more:
                 return total
 

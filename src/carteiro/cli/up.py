@@ -22,12 +22,13 @@ from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings
-from carteiro.model import Tenant
+from carteiro.model import Tenant, Via
 from carteiro.policy.masking import masked_url
 from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import routes_of
 from carteiro.providers.registry import is_paced
+from carteiro.runtime.acting import acting_as, on_this_machine
 
 _PLAYED = "Send a first e-mail:"
 _REAL = "Send a first e-mail. It is a real one: replace YOUR_ADDRESS with your own address:"
@@ -59,7 +60,8 @@ async def serve(
             await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
-        key, token = await _secrets_to_show(post.backend, new_key=new_key)
+        with acting_as(on_this_machine(Via.CLI)):
+            key, token = await _secrets_to_show(post.backend, new_key=new_key)
         from carteiro.api.application import create_api  # noqa: PLC0415 - expensive, and only for servers
 
         api = create_api(post, works=works)

@@ -215,7 +215,7 @@ class RetentionSettings(values.Section):
 
     bodies: values.DurationOrNone = Field(alias="bodies_ms")
     history: values.DurationOrNone = Field(alias="history_ms")
-    audit: values.DurationOrNone = Field(alias="audit_ms")
+    audit: values.AuditRetention = Field(alias="audit_ms")
 
 
 class RollupSettings(values.Section):

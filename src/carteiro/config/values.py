@@ -19,6 +19,7 @@ from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
+_SHORTEST_AUDIT = timedelta(days=1)
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
@@ -73,6 +74,14 @@ def _some_duration(raw: object) -> timedelta:
     if not span:
         raise ValueError("should be whole milliseconds, 1 or more")
     return span
+
+
+def _audit_retention(raw: object) -> timedelta | None:
+    span = _duration(raw)
+    if timedelta(0) < span < _SHORTEST_AUDIT:
+        least = _SHORTEST_AUDIT // timedelta(milliseconds=1)
+        raise ValueError(f"should be at least {least} milliseconds, 1 day; or 0, forever")
+    return span or None
 
 
 def _retry_wait(raw: object) -> timedelta:
@@ -242,6 +251,7 @@ RetryWait: TypeAlias = Annotated[timedelta, pydantic.BeforeValidator(_retry_wait
 DurationOrNone: TypeAlias = Annotated[
     timedelta | None, pydantic.BeforeValidator(lambda raw: _duration(raw) or None)
 ]
+AuditRetention: TypeAlias = Annotated[timedelta | None, pydantic.BeforeValidator(_audit_retention)]
 Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]
 StoreUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_store)]
 QueueUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_queue)]

@@ -77,13 +77,13 @@ async def revise(
     again; of a task only its existing arguments. The result is for the revision that was read: a redrive
     refuses it if the message has another revision by then.
     """
-    content, of = message.content, message.revision
+    content, of, fields = message.content, message.revision, tuple(sorted(changes))
     if not content:
         raise _wrong("body", "is past its retention: there is nothing to edit")
     if not changes:
         raise _wrong("body", "changes nothing")
     if message.kind != model.EMAIL:
-        return model.Revision(_arguments(content, changes), None, None, of=of)
+        return model.Revision(_arguments(content, changes), None, None, of=of, fields=fields)
     stored = restore_email(content)
     email = _edited(stored, changes, rules)
     email = await _rendered(email, stored, message.tenant, backend)
@@ -93,7 +93,7 @@ async def revise(
         owner = await DomainCache(backend.tenants).other_owner(tenant.id, sender)
         email = with_sender(email, tenant, owner=owner, rules=rules)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
-    return model.Revision(stored_content(email), email.to, email.subject, recipient, of=of)
+    return model.Revision(stored_content(email), email.to, email.subject, recipient, of, fields)
 
 
 def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> Email:

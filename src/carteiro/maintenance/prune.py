@@ -23,7 +23,7 @@ async def prune(
         nonlocal after
         pruned = await upkeep.prune(bodies=bodies, histories=histories, audit=audit, after=after)
         after = pruned.after
-        count = pruned.bodies + pruned.histories + pruned.keys
+        count = pruned.bodies + pruned.histories + pruned.keys + pruned.audit
         if count:
             log.upkeep_done("prune", count=count)
         return after is not None or pruned.has_more

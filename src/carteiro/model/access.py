@@ -59,12 +59,16 @@ class Via(StrEnum):
 
 @value
 class Actor:
-    """The author of a change, and the address or host it comes from. ``key_id``: of the token or key, if any."""
+    """The author of a change, and the address or host it comes from. ``key_id``: of the token or key, if any.
+
+    ``is_own``: it is a tenant, by a key of its own.
+    """
 
     via: Via
     who: str
     origin: str
     key_id: KeyId | None = None
+    is_own: bool = False
 
 
 @value
@@ -87,7 +91,10 @@ class AuditRow:
 
 @value
 class AuditFilter:
-    """A selection of audit rows; None does not restrict it."""
+    """A selection of audit rows; None does not restrict it.
+
+    ``is_own``: not those of a former tenant of the same id.
+    """
 
     who: str | None = None
     action: str | None = None
@@ -95,3 +102,4 @@ class AuditFilter:
     object: str | None = None
     tenant: TenantId | None = None
     since: datetime | None = None
+    is_own: bool = False

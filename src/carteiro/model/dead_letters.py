@@ -60,6 +60,7 @@ class Revision:
     subject: str | None
     recipient: NewRecipient | None = None  # the new recipient; None: not a known one
     of: int | None = None  # the revision that was edited; None: any
+    fields: tuple[str, ...] = ()  # names of the changed fields, for the audit row
 
 
 class RedriveAnswer(StrEnum):

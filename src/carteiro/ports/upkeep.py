@@ -12,13 +12,14 @@ from carteiro.model import MessageId, value
 class Pruned:
     """One page of pruning; ``after`` is where the next page starts, None at the end of a pass.
 
-    ``has_more``: call again, more keys are expired or more disk space can be freed.
+    ``has_more``: call again, more keys or audit rows are expired or more disk space can be freed.
     """
 
     bodies: int
     histories: int
     after: MessageId | None
     keys: int = 0
+    audit: int = 0
     has_more: bool = False
 
 

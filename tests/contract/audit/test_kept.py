@@ -52,6 +52,38 @@ async def test_rows_are_deleted_after_their_retention(backend: Backend, clock: S
     assert pages > 1
 
 
+async def test_their_deletion_is_a_row(backend: Backend, clock: StoreClock) -> None:
+    """In the same transaction; nothing to delete leaves none."""
+    before = len((await backend.audit.list(AuditFilter())).rows)
+    clock.advance(A_DAY)
+    with acting_as(ANA):
+        by_ana = [await _pruned(backend) for _ in range(2)]
+    clock.advance(A_DAY)
+    with acting_as(Actor(Via.UPKEEP, "upkeep", "host")):
+        by_upkeep = [await _pruned(backend) for _ in range(2)]
+
+    [row] = (await backend.audit.list(AuditFilter())).rows
+    assert (by_ana, by_upkeep) == ([before, 0], [1, 0])
+    assert (row.who, row.action, row.kind) == ("upkeep", "prune", "audit")
+    assert row.after == {"auditMs": 86_400_000}
+
+
+async def test_deletion_by_a_person_has_its_number(backend: Backend, clock: StoreClock) -> None:
+    """So nobody clears the record without a trace."""
+    before = len((await backend.audit.list(AuditFilter())).rows)
+    clock.advance(A_DAY)
+    with acting_as(ANA):
+        await _pruned(backend)
+
+    [row] = (await backend.audit.list(AuditFilter())).rows
+    assert (row.who, row.action, row.kind) == ("ana", "prune", "audit")
+    assert row.after == {"auditMs": 86_400_000, "count": before}
+
+
+async def _pruned(backend: Backend) -> int:
+    return (await backend.upkeep.prune(bodies=None, histories=None, audit=A_DAY)).audit
+
+
 async def test_rows_are_there_for_the_next_opener(place: Place) -> None:
     """They outlive the process that wrote them."""
     async with place.opened() as first:

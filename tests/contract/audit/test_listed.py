@@ -71,6 +71,21 @@ async def test_filters_find_all_that_match(backend: Backend, clock: StoreClock) 
         assert found == matching, wanted
 
 
+async def test_own_rows_of_a_tenant_begin_with_it(backend: Backend, clock: StoreClock) -> None:
+    """Those of a former tenant with its id are for administrators of all tenants."""
+    await backend.tenants.define([a_tenant(cap=3)])
+    while (erased := await backend.tenants.erase(ACME)) and erased.has_more:
+        pass
+    clock.advance(timedelta(seconds=1))
+    await backend.tenants.define([a_tenant(cap=4)])
+    await backend.tenants.define([a_tenant(cap=5)])
+
+    own = await _walked(backend, AuditFilter(tenant=ACME, is_own=True), 1)
+    every = await _walked(backend, AuditFilter(tenant=ACME), 1)
+    assert [row.action for row in own] == ["set", "add"]
+    assert "erase" in {row.action for row in every}
+
+
 async def test_cursor_of_another_list_is_refused(backend: Backend) -> None:
     """With the usual error."""
     with pytest.raises(BadCursor):

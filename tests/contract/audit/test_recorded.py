@@ -110,7 +110,8 @@ async def test_every_port_records_its_changes(backend: Backend) -> None:
     await backend.recipients.delete(person, tenant=ACME)
     await backend.recipients.erase(other, tenant=ACME)
     await backend.dead_letters.redrive([dead], by="ana")
-    await backend.dead_letters.redrive([edited], by="ana", revision=Revision("{}", None, "new"))
+    revision = Revision("{}", None, "new", fields=("subject",))
+    await backend.dead_letters.redrive([edited], by="ana", revision=revision)
     await backend.dead_letters.drop([dropped])
     await backend.dead_letters.restore([letter])
     await backend.tenants.weigh_tier("gold", 4.0)
@@ -141,6 +142,8 @@ async def test_every_port_records_its_changes(backend: Backend) -> None:
         ("set", "send limit", EMAIL, None),
         ("cancel", "message", "m-1", ACME),
     ]
+    [row] = await rows(backend, action="edit")
+    assert row.after == {"fields": ["subject"]}
 
 
 async def test_dead_letters_of_several_tenants_are_a_row_for_each(backend: Backend) -> None:

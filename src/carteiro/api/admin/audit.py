@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from carteiro.api.documents import Document, Moment, PageDocument
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.key_ring import within
+from carteiro.api.key_ring import token_of, within
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.model import AuditFilter, AuditRow, Via
 from carteiro.ports import Audit
@@ -65,7 +65,8 @@ class AuditEndpoints(Endpoints):
         """Matching audit rows, newest first; ``nextCursor`` leads to the next page."""
         asked = read_query(request, AuditQuestion)
         names = asked.model_dump(include={"who", "action", "kind", "object", "since"})
-        wanted = AuditFilter(tenant=within(request, asked.company_id), **names)
+        is_own = token_of(request).tenant is not None
+        wanted = AuditFilter(tenant=within(request, asked.company_id), is_own=is_own, **names)
         page = await self._audit.list(wanted, cursor=asked.after, limit=asked.limit)
         return AuditPage.response(page, _view)
 

@@ -14,6 +14,7 @@ from carteiro.ports.moving import Reached, Rows
 from carteiro.stores.postgres.database import Database, Session, sql
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
+from carteiro.stores.sql.audit import Noted, note
 
 _MARK = "moved_from"
 _UNHURRIED = timedelta(days=1)  # counting and indexing take as long as there are rows
@@ -102,6 +103,8 @@ class PostgresTarget:
             self._compare(counts, dict(await session.fetch("move_counts")))
             last_no = await session.value("move_numbers")
             await session.fetch("rebuild_ring", now=now)
+            rows = {"rows": counts["messages"]}
+            await note(session, now, Noted("move", "store", mark.source, after=rows))
             finished = replace(mark, last_no=last_no)
             await _store(session, finished)
             await session.connection.execute(sql("move_unfence"))

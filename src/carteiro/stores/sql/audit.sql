@@ -22,6 +22,10 @@ WHERE object = :object AND (at, id) < (:at, :id) AND {audit_wanted}
 ORDER BY at DESC, id DESC
 LIMIT :limit;
 
+-- name: audit_begin
+-- When the tenant was created. :tenant
+SELECT created_at FROM carteiro.tenants WHERE id = :tenant;
+
 -- name: audit_list_of_tenant
 -- The next rows about one tenant, newest first. As above
 SELECT {audit}

@@ -59,7 +59,11 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
         if revision is not None:
             await _revise(session, changed[0][0], revision, now)
         letters = [(held.id, held.entry.tenant) for held in redriven]
-        await note_letters(session, now, "redrive" if revision is None else "edit", letters)
+        if revision is None:
+            await note_letters(session, now, "redrive", letters)
+        else:
+            (edited, tenant), after = letters[0], {"fields": revision.fields}
+            await note(session, now, Noted("edit", "dead letter", edited, tenant, after=after))
     return answers
 
 

@@ -17,6 +17,7 @@ from carteiro.model import (
 )
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.suppression import Record, Report, key_of, key_of_normal, merge_all
+from carteiro.runtime.acting import actor
 from carteiro.stores.columns import in_ms, maybe_moment, moment
 from carteiro.stores.cursors import FAR, cursor_at
 from carteiro.stores.cursors import key_of as place_of
@@ -41,8 +42,7 @@ class SqlSuppressions:
         async def store(session: Session) -> int | StorageLimit | TenantUnknown:
             answer = await put(session, tenant, reports, most=most)
             if by_hand and isinstance(answer, int):
-                after = {"count": by_hand}
-                await note(session, now, Noted("add", "suppression", "", tenant, after=after))
+                await note(session, now, _noted("add", tenant, by_hand))
             return answer
 
         return await self._db.write(store)
@@ -55,8 +55,7 @@ class SqlSuppressions:
         async def remove(session: Session) -> int:
             count = await session.run("suppressions_remove", tenant=tenant, keys=keys)
             if count:
-                before = {"count": count}
-                await note(session, now, Noted("rm", "suppression", "", tenant, before=before))
+                await note(session, now, _noted("rm", tenant, count))
             return count
 
         return await self._db.write(remove)
@@ -131,6 +130,15 @@ def reports_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> lis
             each.address if each.is_normal else judge_address(each.address) or each.address,
         )
     ]
+
+
+def _noted(action: str, tenant: TenantId, count: int) -> Noted:
+    """A change by hand; of a tenant's own, which may be one for each unsubscription, only the first of a day."""
+    if actor().is_own:
+        return Noted(action, "suppression", "", tenant, is_daily=True)
+    counted = {"count": count}
+    before, after = (counted, None) if action == "rm" else (None, counted)
+    return Noted(action, "suppression", "", tenant, before, after)
 
 
 def _record_of(row: Sequence[Any]) -> Record:

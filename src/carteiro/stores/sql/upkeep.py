@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from carteiro.model import MessageId
+from carteiro.model import MessageId, Via
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
+from carteiro.runtime.acting import actor
 from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.erasing import Messages, forget_messages
@@ -56,14 +57,11 @@ class SqlUpkeep:
         locks = await self._db.run("prune_locks", limit=_LOCKS)
         await self._db.run("prune_counts", now=now)
         await self._db.run("prune_suppressions", now=now, limit=limit)
-        rows = 0
-        if audit is not None:
-            before = now - audit // MILLISECOND
-            rows = await self._db.run("prune_audit", before=before, limit=limit)
+        rows = 0 if audit is None else await self._prune_audit(now, audit, limit)
         has_more = limit in (keys, rows) or locks == _LOCKS
         until = _before(now, bodies), _before(now, histories)
         if bodies is None and histories is None:
-            return Pruned(0, 0, None, keys, has_more=has_more)
+            return Pruned(0, 0, None, keys, rows, has_more)
         retention = {"bodies_ms": _ms(bodies), "history_ms": _ms(histories)}
         noted = Noted("prune", "messages", "", after=retention, is_daily=True)
 
@@ -74,7 +72,22 @@ class SqlUpkeep:
             return bodies, histories, end
 
         dropped, forgotten, end = await self._db.write(drop)
-        return Pruned(dropped, forgotten, end, keys, has_more=has_more)
+        return Pruned(dropped, forgotten, end, keys, rows, has_more)
+
+    async def _prune_audit(self, now: int, retention: timedelta, limit: int) -> int:
+        """Delete audit rows, and say so in a new one; of upkeep once a day, so without the number."""
+        kept = retention // MILLISECOND
+
+        async def drop(session: Session) -> int:
+            rows = await session.run("prune_audit", before=now - kept, limit=limit)
+            if rows:
+                counted = {} if actor().via is Via.UPKEEP else {"count": rows}
+                await note(
+                    session, now, Noted("prune", "audit", "", after={"audit_ms": kept} | counted)
+                )
+            return rows
+
+        return await self._db.write(drop)
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another holder has it."""
