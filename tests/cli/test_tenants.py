@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.model import Key
+from carteiro.model import Key, Tenant, TenantId
+from carteiro.stores.sql.tenants import SqlTenants
 from support.command_line import CommandLine
 
 EVERYTHING = (
@@ -20,6 +22,24 @@ EVERYTHING = (
 
 
 # --- tenants ------------------------------------------------------------------------------------
+
+
+def test_change_keeps_what_another_one_changed_meanwhile(
+    line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the given fields are written; what was read before is not written back."""
+    line.tenant("acme")
+    find = SqlTenants.find
+
+    async def found_before_a_change(tenants: SqlTenants, ids: Sequence[TenantId]) -> Any:
+        stored = await find(tenants, ids)
+        await tenants.define([Tenant(each, disabled=True) for each in ids])
+        return stored
+
+    monkeypatch.setattr(SqlTenants, "find", found_before_a_change)
+
+    assert line.asked("tenant", "set", "acme", "--cap", "7")["disabled"] is True
+    assert line.asked("tenant", "pause", "acme")["disabled"] is True
 
 
 def test_tenant_has_its_given_fields(line: CommandLine) -> None:
