@@ -341,13 +341,16 @@ async def test_many_tokens_are_live_at_a_time(post: Carteiro) -> None:
             body = {"name": name, "role": "viewer", "companyId": ACME, "expiresInMs": 60_000}
             made = answer_in(await client.post("/admin/v1/keys", json=body), 201)
             assert (made["name"], made["role"], made["companyId"]) == (name, "viewer", ACME)
-        third = await client.post("/admin/v1/keys", json={"name": "bia", "role": "admin"})
+        other = await client.post("/admin/v1/keys", json={"name": "bia", "role": "admin"})
+        third = await client.post("/admin/v1/keys", json=body)
         nowhere = {"name": "ana", "role": "viewer", "companyId": "nobody"}
         unknown = await client.post("/admin/v1/keys", json=nowhere)
         listed = answer_in(await client.get("/admin/v1/keys"))["items"]
         of_acme = answer_in(await client.get(f"/admin/v1/tenants/{ACME}/keys"))["items"]
 
-    error_in(third, 409, "CONFLICT")
+    taken, full = (error_in(each, 409, "CONFLICT")["message"] for each in (other, third))
+    assert taken == "A live token with this name has another role or tenant: choose another name"
+    assert full == "There are 2 live tokens with this name already: revoke one first"
     error_in(unknown, 404, "NOT_FOUND")
     assert [each["name"] for each in listed] == ["bia", "caio", "bia", "ana", "admin"]
     assert [each["role"] for each in of_acme] == [None]

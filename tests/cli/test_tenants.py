@@ -313,6 +313,44 @@ def test_admin_token_is_rotated(line: CommandLine) -> None:
     assert fourth["companyId"] is None
 
 
+def test_rotated_token_has_the_role_the_tenant_and_the_life_of_the_old_one(
+    line: CommandLine,
+) -> None:
+    """A token that was to expire does not become one that never does."""
+    line.tenant("acme")
+    fields = ("--role", "viewer", "--tenant", "acme", "--expires-in", "90d")
+    line.done("admin-token", "add", "ana", *fields)
+
+    rotated = line.asked("admin-token", "rotate", "ana", "--yes")
+
+    ends, made = (datetime.fromisoformat(rotated[each]) for each in ("expiresAt", "createdAt"))
+    assert ends - made == timedelta(days=90)
+    assert (rotated["role"], rotated["companyId"]) == ("viewer", "acme")
+
+
+def test_name_of_a_token_has_one_role_and_one_tenant(line: CommandLine) -> None:
+    """So rotating it takes no rights from its holder, and gives none."""
+    line.tenant("acme")
+    made = line.asked("admin-token", "add", "ana", "--role", "viewer")
+
+    ran = line("admin-token", "add", "ana", "--role", "admin")
+
+    assert (ran.code, ran.out) == (ExitCode.REFUSED, "")
+    assert f"{made['id']} of 'ana' has another role or tenant" in ran.err
+
+
+def test_refusal_of_another_token_names_the_limit(line: CommandLine) -> None:
+    """Two of one name; the names of all others have room."""
+    line.tenant("acme")
+    for _ in range(2):
+        line.done("admin-token", "add", "ana", "--role", "viewer")
+
+    ran = line("admin-token", "add", "ana", "--role", "viewer")
+
+    assert ran.code == ExitCode.REFUSED
+    assert "there are 2 live admin tokens of 'ana': " in ran.err
+
+
 @pytest.mark.parametrize("flags", [(), ("--keep-old",)])
 def test_rotation_without_a_terminal_is_refused(line: CommandLine, flags: tuple[str, ...]) -> None:
     """No token is created and none ends: its holder is not locked out."""
