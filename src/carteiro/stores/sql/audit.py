@@ -23,7 +23,8 @@ _NAMES = ("who", "object", "tenant")
 class Noted:
     """One change, as its row says it.
 
-    ``is_daily``: repetitions of the same day are not recorded again, as with all changes by upkeep.
+    ``is_daily``: repetitions of the same day are not recorded again, as with all changes by upkeep. ``round``: nor are
+    those by the same actor in this round of the object.
     """
 
     action: str
@@ -33,6 +34,7 @@ class Noted:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     is_daily: bool = False
+    round: int | None = None
 
 
 async def note(session: Session, now: int, *noted: Noted) -> None:
@@ -46,7 +48,10 @@ async def note(session: Session, now: int, *noted: Noted) -> None:
             *(_text(each.before), _text(each.after)),
         ]
         is_daily = each.is_daily or who.via is Via.UPKEEP
-        rows.append([_id_of_day(now, said) if is_daily else str(uuid7()), now, *said])
+        new_id = _id_of(now // _DAY_MS, said) if is_daily else str(uuid7())
+        if each.round is not None:
+            new_id = _id_of(each.round, said[:-2])
+        rows.append([new_id, now, *said])
     if rows:
         await session.run("audit_add", rows=rows)
 
@@ -90,8 +95,8 @@ def _row_of(*columns: Any) -> AuditRow:  # noqa: ANN401 - of a statement
     return made(AuditRow, [*said, tenant or None, orjson.loads(before), orjson.loads(after)])
 
 
-def _id_of_day(now: int, said: list[Any]) -> str:
-    return blake2b(orjson.dumps([now // _DAY_MS, said]), digest_size=16).hexdigest()
+def _id_of(time: int, said: list[Any]) -> str:
+    return blake2b(orjson.dumps([time, said]), digest_size=16).hexdigest()
 
 
 def _text(fields: Mapping[str, Any] | None) -> str:
