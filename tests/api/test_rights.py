@@ -361,6 +361,12 @@ async def test_many_tokens_are_live_at_a_time(post: Carteiro) -> None:
     [
         "",
         " ana",
+        "admin ",
+        "\uff41dmin",
+        "\ufb01ona",
+        "e\u0301va",
+        "hidden-0123456789abcdef",
+        "Hidden-ana",
         "ana\n",
         "ana@example.com",
         "ca_0123456789abcdef",
