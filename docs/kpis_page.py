@@ -64,4 +64,4 @@ def _goal(kpi: Kpi) -> str:
     if kpi.goal is None:
         return ""
     goal = f"{100 * kpi.goal:g} %" if kpi.unit == "share" else f"{kpi.goal / 60:g} min"
-    return f"{'>' if kpi.should_be == 'above' else '<'} {goal}"
+    return f"{'>' if kpi.goal_is == 'above' else '<'} {goal}"

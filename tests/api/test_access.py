@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,6 +101,24 @@ async def test_unknown_keys_of_one_address_are_queried_a_limited_number_of_times
     refused = next(each for each in answers if each.status_code == 429)
     error_in(refused, 429, "TOO_MANY_REQUESTS")
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
+
+
+async def test_key_is_not_cached_beyond_its_expiry(
+    post: Carteiro, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From then on the store is asked, and refuses it; a key without an end stays in the cache meanwhile."""
+    now = 1000.0
+    monkeypatch.setattr("carteiro.api.key_ring.time", SimpleNamespace(monotonic=lambda: now))
+    await let_in(post, ACME, OLD, expires_in=timedelta(seconds=3))
+    api = create_api(post)
+    looked_up = _LookUps(post.backend.keys, monkeypatch)
+
+    for key, expected in ((OLD, 2), (KEY_OF_BRASA, 3)):
+        async with a_client_of(api, key=key) as client:
+            await client.get("/v1/emails")
+            now += 3
+            await client.get("/v1/emails")
+        assert looked_up.count == expected, key
 
 
 async def test_many_first_requests_at_once_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,16 @@ from carteiro.api.application import create_api
 from carteiro.app import Carteiro
 from carteiro.model import Role, Tenant
 from support.builders import ACME, BRASA
-from support.http import ADMIN_TOKEN, KEY_OF_ACME, a_client_of, answer_in, error_in, let_in, opened
+from support.http import (
+    ADMIN_TOKEN,
+    KEY_OF_ACME,
+    a_client_of,
+    answer_in,
+    error_in,
+    let_in,
+    opened,
+    sent,
+)
 
 AUDIT = "/admin/v1/audit"
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
@@ -181,3 +190,16 @@ async def test_cancel_by_an_administrator_is_recorded_and_a_tenants_own_is_not(
 
     error_in(again, 409, "CONFLICT")
     assert [each["object"] for each in found] == [ids[1]]
+
+
+async def test_concurrent_cancels_by_an_administrator_are_one_row(post: Carteiro) -> None:
+    """One succeeds, the others are refused, and the record has one cancel."""
+    async with a_client_of(create_api(post)) as client:
+        accepted = await sent(client, scheduledAt="2199-01-01T00:00:00Z")
+    async with a_client_of(create_api(post), key=ADMIN_TOKEN) as admin:
+        path = f"/admin/v1/messages/{accepted['outboxId']}/cancel"
+        answers = await asyncio.gather(*(admin.post(path) for _ in range(8)))
+        found = await rows(admin, action="cancel")
+
+    assert sorted(each.status_code for each in answers) == [200] + [409] * 7
+    assert [each["object"] for each in found] == [accepted["outboxId"]]

@@ -13,7 +13,7 @@ import pytest
 from carteiro.api.application import create_api
 from carteiro.api.rights import RIGHTS, Right
 from carteiro.app import Carteiro
-from carteiro.model import ZERO, AuditFilter, Role, TenantId
+from carteiro.model import ZERO, AuditFilter, Role, Tenant, TenantId
 from support.builders import ACME, BRASA
 from support.every_endpoint import SECRET, Requests, snapshot, things_of_acme
 from support.http import ADMIN_TOKEN, a_client_of, answer_in, error_in, let_in
@@ -194,6 +194,32 @@ async def test_token_of_one_tenant_cannot_widen_itself(post: Carteiro) -> None:
     error_in(smuggled, 422, "INVALID_VALUE")
 
 
+async def test_switch_undoes_no_change_made_at_the_same_moment(
+    post: Carteiro, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator of one tenant who pauses it neither enables it again nor gives it its old share back."""
+    find, tenants = post.backend.tenants.find, post.backend.tenants
+
+    async def found_before_a_change(ids: Any) -> Any:
+        stored = await find(ids)
+        monkeypatch.setattr(tenants, "find", find)
+        await tenants.define([Tenant(ACME, weight=0.5, disabled=True)])
+        return stored
+
+    token = await a_token(post, Role.OPERATOR, ACME)
+    async with a_client_of(create_api(post), key=token) as client:
+        answer_in(await client.get(f"/admin/v1/tenants/{ACME}"))
+        monkeypatch.setattr(tenants, "find", found_before_a_change)
+        paused = answer_in(await client.post(f"/admin/v1/tenants/{ACME}/pause"))
+    async with a_client_of(create_api(post), key=ADMIN_TOKEN) as admin:
+        monkeypatch.setattr(tenants, "find", found_before_a_change)
+        capped = answer_in(await admin.patch(f"/admin/v1/tenants/{ACME}", json={"cap": 7}))
+
+    for answer in (paused, capped):
+        assert (answer["disabled"], answer["weight"]) == (True, 0.5), answer
+    assert await find([ACME]) == [Tenant(ACME, weight=0.5, disabled=True, cap=7)]
+
+
 # --- tokens that ended --------------------------------------------------------------------------
 
 
@@ -315,13 +341,16 @@ async def test_many_tokens_are_live_at_a_time(post: Carteiro) -> None:
             body = {"name": name, "role": "viewer", "companyId": ACME, "expiresInMs": 60_000}
             made = answer_in(await client.post("/admin/v1/keys", json=body), 201)
             assert (made["name"], made["role"], made["companyId"]) == (name, "viewer", ACME)
-        third = await client.post("/admin/v1/keys", json={"name": "bia", "role": "admin"})
+        other = await client.post("/admin/v1/keys", json={"name": "bia", "role": "admin"})
+        third = await client.post("/admin/v1/keys", json=body)
         nowhere = {"name": "ana", "role": "viewer", "companyId": "nobody"}
         unknown = await client.post("/admin/v1/keys", json=nowhere)
         listed = answer_in(await client.get("/admin/v1/keys"))["items"]
         of_acme = answer_in(await client.get(f"/admin/v1/tenants/{ACME}/keys"))["items"]
 
-    error_in(third, 409, "CONFLICT")
+    taken, full = (error_in(each, 409, "CONFLICT")["message"] for each in (other, third))
+    assert taken == "A live token with this name has another role or tenant: choose another name"
+    assert full == "There are 2 live tokens with this name already: revoke one first"
     error_in(unknown, 404, "NOT_FOUND")
     assert [each["name"] for each in listed] == ["bia", "caio", "bia", "ana", "admin"]
     assert [each["role"] for each in of_acme] == [None]
@@ -332,6 +361,12 @@ async def test_many_tokens_are_live_at_a_time(post: Carteiro) -> None:
     [
         "",
         " ana",
+        "admin ",
+        "\uff41dmin",
+        "\ufb01ona",
+        "e\u0301va",
+        "hidden-0123456789abcdef",
+        "Hidden-ana",
         "ana\n",
         "ana@example.com",
         "ca_0123456789abcdef",

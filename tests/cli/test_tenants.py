@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.model import Key
+from carteiro.model import Key, Tenant, TenantId
+from carteiro.stores.sql.tenants import SqlTenants
 from support.command_line import CommandLine
 
 EVERYTHING = (
@@ -20,6 +22,24 @@ EVERYTHING = (
 
 
 # --- tenants ------------------------------------------------------------------------------------
+
+
+def test_change_keeps_what_another_one_changed_meanwhile(
+    line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the given fields are written; what was read before is not written back."""
+    line.tenant("acme")
+    find = SqlTenants.find
+
+    async def found_before_a_change(tenants: SqlTenants, ids: Sequence[TenantId]) -> Any:
+        stored = await find(tenants, ids)
+        await tenants.define([Tenant(each, disabled=True) for each in ids])
+        return stored
+
+    monkeypatch.setattr(SqlTenants, "find", found_before_a_change)
+
+    assert line.asked("tenant", "set", "acme", "--cap", "7")["disabled"] is True
+    assert line.asked("tenant", "pause", "acme")["disabled"] is True
 
 
 def test_tenant_has_its_given_fields(line: CommandLine) -> None:
@@ -291,6 +311,44 @@ def test_admin_token_is_rotated(line: CommandLine) -> None:
     tokens = {each["token"] for each in (first, second, third, fourth)}
     assert len(tokens) == 4
     assert fourth["companyId"] is None
+
+
+def test_rotated_token_has_the_role_the_tenant_and_the_life_of_the_old_one(
+    line: CommandLine,
+) -> None:
+    """A token that was to expire does not become one that never does."""
+    line.tenant("acme")
+    fields = ("--role", "viewer", "--tenant", "acme", "--expires-in", "90d")
+    line.done("admin-token", "add", "ana", *fields)
+
+    rotated = line.asked("admin-token", "rotate", "ana", "--yes")
+
+    ends, made = (datetime.fromisoformat(rotated[each]) for each in ("expiresAt", "createdAt"))
+    assert ends - made == timedelta(days=90)
+    assert (rotated["role"], rotated["companyId"]) == ("viewer", "acme")
+
+
+def test_name_of_a_token_has_one_role_and_one_tenant(line: CommandLine) -> None:
+    """So rotating it takes no rights from its holder, and gives none."""
+    line.tenant("acme")
+    made = line.asked("admin-token", "add", "ana", "--role", "viewer")
+
+    ran = line("admin-token", "add", "ana", "--role", "admin")
+
+    assert (ran.code, ran.out) == (ExitCode.REFUSED, "")
+    assert f"{made['id']} of 'ana' has another role or tenant" in ran.err
+
+
+def test_refusal_of_another_token_names_the_limit(line: CommandLine) -> None:
+    """Two of one name; the names of all others have room."""
+    line.tenant("acme")
+    for _ in range(2):
+        line.done("admin-token", "add", "ana", "--role", "viewer")
+
+    ran = line("admin-token", "add", "ana", "--role", "viewer")
+
+    assert ran.code == ExitCode.REFUSED
+    assert "there are 2 live admin tokens of 'ana': " in ran.err
 
 
 @pytest.mark.parametrize("flags", [(), ("--keep-old",)])

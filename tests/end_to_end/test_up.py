@@ -115,7 +115,8 @@ async def test_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> None:
 
     assert second.keys == []
     assert "carteiro up --new-key" in second.announced
-    assert "carteiro admin-token rotate" in second.announced
+    assert "Each admin token was shown when it was created" in second.announced
+    assert "a new one named 'admin': carteiro admin-token rotate" in second.announced
     assert first.key.encode() not in all_bytes_in(tmp_path)
 
 

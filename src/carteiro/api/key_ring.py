@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
 from starlette.requests import Request
@@ -154,7 +155,10 @@ class KeyRing:
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
         now = time.monotonic()
-        self._remembered[key_hash] = (caller, now + _FRESH_FOR_S)
+        fresh_for = _FRESH_FOR_S
+        if (ends := caller.key.expires_at) is not None:
+            fresh_for = min(fresh_for, (ends - datetime.now(UTC)).total_seconds())
+        self._remembered[key_hash] = (caller, now + fresh_for)
         self._note_use(caller.key.id, now)
         return caller
 

@@ -28,7 +28,7 @@ class KpiView(Document):
     unit: Literal["share", "seconds"]
     figure: float | None
     count: int
-    should_be: Literal["above", "below"] | None
+    goal_is: Literal["above", "below"] | None
     goal: float | None
     is_met: bool | None
 

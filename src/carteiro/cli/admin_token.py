@@ -12,9 +12,18 @@ from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.key import KeyArgument, state_of
 from carteiro.cli.options import OfTenant, Yes, duration
 from carteiro.cli.printing import Column
-from carteiro.model import Key, KeyId, Role
+from carteiro.model import (
+    MOST_LIVE_TOKENS,
+    Key,
+    KeyId,
+    NameTaken,
+    Role,
+    TenantUnknown,
+    TooManyKeys,
+)
 from carteiro.policy.names import HOLDER_RULE, is_holder
 from carteiro.ports import Keys
+from carteiro.ports.keys import AddedKey
 
 app = DeskCommands("Show, create and revoke admin tokens.")
 
@@ -78,7 +87,10 @@ async def rotate(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Create a new token, show it once, and revoke the old ones of the same name."""
+    """Create a new token, show it once, and revoke the old ones of the same name.
+
+    It has the role and the tenant of the newest old one, and expires as long after its creation.
+    """
     keys = desk.backend.keys
     named = [each for each in await keys.list(None) if each.name == name]
     live = [each for each in named if state_of(each) == "live"]
@@ -89,8 +101,11 @@ async def rotate(
     if ending := live[1:] if keep_old else live:
         confirm(f"End the admin token {' and '.join(each.hint for each in ending)}?", yes=yes)
     await keys.revoke([each.id for each in live[1:]], tenant=None)
-    role, tenant = (live[0].role, live[0].tenant) if live else (Role.ADMIN, None)
-    await _show_new(desk, name=name, role=role, tenant=tenant)
+    kept: dict[str, Any] = {"role": Role.ADMIN, "tenant": None}
+    for old in live[:1]:
+        kept = {"role": old.role, "tenant": old.tenant}
+        kept["expires_in"] = old.expires_at and old.expires_at - old.created_at
+    await _show_new(desk, name=name, **kept)
     if not keep_old:  # last, so that there is a token at every moment
         await keys.revoke([each.id for each in live[:1]], tenant=None)
 
@@ -101,22 +116,27 @@ async def first_admin_token(keys: Keys) -> str | None:
         return None
     secret = make_token()
     made = await _added(keys, secret, name=FIRST_TOKEN, role=Role.ADMIN, tenant=None)
-    return None if made is None else secret
+    return secret if isinstance(made, Key) else None
 
 
 async def _show_new(desk: Desk, **fields: Any) -> None:  # noqa: ANN401 - those of a key
     secret = make_token()
-    made = await _added(desk.backend.keys, secret, **fields)
-    if made is None:
-        raise NotNow(
-            f"there are enough live admin tokens of {fields['name']!r}, or in all: "
-            "carteiro admin-token revoke ID ends one"
-        )
-    said = "Admin token, shown only once and stored as a hash:"
-    desk.out.secret(document_of(made, token=secret), said, secret)
+    name, end_one = fields["name"], "carteiro admin-token revoke ID ends one"
+    match await _added(desk.backend.keys, secret, **fields):
+        case Key() as made:
+            said = "Admin token, shown only once and stored as a hash:"
+            desk.out.secret(document_of(made, token=secret), said, secret)
+        case NameTaken(holder):
+            raise NotNow(
+                f"the live admin token {holder} of {name!r} has another role or tenant: "
+                f"choose another name, or {end_one}"
+            )
+        case TooManyKeys(live):
+            of_name = "" if len(live) == MOST_LIVE_TOKENS else f" of {name!r}"
+            raise NotNow(f"there are {len(live)} live admin tokens{of_name}: {end_one}")
+        case TenantUnknown(tenant):
+            raise NotFound(f"there is no tenant {tenant!r}: carteiro tenant ls lists all")
 
 
-async def _added(keys: Keys, secret: str, *, tenant: Any, **fields: Any) -> Key | None:  # noqa: ANN401 - those of a key
-    """The new token, stored; None if the maximum number exists already."""
-    answer = await keys.add(tenant, key_hash=hash_key(secret), hint=hint_of(secret), **fields)
-    return answer if isinstance(answer, Key) else None
+async def _added(keys: Keys, secret: str, *, tenant: Any, **fields: Any) -> AddedKey:  # noqa: ANN401 - those of a key
+    return await keys.add(tenant, key_hash=hash_key(secret), hint=hint_of(secret), **fields)

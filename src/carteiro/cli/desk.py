@@ -79,15 +79,23 @@ class Desk:
     async def known_tenant(self, name: str) -> Tenant:
         """The tenant of this name; `NotFound` if there is none."""
         [tenant] = await self.backend.tenants.find([TenantId(name)])
-        if tenant is None:
-            raise NotFound(
-                f"there is no tenant {name!r}: carteiro tenant ls lists all, tenant add creates one"
-            )
-        return tenant
+        return _known(tenant, name)
+
+    async def changed_tenant(self, name: str, changed: Callable[[Tenant], Tenant]) -> Tenant:
+        """The tenant of this name after a change of what is stored; `NotFound` if there is none."""
+        return _known(await self.backend.tenants.change(TenantId(name), changed), name)
 
     async def tenant_asked_for(self, name: str | None) -> TenantId | None:
         """The tenant that a list is restricted to, or None; `NotFound` if there is no such tenant."""
         return None if name is None else (await self.known_tenant(name)).id
+
+
+def _known(tenant: Tenant | None, name: str) -> Tenant:
+    if tenant is None:
+        raise NotFound(
+            f"there is no tenant {name!r}: carteiro tenant ls lists all, tenant add creates one"
+        )
+    return tenant
 
 
 def at_a_desk(work: Work) -> Command:

@@ -23,7 +23,7 @@ def _told(figure: float, unit: str) -> str:
 def _goal(row: Kpi) -> str:
     if row.goal is None:
         return ""
-    return f"{'>' if row.should_be == 'above' else '<'} {_told(row.goal, row.unit)}"
+    return f"{'>' if row.goal_is == 'above' else '<'} {_told(row.goal, row.unit)}"
 
 
 _KPIS: tuple[Column[Kpi], ...] = (

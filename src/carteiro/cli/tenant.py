@@ -1,6 +1,6 @@
 """``carteiro tenant``: tenants, their limits and their state."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -15,7 +15,7 @@ from carteiro.cli.faults import by_option, option_of
 from carteiro.cli.options import Limit, OfTenant, RetryPreset, TenantArgument, Yes
 from carteiro.cli.paging import erased_in_pages, print_pages
 from carteiro.cli.printing import Column
-from carteiro.errors import FieldError, TierUnknown
+from carteiro.errors import TierUnknown
 from carteiro.model import EMAIL, ApiLimits, KindName, Standing, Tenant, TenantId
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 from carteiro.runtime.domain_cache import refuse_others_sender
@@ -175,8 +175,9 @@ async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
         raise NotNow(f"there is a tenant {tenant!r} already: carteiro tenant set changes it")
     new = Tenant(TenantId(tenant))
     made = replace(new, **fields.changes_of(new))
-    faults = judge_new_tenant(made, presets=desk.settings.presets)
-    await _define(desk, made, None, faults, f"Added {tenant}.")
+    if faults := judge_new_tenant(made, presets=desk.settings.presets):
+        raise WrongUse(by_option(faults))
+    await _write(desk, None, made, f"Added {tenant}.")
 
 
 @app.at_a_desk("set")
@@ -193,44 +194,58 @@ async def set_(
     known = await desk.known_tenant(tenant)
     names = [_FIELDS.get(each, each.replace("-", "_")) for each in clear or ()]
     cleared = {name: getattr(Tenant(known.id), name) for name in names}
-    base = replace(known, **cleared)
-    changes = fields.changes_of(base)
+    changes = fields.changes_of(known)
     if not changes and not cleared:
         raise WrongUse("nothing to change: carteiro tenant set --help lists what can be set")
     if both := cleared.keys() & changes.keys():
         raise WrongUse(
             f"{', '.join(sorted(map(option_of, both)))}: cannot be set and cleared in one command"
         )
-    changed = replace(base, **changes)
-    faults = judge_tenant(changed, presets=desk.settings.presets)
-    await _define(desk, changed, known, faults, f"Changed {tenant}.")
+
+    def changed(stored: Tenant) -> Tenant:
+        base = replace(stored, **cleared)
+        made = replace(base, **fields.changes_of(base))
+        if faults := judge_tenant(made, presets=desk.settings.presets):
+            raise WrongUse(by_option(faults))
+        return made
+
+    await _write(desk, known, changed(known), f"Changed {tenant}.", changed)
 
 
-async def _define(
-    desk: Desk, tenant: Tenant, before: Tenant | None, faults: Sequence[FieldError], sentence: str
+async def _write(
+    desk: Desk,
+    before: Tenant | None,
+    after: Tenant,
+    sentence: str,
+    changed: Callable[[Tenant], Tenant] | None = None,
 ) -> None:
-    if faults:
-        raise WrongUse(by_option(faults))
+    """Add the tenant; with ``changed``, change what is stored by then, so that no other change is undone."""
     tenants = desk.backend.tenants
-    await refuse_others_sender(tenants, before, tenant)
+    await refuse_others_sender(tenants, before, after)
+
+    async def write() -> Tenant:
+        if changed is not None:
+            return await desk.changed_tenant(after.id, changed)
+        await tenants.define([after])
+        return after
+
     try:
-        await tenants.define([tenant])
+        written = await write()
     except TierUnknown as error:
         # No process has started with these settings yet; a tier that is known keeps its weight.
         weight = desk.settings.tiers.get(error.tier)
         if weight is None:
             raise
         await tenants.weigh_tier(error.tier, weight)
-        await tenants.define([tenant])
-    desk.out.answer(document_of(tenant), sentence)
+        written = await write()
+    desk.out.answer(document_of(written), sentence)
 
 
 def _switch(name: str, promise: str, **states: Any) -> None:  # noqa: ANN401 - fields of a tenant
     """One command that switches a tenant's state on or off."""
 
     async def switch(desk: Desk, tenant: TenantArgument) -> None:
-        changed = replace(await desk.known_tenant(tenant), **states)
-        await desk.backend.tenants.define([changed])
+        changed = await desk.changed_tenant(tenant, lambda stored: replace(stored, **states))
         state = "disabled" if changed.disabled else "paused" if changed.paused else "at work"
         desk.out.answer(document_of(changed), f"{tenant} is {state}.")
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from carteiro.api.access_keys import make_key
 from carteiro.app import Carteiro
 from carteiro.cli import process
-from carteiro.cli.admin_token import first_admin_token
+from carteiro.cli.admin_token import FIRST_TOKEN, first_admin_token
 from carteiro.cli.desk import Place, grouped
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.first_tenant import FIRST_TENANT, add_first_tenant
@@ -109,8 +109,9 @@ def _announce(
         console.print("Admin token (/admin/v1), shown only once and stored as a hash:")
         console.print(f"  {token}\n", style="bold")
     else:
-        console.print("The admin token was shown when it was created.")
-        console.print("To create another: carteiro admin-token rotate. It revokes the old ones.\n")
+        console.print("Each admin token was shown when it was created: carteiro admin-token ls.")
+        rotating = "carteiro admin-token rotate. It revokes the old ones of this name."
+        console.print(f"To create a new one named {FIRST_TOKEN!r}: {rotating}\n")
     if key is not None:
         console.print(_PLAYED if _is_played(settings) else _REAL)
         to = "ok@sandbox.test" if _is_played(settings) else "YOUR_ADDRESS"

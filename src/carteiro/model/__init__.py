@@ -7,6 +7,7 @@ from carteiro.model.access import (
     AuditFilter,
     AuditRow,
     Key,
+    NameTaken,
     Role,
     TooManyKeys,
     Via,

@@ -42,9 +42,16 @@ class Key:
 
 @value
 class TooManyKeys:
-    """The tenant, or the name of the token, has the maximum number of live keys: revoke one first."""
+    """The tenant, the name of the token, or all tokens together have the maximum number of ``live`` keys."""
 
     live: tuple[KeyId, ...]
+
+
+@value
+class NameTaken:
+    """The live token ``holder`` has this name, and another role or tenant: audit rows could not tell them apart."""
+
+    holder: KeyId
 
 
 class Via(StrEnum):

@@ -22,7 +22,7 @@ class Kpi:
     unit: Literal["share", "seconds"]
     figure: float | None
     count: int
-    should_be: Literal["above", "below"] | None = None
+    goal_is: Literal["above", "below"] | None = None
     goal: float | None = None
     is_met: bool | None = None
 

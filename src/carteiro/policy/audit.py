@@ -12,6 +12,7 @@ from carteiro.model import Tenant
 
 LONGEST: Final = 255
 MOST_IN_A_LIST: Final = 20
+HIDDEN: Final = "hidden-"  # beginning of what replaces a private name
 # An address, a URL with credentials, or a key or token of ours; also in the middle of a text.
 _PRIVATE = re.compile(r"\S@\S|c[ak]_[\w-]{6}")
 _NAMED_ONLY = {
@@ -24,7 +25,9 @@ _SWITCHES = {"paused": ("resume", "pause"), "disabled": ("enable", "disable")}
 def harmless(text: str) -> str:
     """A name that users chose, fit for a row: printable, short, and hashed if it may be an address or a secret."""
     if _PRIVATE.search(text):
-        return f"hidden-{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+        return (
+            f"{HIDDEN}{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+        )
     start = text[: LONGEST + 1]
     if not start.isprintable():
         start = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in start)

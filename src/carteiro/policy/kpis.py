@@ -43,12 +43,12 @@ def count(figures: Figures, name: str) -> int:
 
 def _above(goal: float, kpi: Kpi) -> Kpi:
     is_met = None if kpi.figure is None else kpi.figure > goal
-    return replace(kpi, should_be="above", goal=goal, is_met=is_met)
+    return replace(kpi, goal_is="above", goal=goal, is_met=is_met)
 
 
 def _below(goal: float, kpi: Kpi) -> Kpi:
     is_met = None if kpi.figure is None else kpi.figure < goal
-    return replace(kpi, should_be="below", goal=goal, is_met=is_met)
+    return replace(kpi, goal_is="below", goal=goal, is_met=is_met)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -2,8 +2,9 @@
 
 import re
 from typing import TypeGuard
+from unicodedata import normalize
 
-from carteiro.policy.audit import harmless
+from carteiro.policy.audit import HIDDEN, harmless
 
 LONGEST_NAME = 255
 NAME_RULE = f"must be a name of 1 to {LONGEST_NAME} printable characters"
@@ -16,13 +17,19 @@ KEY_PATTERN = "^ *[!-~][ -~]*$"
 _KEY = re.compile(KEY_PATTERN)
 
 
-HOLDER_RULE = "must be 1 to 64 letters, digits, spaces and . _ - and begin with a letter or digit"
-_HOLDER = re.compile(r"[^\W_][\w .-]{0,63}")
+HOLDER_RULE = (
+    "must be 1 to 64 letters, digits, spaces and . _ - and begin with a letter or digit; "
+    f"it cannot end with a space, begin with {HIDDEN} or have characters of another width (Unicode's form NFKC)"
+)
+_HOLDER = re.compile(rf"(?!(?i:{HIDDEN}))[^\W_](?:[\w .-]{{0,62}}[\w.-])?")
 
 
 def is_holder(given: str) -> bool:
-    """True if it can name a key or token: it stands in every audit row, so it is neither an address nor a secret."""
-    return _HOLDER.fullmatch(given) is not None and harmless(given) == given
+    """True if it can name a key or token: it stands in every audit row.
+
+    So it is neither an address nor a secret, and looks like no other one.
+    """
+    return bool(_HOLDER.fullmatch(given)) and normalize("NFKC", given) == given == harmless(given)
 
 
 def is_name(given: object) -> TypeGuard[str]:

@@ -12,7 +12,7 @@ class Audit(Protocol):
     Promises, one module each in ``tests/contract/audit``:
 
     recorded  A change by a person or by upkeep leaves a row with who, what, when and from where, before and after;
-              if the row cannot be written, nothing is changed. A refused change leaves none.
+              if the row cannot be written, nothing is changed. A refused change leaves none, except one by `note`.
     harmless  A row holds ids, field names and settings: no content, no address, no secret, whatever a name holds.
     kept      Rows outlive what they are about, an erased tenant too, until their retention is over.
     listed    Pages have no gaps and no duplicates, newest first; a filter finds all that match.
@@ -24,11 +24,15 @@ class Audit(Protocol):
         kind: str,
         identity: str,
         *,
+        round: int,
         tenant: TenantId | None = None,
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record a change of the current actor that has no transaction of its own; call it before the change."""
+        """Record a change of the current actor that has no transaction of its own; call it before the change.
+
+        Repetitions by the same actor in the same ``round`` of the object are one row.
+        """
 
     async def list(
         self, wanted: AuditFilter, *, cursor: Cursor | None = None, limit: int = 100

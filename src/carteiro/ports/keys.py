@@ -3,9 +3,11 @@
 import builtins
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from carteiro.model import Key, KeyId, Role, TenantId, TenantUnknown, TooManyKeys
+from carteiro.model import Key, KeyId, NameTaken, Role, TenantId, TenantUnknown, TooManyKeys
+
+AddedKey: TypeAlias = Key | TooManyKeys | NameTaken | TenantUnknown
 
 
 class Keys(Protocol):
@@ -18,6 +20,7 @@ class Keys(Protocol):
     keyed    The hash of a key identifies its tenant; the key itself is never stored.
     ended    A key does not work once it expired or was revoked, or its tenant is disabled or gone.
     few      A tenant, and each name of a token, has at most `MOST_LIVE_KEYS` live keys, also with concurrent requests.
+    named    Live tokens of one name have one role and one tenant, also with concurrent requests.
     """
 
     async def add(  # noqa: PLR0913 - what a key has
@@ -29,7 +32,7 @@ class Keys(Protocol):
         expires_in: timedelta | None = None,
         name: str = "",
         role: Role | None = None,
-    ) -> Key | TooManyKeys | TenantUnknown:
+    ) -> AddedKey:
         """Add the key with this hash to the tenant; with a role, a token of administrators."""
 
     async def holder(self, key_hash: str) -> Key | None:

@@ -1,6 +1,6 @@
 """Tenants, and their shares of the capacity."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from carteiro import model
@@ -12,6 +12,7 @@ class Tenants(Protocol):
     Promises, one module each in ``tests/contract/tenants``:
 
     shares    A change of weight, tier, cap, rate or pause applies to waiting jobs at once.
+    changed   A change of some fields keeps the others, also if they are changed at the same moment.
     standing  The fairness figures of a tenant match its claims.
     tiered    The tier of a tenant must have a weight; else nothing is changed.
     claimed   A domain of ``from_domains`` belongs to one tenant: a second claim is refused and changes nothing,
@@ -26,6 +27,14 @@ class Tenants(Protocol):
         """Create or change tenants; a change of weight rescales their virtual time.
 
         Raises `DomainClaimed` if a domain is another tenant's, `TierUnknown` if a tier has no weight.
+        """
+
+    async def change(
+        self, tenant: model.TenantId, changed: Callable[[model.Tenant], model.Tenant]
+    ) -> model.Tenant | None:
+        """Replace a tenant by what ``changed`` makes of it, with no other change in between; None if there is none.
+
+        ``changed`` is pure: it may be called again. What it raises is raised, and changes nothing; see also `define`.
         """
 
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:

@@ -40,10 +40,14 @@ async def explain_message(backend: Backend, message: StoredMessage) -> Waiting:
 
 
 async def note_cancel(audit: Audit, message: StoredMessage) -> None:
-    """Record that an administrator cancels a message: first, because the change has a transaction of its own."""
+    """Record that an administrator cancels a message: first, because the change has a transaction of its own.
+
+    Repetitions in a round are one row, so those that lose a race leave none.
+    """
     if message.state not in FINISHED:
-        before = {"status": message.state}
-        await audit.note("cancel", "message", message.id, tenant=message.tenant, before=before)
+        before, tenant = {"status": message.state}, message.tenant
+        what = ("cancel", "message", message.id)
+        await audit.note(*what, round=message.round, tenant=tenant, before=before)
 
 
 async def cancel_message(

@@ -47,6 +47,15 @@ class PairedTenants(Over[ports.Tenants]):
         await self._port.define(tenants)
         await self._share([tenant.id for tenant in tenants])
 
+    async def change(
+        self, tenant: model.TenantId, changed: Callable[[model.Tenant], model.Tenant]
+    ) -> model.Tenant | None:
+        """Replace a tenant by what ``changed`` makes of it, with no other change in between; None if there is none."""
+        await if_it_is_there(self._queue_desk.note())  # as in `define`
+        after = await self._port.change(tenant, changed)
+        await self._share([] if after is None else [tenant])
+        return after
+
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the missing tenants; known ones do not change."""
         unknown = with_answer(None, ids, await self._port.find(ids))

@@ -36,6 +36,7 @@ async def test_no_address_and_no_secret_gets_into_a_row(backend: Backend) -> Non
             "set",
             "thing",
             f"x {TOKEN}",
+            round=0,
             before={"field": [ADDRESS]},
             after={"field": {"at": TOKEN}},
         )
@@ -52,7 +53,7 @@ async def test_no_address_and_no_secret_gets_into_a_row(backend: Backend) -> Non
 async def test_odd_names_are_printable_in_a_row(backend: Backend) -> None:
     """Line breaks, colours of terminals, reversed text and half characters are escaped: a row stays one line."""
     with acting_as(Actor(Via.CLI, ODD, ODD)):
-        await backend.audit.note("set", "thing", ODD, before={"field": ODD})
+        await backend.audit.note("set", "thing", ODD, round=0, before={"field": ODD})
 
     [row] = (await backend.audit.list(AuditFilter(kind="thing"))).rows
     for text in (row.who, row.origin, row.object, row.before["field"]):
@@ -65,7 +66,7 @@ async def test_long_names_are_cut(backend: Backend, size: int) -> None:
     """A megabyte of a name does not fill the store."""
     name, many = "ä" * size, [f"n{number}" for number in range(1000)]
     with acting_as(Actor(Via.CLI, name, name)):
-        await backend.audit.note("set", "thing", name, after={"field": name, "list": many})
+        await backend.audit.note("set", "thing", name, round=0, after={"field": name, "list": many})
 
     [row] = (await backend.audit.list(AuditFilter(kind="thing"))).rows
     assert {len(row.who), len(row.object), len(row.after["field"])} == {LONGEST}

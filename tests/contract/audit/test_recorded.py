@@ -118,7 +118,7 @@ async def test_every_port_records_its_changes(backend: Backend) -> None:
     await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=2))
     await backend.tenants.tune(None)
     await backend.tenants.limit(EMAIL, SendLimit(10, timedelta(seconds=1)))
-    await backend.audit.note("cancel", "message", "m-1", tenant=ACME)
+    await backend.audit.note("cancel", "message", "m-1", round=0, tenant=ACME)
 
     assert await told(backend) == [
         ("add", "key", key.id, ACME),
@@ -144,6 +144,22 @@ async def test_every_port_records_its_changes(backend: Backend) -> None:
     ]
     [row] = await rows(backend, action="edit")
     assert row.after == {"fields": ["subject"]}
+
+
+async def test_repeated_note_is_one_row_for_each_actor_and_round(backend: Backend) -> None:
+    """Also if what was before differs: those that lose a race leave none."""
+    note = backend.audit.note
+    bia = Actor(Via.API, "bia", "192.0.2.7", KeyId("key-2"))
+    with acting_as(ANA):
+        await asyncio.gather(*(note("cancel", "message", "m-1", round=0) for _ in range(8)))
+        await note("cancel", "message", "m-1", round=0, before={"status": "processing"})
+        await note("cancel", "message", "m-1", round=1)
+        await note("cancel", "message", "m-2", round=0)
+    with acting_as(bia):
+        await note("cancel", "message", "m-1", round=0)
+
+    assert sorted(each.object for each in await rows(backend)) == ["m-1", "m-1", "m-2"]
+    assert [each.object for each in await rows(backend, who="bia")] == ["m-1"]
 
 
 async def test_dead_letters_of_several_tenants_are_a_row_for_each(backend: Backend) -> None:

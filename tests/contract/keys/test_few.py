@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from carteiro.api.access_keys import hash_key
 from carteiro.model import MOST_LIVE_KEYS, Key, Role, TenantId, TooManyKeys
 from carteiro.ports import Backend
@@ -55,6 +57,21 @@ async def test_concurrent_requests_keep_the_limit(backend: Backend) -> None:
         made = [answer for answer in answers if isinstance(answer, Key)]
         assert len(made) == MOST_LIVE_KEYS
         assert len(await backend.keys.list(tenant)) == MOST_LIVE_KEYS
+
+
+async def test_refusal_of_all_tokens_together_lists_all_of_them(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of its name: they are fewer than their limit."""
+    monkeypatch.setattr("carteiro.stores.sql.keys.MOST_LIVE_TOKENS", 3)
+    for name in ("ana", "bia", "caio"):
+        await added_key(backend, name, tenant=None, name=name)
+
+    fourth = await backend.keys.add(
+        None, key_hash=hash_key("d"), hint="", name="ana", role=Role.ADMIN
+    )
+
+    assert fourth == TooManyKeys(tuple(each.id for each in await backend.keys.list(None)))
 
 
 async def test_two_openers_create_no_more_keys_than_one(place: Place) -> None:

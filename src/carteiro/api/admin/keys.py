@@ -16,9 +16,9 @@ from carteiro.api.refusal import Refusal, not_found
 from carteiro.api.whose import found_tenant
 from carteiro.model import (
     MILLISECOND,
-    MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
     KeyId,
+    NameTaken,
     Role,
     TenantId,
     TenantUnknown,
@@ -144,10 +144,13 @@ class KeyEndpoints(Endpoints):
         match made:
             case TenantUnknown():
                 raise not_found("tenant")
-            case TooManyKeys():
-                whose = "" if role is None else f" with this name, or {MOST_LIVE_TOKENS} in all"
-                text = f"There are {MOST_LIVE_KEYS} live keys{whose} already: revoke one first"
+            case NameTaken():
+                text = "A live token with this name has another role or tenant: choose another name"
                 raise Refusal(409, text)
+            case TooManyKeys(live):
+                what = "keys of this tenant" if role is None else "tokens with this name"
+                what = "tokens" if len(live) == MOST_LIVE_TOKENS else what
+                raise Refusal(409, f"There are {len(live)} live {what} already: revoke one first")
         document = MadeKey.of(made, company_id=made.tenant, key=key)
         return document.as_response(201, nulls=True)
 

@@ -1,7 +1,8 @@
 """Endpoints of tenants: create, change, disable, pause and erase them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
@@ -133,9 +134,9 @@ class TenantEndpoints(Endpoints):
         if not is_name(name):
             raise InvalidMessage([FieldError("tenant", NAME_RULE)])
         asked = await read_question(request, NewTenantDocument)
-        new = Tenant(TenantId(name))
+        new = asked.made_of(Tenant(TenantId(name)), presets=self._presets)
         [before] = await self._tenants.find([new.id])
-        return await self._defined(asked.made_of(new, presets=self._presets), before)
+        return await self._written(before, new)
 
     @Endpoint(
         "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(409,)
@@ -144,7 +145,8 @@ class TenantEndpoints(Endpoints):
         """Change the given fields; a change applies to its waiting messages at once."""
         tenant = await found_tenant(self._tenants, request)
         asked = await read_question(request, TenantChange)
-        return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
+        changed = partial(asked.made_of, presets=self._presets)
+        return await self._written(tenant, changed(tenant), changed)
 
     @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView)
     async def disable(self, request: Request) -> Response:
@@ -176,18 +178,27 @@ class TenantEndpoints(Endpoints):
 
     async def _switched(self, request: Request, **switch: Any) -> Response:  # noqa: ANN401 - a field of a tenant
         tenant = await found_tenant(self._tenants, request)
-        return await self._defined(replace(tenant, **switch), tenant)
+        return await self._written(tenant, tenant, lambda stored: replace(stored, **switch))
 
-    async def _defined(self, tenant: Tenant, before: Tenant | None) -> Response:
+    async def _written(
+        self,
+        before: Tenant | None,
+        after: Tenant,
+        changed: Callable[[Tenant], Tenant] | None = None,
+    ) -> Response:
+        """Replace the tenant; with ``changed``, what is stored by then, so that no other change is undone."""
         try:
-            await refuse_others_sender(self._tenants, before, tenant)
-            await self._tenants.define([tenant])
+            await refuse_others_sender(self._tenants, before, after)
+            if changed is None:
+                await self._tenants.define([after])
+            else:
+                after = found(await self._tenants.change(after.id, changed), "tenant")
         except DomainClaimed as error:
             raise Refusal(409, _sentence(error)) from None
         except TierUnknown as error:
             raise bad_value("tier", str(error)) from None
         self._keys.forget()
-        return _view(tenant).as_response(nulls=True)
+        return _view(after).as_response(nulls=True)
 
 
 def _view(tenant: Tenant) -> TenantView:

@@ -25,7 +25,7 @@ class Noted:
     """One change, as its row says it.
 
     ``is_daily``: repetitions of the same day are not recorded again, from wherever they come, as with all changes by
-    upkeep.
+    upkeep. ``round``: nor are those by the same actor in this round of the object.
     """
 
     action: str
@@ -35,6 +35,7 @@ class Noted:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     is_daily: bool = False
+    round: int | None = None
 
 
 async def note(session: Session, now: int, *noted: Noted) -> None:
@@ -48,7 +49,10 @@ async def note(session: Session, now: int, *noted: Noted) -> None:
             *(_text(each.before), _text(each.after)),
         ]
         is_daily = each.is_daily or who.via is Via.UPKEEP
-        rows.append([_id_of_day(now, said) if is_daily else str(uuid7()), now, *said])
+        new_id = _id_of(now // _DAY_MS, said) if is_daily else str(uuid7())
+        if each.round is not None:
+            new_id = _id_of(each.round, said[:-2])
+        rows.append([new_id, now, *said])
     if rows:
         await session.run("audit_add", rows=rows)
 
@@ -96,8 +100,9 @@ def _row_of(*columns: Any) -> AuditRow:  # noqa: ANN401 - of a statement
     return made(AuditRow, [*said, tenant or None, orjson.loads(before), orjson.loads(after)])
 
 
-def _id_of_day(now: int, said: list[Any]) -> str:
-    told = [now // _DAY_MS, *said[:_ORIGIN], *said[_ORIGIN + 1 :]]
+def _id_of(time: int, said: list[Any]) -> str:
+    """The same for repetitions by one actor, from wherever they come."""
+    told = [time, *said[:_ORIGIN], *said[_ORIGIN + 1 :]]
     return blake2b(orjson.dumps(told), digest_size=16).hexdigest()
 
 

@@ -11,12 +11,14 @@ from carteiro.model import (
     MOST_LIVE_TOKENS,
     Key,
     KeyId,
+    NameTaken,
     Role,
     TenantId,
     TenantUnknown,
     TooManyKeys,
 )
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.ports.keys import AddedKey
 from carteiro.stores.columns import made
 from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.door import lock
@@ -38,22 +40,26 @@ class SqlKeys:
         expires_in: timedelta | None = None,
         name: str = "",
         role: Role | None = None,
-    ) -> Key | TooManyKeys | TenantUnknown:
+    ) -> AddedKey:
         """Add the key with this hash to the tenant; with a role, a token of administrators."""
         now = await self._db.now()
         ends = None if expires_in is None else now + expires_in // MILLISECOND
         kind = "key" if role is None else "token"
 
-        async def add(session: Session) -> Key | TooManyKeys | TenantUnknown:
+        async def add(session: Session) -> AddedKey:
             if not await _holds(session, tenant, role):
                 return TenantUnknown(TenantId(tenant or ""))
             if known := await session.first("key_by_hash", key_hash=key_hash):
                 return made(Key, known)
             owner = tenant if role is None else None
             live = await session.fetch("keys_live", tenant=owner, now=now)
-            namesakes = tuple(row[0] for row in live if role is None or row[1] == name)
-            if len(namesakes) >= MOST_LIVE_KEYS or len(live) >= MOST_LIVE_TOKENS:
-                return TooManyKeys(namesakes or tuple(row[0] for row in live))
+            namesakes = [row for row in live if role is None or row[1] == name]
+            for taken, _, *what in namesakes:
+                if what != [role, tenant]:
+                    return NameTaken(taken)
+            for counted, most in ((namesakes, MOST_LIVE_KEYS), (live, MOST_LIVE_TOKENS)):
+                if len(counted) >= most:
+                    return TooManyKeys(tuple(row[0] for row in counted))
             said = {"hint": hint, "expires_at": ends, "name": name, "role": role}
             new = {"id": str(uuid7()), "tenant": tenant} | said
             await session.run("key_add", key_hash=key_hash, now=now, **new)

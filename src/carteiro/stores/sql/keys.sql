@@ -26,8 +26,8 @@ WHERE (tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND ro
 ORDER BY created_at DESC, id DESC;
 
 -- name: keys_live
--- The live keys of a tenant, newest first, and their names. :tenant, null for the tokens of administrators; :now
-SELECT id, name FROM carteiro.access_keys
+-- The live keys of a tenant, newest first. :tenant, null for the tokens of administrators; :now
+SELECT id, name, role, tenant FROM carteiro.access_keys
 WHERE
     ((tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL))
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)

@@ -4,7 +4,7 @@ Every change to the turns of tenants holds the lock of the ring. Claims wait for
 """
 
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from carteiro import model
@@ -41,25 +41,36 @@ class SqlTenants:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
             tenant.check()
-        claims, tiers = claims_of(tenants), tiers_of(tenants)
         now = await self._db.now()
 
-        async def change(session: Session) -> None:
+        async def replace(session: Session) -> None:
             await session.fetch("lock_ring")
-            if tiers:
-                refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers=tiers)))
-            # With the lock of the ring: of two transactions that claim one domain, the second finds it claimed.
-            await session.run("domains_release", tenants=[tenant.id for tenant in tenants])
-            if claims:
-                refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
-                await session.run("domains_claim", claims=[*claims.items()])
-            ids = [tenant.id for tenant in tenants]
-            known = {row[0]: tenant_of(row) for row in await session.fetch("tenants_find", ids=ids)}
-            await define(session, tenants, now)
-            await note(session, now, *_changes(known, tenants))
+            await _define(
+                session, await _found(session, [each.id for each in tenants]), tenants, now
+            )
 
-        await self._db.write(change)
+        await self._db.write(replace)
         await self._wake.tell()
+
+    async def change(
+        self, tenant: model.TenantId, changed: Callable[[model.Tenant], model.Tenant]
+    ) -> model.Tenant | None:
+        """Replace a tenant by what ``changed`` makes of it, with no other change in between; None if there is none."""
+        now = await self._db.now()
+
+        async def change(session: Session) -> model.Tenant | None:
+            await session.fetch("lock_ring")
+            known = await _found(session, [tenant])
+            if not known:
+                return None
+            after = changed(known[tenant])
+            after.check()
+            await _define(session, known, [after], now)
+            return after
+
+        after = await self._db.write(change)
+        await self._wake.tell()
+        return after
 
     async def charge(
         self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
@@ -77,7 +88,7 @@ class SqlTenants:
 
     async def find(self, ids: Sequence[model.TenantId]) -> builtins.list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
-        found = {row[0]: tenant_of(row) for row in await self._db.fetch("tenants_find", ids=ids)}
+        found = await _found(self._db, ids)
         return [found.get(identity) for identity in ids]
 
     async def claimants(self, domains: Sequence[str]) -> builtins.list[model.TenantId | None]:
@@ -174,6 +185,30 @@ class SqlTenants:
         rows = await self._db.fetch("tenants_list", after=cursor or "", limit=limit + 1)
         tenants = [tenant_of(row) for row in rows[:limit]]
         return model.Page(tenants, model.Cursor(tenants[-1].id) if len(rows) > limit else None)
+
+
+async def _found(
+    session: Session, ids: Sequence[model.TenantId]
+) -> dict[model.TenantId, model.Tenant]:
+    return {row[0]: tenant_of(row) for row in await session.fetch("tenants_find", ids=ids)}
+
+
+async def _define(
+    session: Session,
+    known: Mapping[model.TenantId, model.Tenant],
+    tenants: Sequence[model.Tenant],
+    now: int,
+) -> None:
+    """With the lock of the ring: of two transactions that claim one domain, the second finds it claimed."""
+    claims = claims_of(tenants)
+    if tiers := tiers_of(tenants):
+        refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers=tiers)))
+    await session.run("domains_release", tenants=[tenant.id for tenant in tenants])
+    if claims:
+        refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
+        await session.run("domains_claim", claims=[*claims.items()])
+    await define(session, tenants, now)
+    await note(session, now, *_changes(known, tenants))
 
 
 def _changes(
