@@ -48,9 +48,11 @@ def ours(
     return lambda store: figures_of("ours.tasks", *options, environ={**store, **tuned}).values()
 
 
-def ours_mails(mails: int) -> Callable[[Store], Iterable[Figure]]:
-    """E-mails of 20 tenants through the whole pipeline."""
-    return lambda store: figures_of("ours.emails", "--mails", mails, environ=store).values()
+def ours_mails(mails: int, *, slots: int | None = None) -> Callable[[Store], Iterable[Figure]]:
+    """E-mails of 20 tenants through the whole pipeline; with this number of slots, else the default of a worker."""
+    tuned = {} if slots is None else {"CARTEIRO_WORKERS_EMAIL_SLOTS": str(slots)}
+    options = ("--mails", mails)
+    return lambda store: figures_of("ours.emails", *options, environ={**store, **tuned}).values()
 
 
 def in_python(module: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:

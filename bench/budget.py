@@ -36,7 +36,7 @@ _WORKERS = {"claim_ahead_ms": 0, "email_slots": 100, "async_task_slots": 100}
 _SENDS = {  # the functions that send a statement or a command; those of asyncpg are not in a profile
     "<method 'execute' of 'sqlite3.Connection' objects>",
     "<method 'executemany' of 'sqlite3.Connection' objects>",
-    "send_packed_command",
+    "<built-in method hiredis.hiredis.pack_command>",
 }
 _POSTGRES_LOG = """
     SELECT coalesce(sum(record_length - fpi_length), 0)::bigint

@@ -18,6 +18,7 @@ import calls
 import chain
 import http_api
 import mime
+import operations
 import postgres
 import redis_queue
 import resend
@@ -113,6 +114,7 @@ def main() -> None:
         "chain": lambda: chain.measure(max(1000, asked.jobs // 5), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "suspects": lambda: suspects.measure(2000, asked.pairs),
+        "operations": operations.measure,
         "tickets": lambda: tickets.measure(asked.jobs, asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, _sizes(asked)),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

@@ -87,10 +87,13 @@ def _mails(server: Postgres, sizes: Sizes) -> None:
     jobs = sizes.jobs
     ours = beside.ran("Carteiro", server.a_database(), beside.ours_mails(jobs))
     assert ours
+    tuned = beside.ran(
+        "Carteiro, 500 slots", server.a_database(), beside.ours_mails(jobs, slots=500)
+    )
     bare = beside.in_python("pgqueuer_postgres", jobs)
     peer = beside.ran("PgQueuer, no-op jobs", server.a_database(), bare)
     print(f"\nPostgres, {jobs:,} e-mails with all events, one worker process\n")
-    beside.print_drains(ours, [peer])
+    beside.print_drains(ours, [tuned, peer])
     beside.print_enqueues("Postgres, e-mails", ours, [peer])
 
 
@@ -203,5 +206,6 @@ PARTS: dict[str, Callable[[Postgres, Sizes], None]] = {
     "backlog": _backlog,
     "load": _after_load,
     "growth": _growth,
+    "many": lambda server, sizes: scale.many(server, sizes.jobs),
     "scale": lambda server, sizes: scale.measure(server, sizes.jobs, sizes.kept),
 }

@@ -47,9 +47,20 @@ _SETUPS = (
 
 def measure(server: Postgres, jobs: int, kept: int) -> None:
     """Print all tables."""
-    _tasks(server, jobs)
+    found = _tasks(server, jobs, _SETUPS)
+    print(
+        f"\nPostgres, scale: the same {jobs:,} tasks, enqueued in lists of 1,000 by one process\n"
+    )
+    _print_phases(
+        [(f"{each.tenants:,} tenants", found[each].accept) for each in _SETUPS if each.workers == 1]
+    )
     _mails(server, jobs)
     _growth(server, kept)
+
+
+def many(server: Postgres, jobs: int) -> None:
+    """Print the costs of the smallest and of the largest setup alone."""
+    _tasks(server, jobs, (_ONE, _MOST))
 
 
 # --- one run ----------------------------------------------------------------------------------
@@ -103,9 +114,9 @@ def _wal(server: Postgres) -> int:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def _tasks(server: Postgres, jobs: int) -> None:
+def _tasks(server: Postgres, jobs: int, setups: Sequence[_Setup]) -> dict[_Setup, _Ran]:
     found = {}
-    for each in _SETUPS:
+    for each in setups:
         say(f"no-op tasks, worker processes {each}")
         options = ("--jobs", jobs, "--workers", each.workers, "--tenants", each.tenants)
         found[each] = _ran(server, "ours.tasks", *options)
@@ -115,12 +126,7 @@ def _tasks(server: Postgres, jobs: int) -> None:
     print(
         f"\nCPU per job, {_MOST.workers} worker processes and {_MANY:,} tenants / 1 and {_FEW}: {ratio:.2f}"
     )
-    print(
-        f"\nPostgres, scale: the same {jobs:,} tasks, enqueued in lists of 1,000 by one process\n"
-    )
-    _print_phases(
-        [(f"{each.tenants:,} tenants", found[each].accept) for each in _SETUPS if each.workers == 1]
-    )
+    return found
 
 
 def _mails(server: Postgres, mails: int) -> None:

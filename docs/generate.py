@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import typer
 
 import carteiro.path
+from alerts_page import alerts_page, rules_file
 from api_page import api_page
 from carteiro import cli, config
 from carteiro.cli.exit_codes import MEANINGS, ExitCode
@@ -325,6 +326,7 @@ def _store_names() -> list[str]:
 _OF_ONE_PROCESS = (
     definitions.RETRY_SUCCESS_RATE,
     definitions.PROVIDER_OPEN,
+    definitions.PROVIDER_OPEN_SECONDS,
     definitions.PROVIDER_TROUBLE,
     definitions.PROVIDER_RATE,
 )
@@ -602,6 +604,8 @@ def _plain_default(default: object) -> str:
 # --- writing ----------------------------------------------------------------------------------
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "../../deploy/prometheus/carteiro.rules.yaml": rules_file,
+    "alerts.md": lambda: alerts_page(NOTE),
     "api.md": lambda: api_page(NOTE),
     "backends.md": backends_page,
     "cli.md": cli_page,

@@ -1,6 +1,7 @@
 """The library: open a store, send, define tasks, run a worker."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -9,27 +10,36 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro import model
+from carteiro.channels.open import open_channels
 from carteiro.config import Settings, load
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.jobs.kind import Pool
+from carteiro.maintenance.alerting import Teller, raise_alerts, raise_once, tell
 from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
+from carteiro.maintenance.redrives import OpenCircuits, Progress, redrive_once, run_redrives
+from carteiro.maintenance.report import report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
+from carteiro.maintenance.watch import findings
+from carteiro.model.alerts import Finding
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.waiting import Waiting
-from carteiro.ports import Backend
+from carteiro.ports import Backend, DeadLetters, Redrives, Upkeep
+from carteiro.ports.alerts import Channel
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
 from carteiro.runtime.messages import cancel_message, explain_message, find_message
 from carteiro.runtime.polling import polls
 from carteiro.stores.open import dead_letter_folder, open_backend
+
+_MOMENT_S = 0.1
 
 
 class Carteiro:
@@ -39,16 +49,22 @@ class Carteiro:
         self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
     ) -> None:
         self.tally = Tally()
-        self.backend = replace(
-            backend,
-            store=measured_store(backend.store, self.tally),
-            dead_letters=measured_dead_letters(backend.dead_letters, self.tally),
+        letters, redrives = measured_dead_letters(
+            backend.dead_letters, backend.redrives, self.tally
         )
+        store = measured_store(backend.store, self.tally)
+        self.backend = replace(backend, store=store, dead_letters=letters, redrives=redrives)
         self.settings = settings
-        self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
+        self.metrics = Metrics(
+            self.backend,
+            self.tally,
+            top=settings.metrics.top_tenants,
+            least=settings.alerts.min_messages,
+        )
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
+        self._stops = 0  # requests to stop
         self._refusal: ConfigError | None = None  # why they must not go on
         self.accepting = Accepting(self.backend, settings.sending_rules)
 
@@ -227,6 +243,16 @@ class Carteiro:
         if self.backend.table_queue is not None:
             await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
+        states, stops = await self._work_once(limit), self._stops
+        while stops == self._stops and (limit is None or states.total() < limit):
+            progress = await redrive_once(*self._redriving())
+            if progress is Progress.NOTHING:
+                break
+            await asyncio.sleep(0 if progress is Progress.MORE else _MOMENT_S)
+            states += await self._work_once(None if limit is None else limit - states.total())
+        return states
+
+    async def _work_once(self, limit: int | None) -> Counter[model.State]:
         worker = self._worker()
         try:
             states = await worker.run(until_idle=True, limit=limit)
@@ -268,11 +294,13 @@ class Carteiro:
 
     def stop(self) -> None:
         """Let the workers of this process finish what is in flight, within the grace period."""
+        self._stops += 1
         for worker in self._workers:
             worker.stop()
 
     def stop_now(self) -> None:
         """Stop the workers of this process without waiting for what is in flight."""
+        self._stops += 1
         for worker in self._workers:
             worker.stop_now()
 
@@ -289,13 +317,25 @@ class Carteiro:
             Pool("sync tasks", workers.sync_task_threads, synchronous),
         ]
 
+    def _redriving(self) -> tuple[Upkeep, Redrives, DeadLetters, OpenCircuits]:
+        ports = self.backend
+        return ports.upkeep, ports.redrives, ports.dead_letters, self._open_circuits
+
+    async def _open_circuits(self) -> set[str]:
+        """The providers whose circuit is open: in this process, or as others report it."""
+        here = {each.provider for each in self.tally.providers() if each.is_open}
+        return here.union(*[each.circuits for each in await self.backend.reports.show()])
+
     def _upkeep(self) -> list[Any]:
         ports, retention, rollups = self.backend, self.settings.retention, self.settings.rollups
         requests = ports.table_queue
         return [
+            *self._alerting(),  # first: it raises if a channel cannot be opened
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
+            run_redrives(*self._redriving()),
+            report(ports.reports, self.tally.providers, ports.queue),
             prune(
                 ports.upkeep,
                 bodies=retention.bodies,
@@ -305,9 +345,11 @@ class Carteiro:
             roll_up(
                 ports.upkeep,
                 ports.rollups,
+                ports.failures,
                 ports.reading,
                 minutes=rollups.minutes,
                 hours=rollups.hours,
+                groups=rollups.failures,
                 most=rollups.max_tenants,
             ),
             tidy(
@@ -318,6 +360,46 @@ class Carteiro:
                 folder=dead_letter_folder(self.settings),
             ),
         ]
+
+    def _alerting(self) -> list[Any]:
+        upkeep, alerts, channels = self.backend.upkeep, self.backend.alerts, self._channels()
+        rules = self.settings.alert_rules()
+        raising = raise_alerts(upkeep, alerts, self._findings, rules, **self._dead_letter_notices())
+        return [raising, tell(upkeep, alerts, channels, rules)]
+
+    async def alert_once(self) -> None:
+        """Evaluate alerts and give due notices to their channels, once: for one-shot processes."""
+        alerts, rules = self.backend.alerts, self.settings.alert_rules()
+        await raise_once(alerts, self._findings, rules, **self._dead_letter_notices())
+        while await Teller(alerts, self._channels(), rules).round():
+            pass
+
+    def check_notices(self) -> None:
+        """`ConfigError` if a channel of notices lacks its secret or its library."""
+        self._channels()
+
+    def _channels(self) -> Mapping[str, Channel]:
+        return open_channels(self.settings, self.backend, self.accepting)
+
+    def _dead_letter_notices(self) -> dict[str, Any]:
+        told = self.settings.notices
+        return {"dead_letters_every": told.dead_letters_every, "system": told.system}
+
+    @asynccontextmanager
+    async def alerting(self) -> AsyncIterator[None]:
+        """Evaluate alerts and tell people, until the block ends: for a process without a worker.
+
+        Otherwise nobody would report that no worker runs.
+        """
+        loops = asyncio.gather(*self._alerting())
+        try:
+            yield
+        finally:
+            loops.cancel()
+            await asyncio.gather(loops, return_exceptions=True)
+
+    async def _findings(self) -> list[Finding]:
+        return await findings(self.backend, self.settings.alerts.thresholds)
 
 
 def _policy(

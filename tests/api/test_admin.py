@@ -55,6 +55,7 @@ async def test_tenant_is_created_with_all_its_fields(post: Carteiro) -> None:
         "limits": {"perMinute": 1, "perHour": None, "perDay": 5},
         "retryPreset": "pipeline",
         "externalIdIsKey": True,
+        "contact": "ops@cafe.example",
     }
 
     async with a_client(post, key=ADMIN_TOKEN) as client:

@@ -91,12 +91,14 @@ def in_a_thread(folder: Path) -> Iterator[int]:
         loop.close()
 
 
+@pytest.mark.timeout(170)  # a minute, and more alongside other tests
 def test_every_answer_to_a_valid_request_is_documented(server: str) -> None:
     """The things in its URL may exist or not."""
     for operation, known in operations(server):
         ask(server, operation.as_strategy(), known)
 
 
+@pytest.mark.timeout(170)  # a minute, and more alongside other tests
 def test_every_answer_to_an_invalid_request_is_documented(server: str) -> None:
     """Wrong types, missing or unknown parts, or another document altogether."""
     for operation, known in operations(server):

@@ -7,9 +7,11 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+import uvicorn
 
 from carteiro.api import connection
 from carteiro.api.application import create_api
@@ -26,6 +28,7 @@ from carteiro.cli.process import Part
 from carteiro.cli.server import http_server
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import load
+from carteiro.model import MessageFilter
 from carteiro.observability import log
 from carteiro.observability.readiness import Role
 from support.http import KEY_OF_ACME, an_email, opened, stored
@@ -195,6 +198,38 @@ async def test_endless_line_breaks_between_requests_close_the_connection() -> No
         await wire.talk_until_cut(b"\r\n", pause=0.01)
 
     assert status == 200
+
+
+@pytest.mark.parametrize("before", [b"", LIVE + LIVE], ids=["one answer", "several"])
+async def test_idle_connection_is_closed(before: bytes, monkeypatch: Any) -> None:
+    """Without a timer for each answer, and after the answer has come."""
+    monkeypatch.setattr(uvicorn, "Config", partial(uvicorn.Config, timeout_keep_alive=0.05))  # type: ignore[arg-type]
+
+    async with an_api() as port, a_wire(port) as wire:
+        await wire.say(before + LIVE)
+        said = await wire.rest()
+
+    assert said.count(b"HTTP/1.1 200") == 1 + before.count(b"GET")
+    assert b"connection: close" not in said
+
+
+async def test_bodies_with_and_without_their_heads_are_read() -> None:
+    """Requests in any number of parts, one after another and pipelined, get their own answers."""
+    bodies = [json.dumps(an_email(subject=f"Number {n}")).encode() for n in range(4)]
+    first, second, third, fourth = [
+        HEAD + b"X-Request-Id: n-%d\r\nContent-Length: %d\r\n\r\n%s" % (n, len(body), body)
+        for n, body in enumerate(bodies)
+    ]
+    async with opened("memory://") as post, served(post) as port, a_wire(port) as wire:
+        for part in (first + second[:-7], second[-7:] + third, fourth[:40], fourth[40:]):
+            await wire.say(part)
+            await asyncio.sleep(0.01)  # so that it is read by itself
+        answers = [await wire.answer() for _ in range(4)]
+        messages = (await post.backend.reading.messages(MessageFilter(), limit=10)).rows
+
+    assert [status for status, _ in answers] == [202] * 4
+    assert [f"x-request-id: n-{n}" in head for n, (_, head) in enumerate(answers)] == [True] * 4
+    assert {each.subject for each in messages} == {f"Number {n}" for n in range(4)}
 
 
 async def test_pipelined_requests_are_bounded() -> None:

@@ -220,14 +220,11 @@ async def test_many_are_redriven_by_id(post: Carteiro) -> None:
     assert document["hasMore"] is False
 
 
-@pytest.mark.parametrize("rate", [{}, {"ratePerSecond": 1000}])
-async def test_all_that_match_are_redriven_page_by_page(
-    post: Carteiro, rate: dict[str, int]
-) -> None:
+async def test_all_that_match_are_redriven_page_by_page(post: Carteiro) -> None:
     """Each is redriven once, and others are not changed."""
     ids = await died(post, 3)
     [other] = await died(post, key=KEY_OF_BRASA)
-    asked = {"matching": {"companyId": ACME}, "limit": 2} | rate
+    asked = {"matching": {"companyId": ACME}, "limit": 2}
     redriven: list[str] = []
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:

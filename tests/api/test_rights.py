@@ -19,7 +19,10 @@ from support.every_endpoint import SECRET, Requests, snapshot, things_of_acme
 from support.http import ADMIN_TOKEN, a_client_of, answer_in, error_in, let_in
 
 TOKEN = "ca_under_test"
-READS_BY_POST = {"POST /admin/v1/tenants/{tenant}/templates/{type}/preview"}
+READS_BY_POST = {
+    "POST /admin/v1/tenants/{tenant}/templates/{type}/preview",
+    "POST /admin/v1/redrives/plan",
+}
 
 
 async def a_token(post: Carteiro, role: Role, tenant: TenantId | None = None, **fields: Any) -> str:
@@ -38,7 +41,8 @@ def test_every_endpoint_of_administrators_has_a_row_and_every_row_an_endpoint(
 ) -> None:
     """So nothing is reachable by a rule that nobody wrote down."""
     things = {
-        each: {"tenant": "", "type": "", "key": "", "id": ""} for each in ("messages", "recipients")
+        each: {"tenant": "", "type": "", "key": "", "id": "", "name": ""}
+        for each in ("messages", "recipients", "redrives")
     }
     offered = {
         f"{method} {path}"

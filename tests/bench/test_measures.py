@@ -17,6 +17,7 @@ TINY: dict[str, tuple[object, ...]] = {
     "ours.latency": ("--count", 3),
     "ours.lists": ("--messages", 1000),
     "ours.passing": ("--jobs", 1000),
+    "ours.redrives": ("--letters", 2000),
     "ours.suspects": ("--suspects", 2, "--call-ms", 1, "--seconds", 0.1, "--windows", 1),
     "ours.tasks": ("--jobs", 1000),
 }
@@ -24,9 +25,10 @@ THROUGH_SMTP = ("chain_ours", "smtp_client", "smtp_ours")
 WITH_SERVERS = {
     "ours.after_load",
     "ours.growth",
+    "ours.operations",
     "ours.redis_memory",
     "ours.tickets",
-}  # only loaded
+}  # or much time; only loaded
 SERVES, SHARED = "ours.http", "ours.shared"
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 
@@ -89,17 +91,51 @@ def test_redriven_letter_is_sent_once(line: CommandLine) -> None:
 
 
 def test_all_that_match_are_redriven_and_no_other(line: CommandLine) -> None:
-    """Twice in a row sends once."""
+    """Twice in a row sends once; the second redrive has nothing to send."""
     line.tenant("acme")
     mine = line.dead("--tenant", "acme")
     other = line.dead()
 
     first = line.asked("dead", "redrive", "--all", "--tenant", "acme", "--yes")
     again = line.asked("dead", "redrive", "--all", "--tenant", "acme", "--yes", "--rate", "100")
+    line.worked_off()
+    shown = [line.asked("redrives", "show", each["id"]) for each in (first, again)]
 
-    assert (first["redriven"], again["redriven"]) == (1, 0)
-    assert line.asked("show", mine)["status"] == "ENQUEUED"
-    assert line.asked("show", other)["status"] == "FAILED"
+    assert (first["state"], first["total"], first["companyId"]) == ("running", 1, "acme")
+    assert [(each["state"], each["redriven"], each["failed"]) for each in shown] == [
+        ("finished", 1, 1),
+        ("finished", 0, 0),
+    ]
+    assert shown[1]["maxRatePerSecond"] == 100
+    assert [len(line.asked("show", each)["events"]) for each in (mine, other)] == [10, 5]
+
+
+def test_plan_shows_what_would_be_redriven(line: CommandLine) -> None:
+    """And redrives nothing."""
+    line.tenant("acme")
+    mine = line.dead("--tenant", "acme")
+    line.dead()
+
+    plan = line.asked("dead", "redrive", "--all", "--tenant", "acme", "--plan")
+    table = line.done("dead", "redrive", "--all", "--plan")
+
+    assert (plan["total"], plan["sample"]) == (1, [mine])
+    assert [(each["key"], each["count"]) for each in plan["tenants"]] == [("acme", 1)]
+    assert [each["cause"] for each in plan["groups"]] == ["sandbox: 550 no such user here"]
+    assert "sandbox: 550 no such user here" in table
+    assert "no such user here" in line.done("dead", "group", "--by", "group")
+    assert line.asked("show", mine)["status"] == "FAILED"
+
+
+def test_redrive_without_a_worker_says_so(line: CommandLine) -> None:
+    """It continues when there is one."""
+    line.dead()
+    with closing(sqlite3.connect(line.file)) as db, db:
+        db.execute("UPDATE leads SET seen_at = 0")
+
+    ran = line("dead", "redrive", "--all", "--yes")
+
+    assert "No worker is running" in ran.err
 
 
 def test_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:

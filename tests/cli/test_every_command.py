@@ -14,14 +14,18 @@ NAMED = {
     *("up", "api", "worker", "process", "send", "show", "explain", "ls", "cancel", "stats", "kpis"),
     *("doctor", "migrate", "move", "prune", "backup", "version", "erase", "config show"),
     *("fairness show", "fairness set"),
+    *(f"alerts {each}" for each in ("ls", "show", "definitions", "ack", "silence", "silences")),
+    *(f"alerts {each}" for each in ("unsilence", "test", "notices")),
     "classify",
     *(f"dead {each}" for each in ("ls", "show", "group", "edit", "redrive")),
     *(f"dead {each}" for each in ("export", "import", "purge")),
+    *(f"redrives {each}" for each in ("ls", "show", "pause", "resume", "cancel")),
     *(f"tenant {each}" for each in ("ls", "show", "add", "set", "disable", "enable", "pause")),
     *(f"tenant {each}" for each in ("resume", "erase", "standing")),
     *(f"key {each}" for each in ("ls", "add", "revoke")),
     *(f"admin-token {each}" for each in ("ls", "add", "revoke", "rotate")),
     "audit ls",
+    *(f"failures {each}" for each in ("ls", "show", "ack", "resolve", "ignore")),
     *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
     *(f"suppression {each}" for each in ("ls", "add", "rm")),
@@ -116,6 +120,8 @@ def test_destructive_command_without_a_terminal_is_refused(
     """A script says --yes."""
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
+    line.sent("bounce-550@sandbox.test")
+    line.worked_off()
 
     ran = line(*command)
 
@@ -142,6 +148,7 @@ ON_NOTHING = {
     "recipient": ("recipient", "ls", "--tenant", "acme"),
     "suppression": ("suppression", "ls", "--tenant", "acme"),
     "inbox": ("inbox", "ls"),
+    "alerts": ("alerts", "ls"),
 }
 
 
@@ -174,6 +181,7 @@ OF_A_TENANT = [
     ("dead", "redrive", "--all", "--yes"),
     ("dead", "export", "-"),
     ("inbox", "ls"),
+    ("alerts", "ls"),
     ("tenant", "standing"),
     ("key", "ls"),
     ("key", "add"),

@@ -17,7 +17,7 @@ EVERYTHING = (
     *("--name", "Acme Ltda", "--tier", "standard", "--weight", "2.5", "--cap", "5", "--rate", "10"),
     *("--from", "shop@example.com", "--from-domain", "example.com", "--from-domain", "example.org"),
     *("--network", "10.0.0.0/8", "--per-minute", "7", "--per-day", "70"),
-    *("--retry-preset", "classic", "--external-id-is-key"),
+    *("--retry-preset", "classic", "--external-id-is-key", "--contact", "ops@example.com"),
 )
 
 
@@ -56,6 +56,7 @@ def test_tenant_has_its_given_fields(line: CommandLine) -> None:
     assert shown["allowedNetworks"] == ["10.0.0.0/8"]
     assert shown["limits"] == {"perMinute": 7, "perHour": 2000, "perDay": 70}
     assert (shown["retryPreset"], shown["externalIdIsKey"]) == ("classic", True)
+    assert shown["contact"] == "ops@example.com"
 
 
 def test_change_keeps_unnamed_fields(line: CommandLine) -> None:

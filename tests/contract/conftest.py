@@ -14,10 +14,17 @@ from support.set_ups import MODEL, SET_UPS, Place, SetUp
 # Ports that a pair has of its ledger, and modules whose promise the ledger alone keeps: the few calls in them that
 # also reach the queue have modules of their own. A folder, or a folder and a promise.
 _OF_THE_LEDGER = {
+    "alerts/bounded",
+    "alerts/delivered",
+    "alerts/moved",
+    "alerts/silenced",
+    "alerts/announced",
     "audit/harmless",
     "audit/kept",
     "audit/listed",
     "dead_letters/listed",
+    "failures/bounded",
+    "failures/moved",
     "inbox",
     "keys",
     "marks",
@@ -27,6 +34,8 @@ _OF_THE_LEDGER = {
     "reading/isolated_cursors",
     "reading/listed",
     "recipients/listed",
+    "redrives/bounded",
+    "reports",
     "suppressions/counted",
     "suppressions/faithful",
     "suppressions/few",

@@ -8,25 +8,26 @@ from typing import Any
 import orjson
 import pytest
 
-from carteiro.dead_letters.redrive import EDITABLE, redrive_matching, revise
+from carteiro.dead_letters.redrive import EDITABLE, plan_redrive, revise, start_redrive
 from carteiro.email.message import make_email, restore_email, stored_content
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
     EMAIL,
-    ZERO,
     DeadFilter,
     KindName,
     NewRecipient,
     NewTemplate,
+    Ramp,
+    Redrive,
     RedriveAnswer,
     Revision,
     StoredMessage,
 )
 from carteiro.ports import Backend
-from support.builders import ACME, BRASA, TASK, a_tenant, dead, tenants_named
-from support.burying import buried, found
+from support.builders import ACME, BRASA, TASK, a_tenant, tenants_named
+from support.burying import buried
 from support.quick_store import quick_backend
-from support.steps import claimed, settled
+from support.steps import claimed
 
 TO_ANA = {"to": "ana@example.com", "subject": "Oi", "html": "<p>Oi</p>"}
 
@@ -42,102 +43,33 @@ async def a_backend() -> AsyncIterator[Backend]:
 # --- all that match -------------------------------------------------------------------------------
 
 
-async def test_all_that_match_are_redriven_once() -> None:
-    """The others stay; a second call has nothing to do."""
+async def test_plan_counts_what_is_not_redriven() -> None:
+    """With its groups and tenants, the largest first, and the newest as a sample."""
     async with a_backend() as backend:
-        for _ in range(3):
-            await buried(backend)
-        other = await buried(backend, BRASA)
-        wanted = DeadFilter(tenant=ACME)
+        first = await buried(backend, failure={"code": "421", "rule": "other"})
+        others = [await buried(backend, BRASA) for _ in range(6)]
+        await backend.dead_letters.redrive(others[:1], by="ana")
 
-        first = await redrive_matching(backend.dead_letters, wanted, by="ana")
-        again = await redrive_matching(backend.dead_letters, wanted, by="ana")
+        plan = await plan_redrive(backend, DeadFilter(is_redriven=True))
 
-        assert (first, again) == ({RedriveAnswer.REDRIVEN: 3}, {})
-        assert await found(backend, is_redriven=False) == [other]
+        assert plan.total == 6
+        assert [(each.key, each.count) for each in plan.tenants] == [(BRASA, 5), (ACME, 1)]
+        assert sorted(each.count for each in plan.groups) == [1, 5]
+        assert {each.key for each in plan.groups} == {*plan.causes}
+        assert len(plan.sample) == 5
+        assert {*plan.sample} <= {first, *others[1:]}
 
 
-async def test_rate_makes_small_pages_with_pauses() -> None:
-    """The rate bounds the messages a second; the first go at once."""
+async def test_started_redrive_knows_its_number() -> None:
+    """Of those that match and are not redriven."""
     async with a_backend() as backend:
-        for _ in range(5):
-            await buried(backend)
-        pauses: list[float] = []
-        told: list[int] = []
+        for tenant in (ACME, ACME, BRASA):
+            await buried(backend, tenant)
 
-        async def sleep(seconds: float) -> None:
-            pauses.append(seconds)
+        redrive = await start_redrive(backend, DeadFilter(tenant=ACME), by="ana", ramp=Ramp())
 
-        tally = await redrive_matching(
-            backend.dead_letters,
-            DeadFilter(),
-            by="ana",
-            rate=2.5,
-            progress=lambda so_far: told.append(so_far[RedriveAnswer.REDRIVEN]),
-            sleep=sleep,
-        )
-
-        assert tally[RedriveAnswer.REDRIVEN] == 5
-        assert told == [2, 4, 5]
-        assert pauses == [0.8, 0.4]
-
-
-async def test_rate_below_one_sends_one_at_a_time() -> None:
-    """Half a message a second is one in two seconds."""
-    async with a_backend() as backend:
-        await buried(backend)
-        await buried(backend)
-        pauses: list[float] = []
-
-        async def sleep(seconds: float) -> None:
-            pauses.append(seconds)
-
-        await redrive_matching(backend.dead_letters, DeadFilter(), by="ana", rate=0.5, sleep=sleep)
-
-        assert pauses == [2.0]
-
-
-async def test_message_that_dies_again_meanwhile_is_not_redriven_again() -> None:
-    """A message that fails at once must not be redriven for ever."""
-    async with a_backend() as backend:
-        for _ in range(3):
-            await buried(backend)
-
-        async def all_die_again(_seconds: float) -> None:
-            for job in await claimed(backend.store):
-                await settled(backend.store, job, dead())
-
-        tally = await redrive_matching(
-            backend.dead_letters, DeadFilter(), by="ana", rate=1, sleep=all_die_again
-        )
-
-        assert tally[RedriveAnswer.REDRIVEN] == 3
-
-
-async def test_message_without_content_is_counted_and_skipped() -> None:
-    """The others go on."""
-    async with a_backend() as backend:
-        message = await buried(backend)
-        letter = await backend.dead_letters.show(message)
-        assert letter is not None
-        await backend.dead_letters.drop([message])
-        await backend.upkeep.prune(bodies=ZERO, histories=None)
-        await backend.dead_letters.restore([letter])
-        await buried(backend)
-
-        tally = await redrive_matching(backend.dead_letters, DeadFilter(), by="ana")
-
-        assert tally == {RedriveAnswer.REDRIVEN: 1, RedriveAnswer.NO_CONTENT: 1}
-
-
-async def test_redriven_message_is_not_selected() -> None:
-    """It is in flight already, with any filter."""
-    async with a_backend() as backend:
-        await backend.dead_letters.redrive([await buried(backend)], by="ana")
-
-        tally = await redrive_matching(backend.dead_letters, DeadFilter(is_redriven=True), by="ana")
-
-        assert tally == {}
+        assert isinstance(redrive, Redrive)
+        assert (redrive.total, redrive.tenant, redrive.by) == (2, ACME, "ana")
 
 
 # --- editing one

@@ -11,6 +11,7 @@ import pytest
 
 from carteiro.app import Carteiro
 from carteiro.model import Category, DeadReason
+from carteiro.model.alerts import Finding
 from support.burying import buried
 from support.command_line import CommandLine
 from support.lane import HOW_TO as TICKETS
@@ -72,15 +73,29 @@ def a_key(line: CommandLine) -> None:
     line.done("key", "add", "--tenant", "acme")
 
 
+def an_alert(line: CommandLine) -> None:
+    """A tenant with an alert that fires."""
+    line.tenant("acme")
+
+    async def fire() -> None:
+        async with Carteiro.open(f"sqlite:///{line.file}") as post:
+            found = [Finding("TenantManyDeadLetters", "acme", 51, 50)]
+            await post.backend.alerts.move(found, post.settings.alert_rules())
+
+    asyncio.run(fire())
+
+
 PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
     "docs/how-to/back-up.md": a_message_that_waits,
+    "docs/how-to/be-told.md": an_alert,
+    "docs/how-to/find-a-cause.md": letters,
     "docs/how-to/find-a-message.md": a_message_that_waits,
     "docs/how-to/give-people-access.md": a_tenant,
     "docs/how-to/forget-somebody.md": people,
     "docs/how-to/judge-answers-yourself.md": letters,
     "docs/how-to/hear-from-providers.md": a_tenant,
     "docs/how-to/limit-a-tenant.md": a_tenant,
-    "docs/how-to/redrive-dead-letters.md": letters,
+    "docs/how-to/redrive-safely.md": letters,
     "docs/how-to/rotate-keys.md": a_key,
     "docs/how-to/run-from-cron.md": a_message_that_waits,
 }

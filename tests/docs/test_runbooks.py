@@ -1,6 +1,7 @@
 """Runbooks work: every command is run, in order, on a store that has the described trouble."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -85,6 +86,18 @@ def redis_near_its_limit(line: CommandLine, queue: str) -> None:
             client.rpush("other:list", *["x" * 1000] * 20)
 
 
+def template_fails(line: CommandLine) -> None:
+    """A message of a template is dead; the template has a version."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    template = {"type": "welcome_user", "variables": {"user_data": {"full_name": "Ana"}}}
+    (line.folder / "email.json").write_text(
+        json.dumps({"to": "bounce-550@sandbox.test", "template": template})
+    )
+    line.done("send", "--tenant", "acme", "--file", "email.json")
+    line.worked_off()
+
+
 async def _bury(
     line: CommandLine,
     tenant: str,
@@ -105,12 +118,15 @@ async def _bury(
 
 
 PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
+    "docs/runbooks/circuit-open.md": many_failures,
     "docs/runbooks/dead-letters-grow.md": dead_letters_grow,
     "docs/runbooks/disk-full.md": disk_full,
     "docs/runbooks/duplicates.md": duplicates,
     "docs/runbooks/many-failures.md": many_failures,
     "docs/runbooks/nothing-is-sent.md": nothing_is_sent,
     "docs/runbooks/one-tenant-takes-all.md": one_tenant_takes_all,
+    "docs/runbooks/slow-delivery.md": nothing_is_sent,
+    "docs/runbooks/template-fails.md": template_fails,
 }
 NEAR_THE_LIMIT = "docs/runbooks/redis-near-its-limit.md"
 FAILS = {"docs/runbooks/disk-full.md": {"carteiro doctor": ExitCode.FAILED}}

@@ -54,15 +54,27 @@ async def pasted(curl: list[str]) -> dict[str, Any]:
     return document
 
 
-async def test_failed_start_creates_no_key(tmp_path: Path) -> None:
-    """A mistyped flag must not use up the one time that the key is shown."""
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"CARTEIRO_PROVIDER": "pigeon"},
+        {
+            "CARTEIRO_NOTICES_WEBHOOK": "https://hooks.example.com/",
+            "CARTEIRO_NOTICES_WEBHOOK_SECRET": "env:NOT_SET_HERE",
+        },
+    ],
+)
+async def test_failed_start_creates_no_key(tmp_path: Path, settings: dict[str, str]) -> None:
+    """A wrong setting must not use up the one time that the key is shown; the error is all that is said."""
     failing = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "carteiro.cli", "up", "--port", "0", "--provider", "pigeon"),
+        *(sys.executable, "-m", "carteiro.cli", "up", "--port", "0"),
         cwd=tmp_path,
-        env=environment_of_a_command(),
-        stderr=DEVNULL,
+        env=environment_of_a_command(**settings),
+        stdout=PIPE,
+        stderr=PIPE,
     )
-    assert await failing.wait() == 2
+    out, err = await failing.communicate()
+    assert (failing.returncode, out, len(err.splitlines())) == (2, b"", 1)
 
     async with up(tmp_path) as running:
         assert running.key

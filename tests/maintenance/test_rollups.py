@@ -46,9 +46,15 @@ class Away:
 
 async def _round(backend: Backend, reading: Reading) -> None:
     rollups = Watched(backend.rollups)
-    retention = {"minutes": HOUR, "hours": 400 * 24 * HOUR}
+    retention = {"minutes": HOUR, "hours": 400 * 24 * HOUR, "groups": 24 * HOUR}
     loop = roll_up(
-        backend.upkeep, cast("Rollups", rollups), reading, most=100, every=SOON, **retention
+        backend.upkeep,
+        cast("Rollups", rollups),
+        backend.failures,
+        reading,
+        most=100,
+        every=SOON,
+        **retention,
     )
     task = asyncio.create_task(loop)
     try:

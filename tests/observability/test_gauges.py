@@ -16,7 +16,7 @@ async def test_cancellation_in_the_last_moment_of_a_reading_is_heeded() -> None:
             reading.cancel()
             return office.clock.at()
 
-        reading = asyncio.create_task(Gauges(office.backend, top=1, now=now).read())
+        reading = asyncio.create_task(Gauges(office.backend, top=1, least=1, now=now).read())
         await asyncio.wait([reading])
 
     assert reading.cancelled()

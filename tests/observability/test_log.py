@@ -32,6 +32,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.observability import log
+from support.alerting import a_notice
 from support.feedback import a_feedback
 
 
@@ -215,9 +216,14 @@ def write_all() -> None:
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.bound_reached("connections", most=1000)
     log.upkeep_done("expire", count=3)
+    log.redrive_halted("redrive-1", "stopped", "5 of 5 failed again, more than 20%.")
     log.upkeep_failed("prune", StoreUnavailable("locked"))
     log.dead_letters_filling(count=8000, most=10_000, folder="dead")
     log.dead_letters_exported(count=500, file="dead/1.jsonl")
+    log.alert_told(a_notice(), "TenantFails acme: firing")
+    log.notice_put_off(a_notice(), "webhook", "it answers 500", wait=timedelta(seconds=5))
+    log.notice_not_delivered(a_notice(), "mail", "its mail ended as FAILED", "firing")
+    log.channel_away("alertmanager", "no answer")
     log.unexpected("claim", RuntimeError("secret"))
 
 

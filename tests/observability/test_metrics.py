@@ -23,13 +23,16 @@ from carteiro.observability.metrics.definitions import METRICS
 from support.builders import ACME, BRASA, sent
 from support.burying import buried
 from support.library import work
+from support.redriving import started
 from support.scraping import scraped
 from support.working import Office, Through, an_office
 
 TOP = 20
+LEAST = 1
 
 NAMES = {
     "carteiro_retry_attempts_total": ("counter", {"attempt"}),
+    "carteiro_attempts_failed_total": ("counter", set()),
     "carteiro_retry_backoff_delay_seconds": ("histogram", set()),
     "carteiro_retry_success_rate": ("gauge", {"attempt"}),
     "carteiro_attempt_interval_seconds": ("histogram", set()),
@@ -55,6 +58,11 @@ NAMES = {
     "carteiro_queue_oldest_age_seconds": ("gauge", {"kind"}),
     "carteiro_queue_memory_used_bytes": ("gauge", set()),
     "carteiro_queue_memory_max_bytes": ("gauge", set()),
+    "carteiro_queue_rejected_connections_total": ("counter", set()),
+    "carteiro_queue_out_of_memory_errors_total": ("counter", set()),
+    "carteiro_table_queue_pending": ("gauge", set()),
+    "carteiro_delivery_p95_seconds": ("gauge", set()),
+    "carteiro_template_failure_share": ("gauge", {"tenant", "template"}),
     "carteiro_in_flight": ("gauge", {"kind"}),
     "carteiro_scheduler_heartbeat_age_seconds": ("gauge", set()),
     "carteiro_leases_lost_total": ("counter", {"operation"}),
@@ -65,6 +73,7 @@ NAMES = {
     "carteiro_provider_latency_seconds": ("histogram", {"provider"}),
     "carteiro_provider_errors_total": ("counter", {"provider", "outcome"}),
     "carteiro_provider_open": ("gauge", {"provider"}),
+    "carteiro_provider_open_seconds": ("gauge", {"provider"}),
     "carteiro_provider_trouble_timestamp_seconds": ("gauge", {"provider"}),
     "carteiro_provider_rate": ("gauge", {"provider"}),
     "carteiro_provider_held_back_total": ("counter", {"provider"}),
@@ -82,7 +91,7 @@ async def worked(office: Office, **options: Any) -> tuple[Tally, Metrics]:
     tally = Tally()
     store = measured_store(office.backend.store, tally)
     await office.work(store=store, tally=tally, **options)
-    return tally, Metrics(office.backend, tally, top=TOP)
+    return tally, Metrics(office.backend, tally, top=TOP, least=LEAST)
 
 
 def test_names_and_labels_are_stable() -> None:
@@ -203,7 +212,7 @@ async def test_messages_that_expire_in_the_queue_are_counted() -> None:
         office.clock.advance(timedelta(minutes=2))
         tally = Tally()
         await expire_once(office.backend.upkeep, tally)
-        page = await scraped(Metrics(office.backend, tally, top=TOP))
+        page = await scraped(Metrics(office.backend, tally, top=TOP, least=LEAST))
 
     assert page("pipeline_final_state_total", state="EXPIRED") == 1
     assert page.values("dlq_entries_total", "reason") == {DeadReason.EXPIRED: 1}
@@ -214,7 +223,8 @@ async def test_age_of_dead_letters_is_measured_when_they_leave() -> None:
     """Redriven or dropped, each once; those that stay, or are in flight already, are not measured."""
     now, tally = datetime(2026, 5, 4, tzinfo=UTC), Tally()
     async with an_office() as office:
-        letters = measured_dead_letters(office.backend.dead_letters, tally, now=lambda: now)
+        ports = office.backend.dead_letters, office.backend.redrives
+        letters, _ = measured_dead_letters(*ports, tally, now=lambda: now)
         ids = [await buried(office.backend) for _ in range(3)]
         moved = await letters.moved(ids)
         now = max(moved.values()) + timedelta(hours=2)
@@ -222,11 +232,30 @@ async def test_age_of_dead_letters_is_measured_when_they_leave() -> None:
         await letters.redrive([ids[0], MessageId("unknown")], by="ana")
         await letters.redrive([ids[0]], by="ana")
         dropped = await letters.drop(ids[:2])
-        page = await scraped(Metrics(office.backend, tally, top=TOP))
+        page = await scraped(Metrics(office.backend, tally, top=TOP, least=LEAST))
 
     assert (dropped, page("dlq_age_seconds_count"), page("dlq_size")) == (1, 2, 2)
     assert page("dlq_age_seconds_bucket", le="3600.0") == 0
     assert page("dlq_age_seconds_bucket", le="14400.0") == 2
+
+
+async def test_age_of_dead_letters_is_measured_when_a_job_redrives_them() -> None:
+    """Each once, and none that the job had to skip."""
+    tally = Tally()
+    async with an_office() as office:
+        ports = office.backend.dead_letters, office.backend.redrives
+        _, redrives = measured_dead_letters(*ports, tally)
+        ids = [await buried(office.backend) for _ in range(3)]
+        office.clock.advance(timedelta(hours=1))
+        await office.backend.dead_letters.redrive(ids[:1], by="ana")
+        redrive = await started(office.backend)
+        after = await redrives.send(redrive, ids[:2], redrive.course)
+        assert after is not None
+        office.clock.advance(timedelta(seconds=1))
+        await redrives.send(after, ids[1:], after.course)
+        page = await scraped(Metrics(office.backend, tally, top=TOP, least=LEAST))
+
+    assert page("dlq_age_seconds_count") == 2
 
 
 async def test_scrape_has_the_time_of_the_last_maintenance() -> None:
@@ -234,7 +263,7 @@ async def test_scrape_has_the_time_of_the_last_maintenance() -> None:
     async with Carteiro.open("memory://") as post:
         before = await scraped(post.metrics)
         await post.work_off()
-        after = await scraped(Metrics(post.backend, post.tally, top=TOP))
+        after = await scraped(Metrics(post.backend, post.tally, top=TOP, least=LEAST))
 
     assert before("scheduler_heartbeat_age_seconds") is None
     assert (after("scheduler_heartbeat_age_seconds") or 0) < timedelta(minutes=10).total_seconds()
@@ -276,7 +305,7 @@ async def test_reassigned_jobs_are_counted_where_they_were_noticed() -> None:
         await store.settle([End(lease, sent()) for _ in range(3)])
         await store.extend([lease, lease], lease=timedelta(seconds=1))
 
-        page = await scraped(Metrics(office.backend, tally, top=TOP))
+        page = await scraped(Metrics(office.backend, tally, top=TOP, least=LEAST))
 
     assert page("late_results_total") == 3
     assert page.values("leases_lost_total", "operation") == {"settle": 3, "extend": 2}

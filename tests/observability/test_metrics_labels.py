@@ -35,7 +35,7 @@ def settle_for(tally: Tally, tenant: str, times: int = 1, *, number: int = 1) ->
 async def page_of(tally: Tally, *, top: int = TOP) -> Page:
     """A scrape of this tally."""
     async with an_office() as office:
-        return await scraped(Metrics(office.backend, tally, top=top))
+        return await scraped(Metrics(office.backend, tally, top=top, least=1))
 
 
 async def test_largest_of_a_thousand_tenants_have_names() -> None:
@@ -59,7 +59,7 @@ async def test_few_of_a_thousand_tenants_in_the_store_are_shown() -> None:
     """Gauges name the largest tenants, and the worst value of the rest, so that starvation is visible."""
     async with an_office() as office:
         backend = _with(office.backend, tenants=_Crowd())
-        page = await scraped(Metrics(backend, Tally(), top=TOP))
+        page = await scraped(Metrics(backend, Tally(), top=TOP, least=1))
 
     rounds = page.values("tenant_rounds_without_processing", "tenant")
     assert rounds.keys() == {OTHER, *(f"tenant-{index:04}" for index in range(980, 1000))}
@@ -92,7 +92,7 @@ async def test_tenant_called_other_is_one_of_the_others() -> None:
         await office.backend.store.accept([*messages(1), *messages(1, tenant=OTHER)])
         tally = Tally()
         settle_for(tally, OTHER)
-        text = (await Metrics(office.backend, tally, top=TOP).exposition()).decode()
+        text = (await Metrics(office.backend, tally, top=TOP, least=1).exposition()).decode()
 
     series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
     assert len(series) == len(set(series))
@@ -176,7 +176,7 @@ async def test_unreachable_store_does_not_fail_the_scrape() -> None:
     settle_for(tally, "acme")
     async with an_office() as office:
         backend = _with(office.backend, reading=_Away())
-        page = await scraped(Metrics(backend, tally, top=TOP))
+        page = await scraped(Metrics(backend, tally, top=TOP, least=1))
 
     assert page("store_up") == 0
     assert page("queue_depth", kind=EMAIL) is None
@@ -189,7 +189,7 @@ async def test_consecutive_scrapes_query_the_store_once() -> None:
     reading = _Away()
     async with an_office() as office:
         backend = _with(office.backend, reading=reading)
-        metrics = Metrics(backend, Tally(), top=TOP)
+        metrics = Metrics(backend, Tally(), top=TOP, least=1)
 
         for _ in range(3):
             await metrics.exposition()
@@ -207,7 +207,7 @@ async def test_memory_of_a_redis_queue_is_shown(tmp_path: Path) -> None:
         async with Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db", queue=server.url) as post:
             page = await scraped(post.metrics)
             server.stop()
-            without = await scraped(Metrics(post.backend, Tally(), top=TOP))
+            without = await scraped(Metrics(post.backend, Tally(), top=TOP, least=1))
 
     used = page("queue_memory_used_bytes")
     assert used is not None
@@ -218,7 +218,7 @@ async def test_memory_of_a_redis_queue_is_shown(tmp_path: Path) -> None:
 
 async def test_store_without_a_separate_queue_shows_no_queue_memory() -> None:
     async with an_office() as office:
-        page = await scraped(Metrics(office.backend, Tally(), top=TOP))
+        page = await scraped(Metrics(office.backend, Tally(), top=TOP, least=1))
 
     assert page("store_up") == 1
     assert page("queue_memory_used_bytes") is page("queue_memory_max_bytes") is None

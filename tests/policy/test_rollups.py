@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,3 +126,16 @@ def test_rare_codes_become_one() -> None:
     assert len(kept) == MOST_CODES + 1
     assert kept["error.other"] == sum(range(1, 21))
     assert kept.total() == many.total()
+
+
+def test_failures_of_a_list_are_added_to_rows_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a row is paid once, not for each message; another tenant's messages cost a caller nothing."""
+    calls = []
+    monkeypatch.setattr(rollups, "add", lambda to, more: calls.append(to.update(more)))
+    failed = [["smtp", 5, {"failed": 1}]]
+    note = "changed", 5, orjson.dumps([["acme", "welcome", 0, failed]] * 100).decode()
+
+    assert rollups.added([note])[Key("hour", "acme", "", "", 0)] == {"failed": 100}
+    assert len(calls) == 100 + 8
+    assert rollups.added([note], tenant="brasa") == {}
+    assert len(calls) == 100 + 8

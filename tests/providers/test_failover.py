@@ -350,7 +350,8 @@ async def test_open_circuit_is_visible_with_its_reason() -> None:
         assert (trouble.is_open, trouble.trouble) == (True, "NETWORK_ERROR: connection refused")
         assert before is None
         assert standing.is_open
-        assert standing.trouble_at is not None
+        assert standing.trouble_at == standing.open_since is not None
+        assert kind.chain.standings()[0].open_since is None
         assert (healed.is_open, healed.trouble) == (False, trouble.trouble)
 
 

@@ -386,6 +386,8 @@ async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> No
     async with on_file(file, clock) as backend:
         await accepted(backend.store, a_message())
         before = await read(backend)
+        [undone] = (await backend.audit.list(AuditFilter(kind="store"))).rows
+    assert undone.action == "reopen"
     await moved(file, url, clock)
     async with in_database(url, clock) as backend:
         after = await read(backend)

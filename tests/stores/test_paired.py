@@ -1,6 +1,8 @@
 """A pair: how often the queue is asked, and what happens where the ledger does not know who has a job."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -9,6 +11,7 @@ from carteiro.model import (
     EMAIL,
     Begun,
     CancelAnswer,
+    ClaimId,
     End,
     Late,
     LeasedJob,
@@ -20,6 +23,8 @@ from carteiro.model import (
     State,
 )
 from carteiro.ports import Backend
+from carteiro.ports.queue import Ticket
+from carteiro.stores.paired import Paired
 from carteiro.stores.redis.server import Argument, Server
 from support.builders import (
     ACME,
@@ -125,6 +130,94 @@ async def test_queue_is_not_asked_who_has_a_task(backend: Backend, asked: list[s
 
     assert asked == ["put", "claim", "settle"]
     assert ends == [Settled(State.SENT)] * 5
+
+
+@pytest.mark.parametrize(("count", "order"), [(8, ["open", "claim"]), (9, ["claim", "open"])])
+async def test_few_new_messages_are_read_while_they_are_claimed(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, count: int, order: list[str]
+) -> None:
+    """They are read once, before the claim is answered or after it."""
+    store = backend.store
+    await accepted(store, *(a_task() for _ in range(count)))
+
+    async def go_on() -> None:
+        """The read has come first."""
+
+    steps = _steps(backend, monkeypatch, before_claim=go_on if order[0] == "open" else None)
+
+    jobs = await claimed(store, kinds=[TASK])
+    await claimed(store, kinds=[TASK])
+
+    assert len(jobs) == count
+    assert steps == [*order, "claim"]
+
+
+async def test_message_that_failed_after_it_was_read_is_read_again(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker has claimed it, and it is due again, before our claim is run."""
+    store = backend.store
+    await accepted(store, a_task())
+
+    async def fail() -> None:
+        [job] = await claimed(store, kinds=[TASK])
+        clock.advance(timedelta(milliseconds=1))  # an accept and a settle are never in the same
+        await store.settle([End(job.lease, retry(), attempted=True)])
+
+    steps = _steps(backend, monkeypatch, before_claim=fail)
+    [job] = await claimed(store, kinds=[TASK])
+
+    assert (job.attempts, job.charged) == (1, 1)
+    assert steps == ["open", "claim", "open", "claim", "open"]
+
+
+async def test_message_that_was_cancelled_after_it_was_read_is_not_claimed(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job has left the queue."""
+    store = backend.store
+    [message] = await accepted(store, a_task())
+
+    async def cancel() -> None:
+        assert await store.cancel([message], tenant=ACME) == [CancelAnswer.CANCELLED]
+
+    _steps(backend, monkeypatch, before_claim=cancel)
+
+    assert await claimed(store, kinds=[TASK]) == []
+
+
+def _steps(
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    before_claim: Callable[[], Awaitable[None]] | None = None,
+) -> list[str]:
+    """The reads of the ledger and the claims of the queue from now on; the first claim waits for an early read."""
+    store = backend.store
+    assert isinstance(store, Paired)
+    ledger, run, steps, waits = store._ledger, Server.run, [], [before_claim]
+    read = ledger.open
+
+    async def noted_open(claim: ClaimId, tickets: Sequence[Ticket]) -> object:
+        found = await read(claim, tickets)
+        steps.append("open")
+        return found
+
+    async def noted_run(
+        self: Server, operation: str, *arguments: Argument, **options: object
+    ) -> object:
+        if operation == "claim":
+            act = waits.pop() if waits else None
+            while act is not None and "open" not in steps:
+                await asyncio.sleep(0.001)
+            if act is not None:
+                await act()
+            arguments = (self.now, *arguments[1:])  # a server would read its clock now
+            steps.append("claim")
+        return await run(self, operation, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger, "open", noted_open)
+    monkeypatch.setattr(Server, "run", noted_run)
+    return steps
 
 
 async def test_queue_is_asked_about_an_old_lease(

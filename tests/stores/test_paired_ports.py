@@ -21,11 +21,12 @@ _NOT_WRITTEN = {
     "PairedDeadLetters": {
         *("find", "group", "moved", "oldest", "outlived", "overfull", "show", "sizes")
     },
+    "PairedRedrives": {"due", "forget", "judge", "list", "set", "show", "start", "watched"},
     "PairedReading": {"events", "first", "message", "messages", "states", "unsettled"}
     | {"depths", "due", "place"},
     "PairedTracking": set(),
     "PairedUpkeep": {"backup", "compact", "last_seen", "lead", "prune"} | {"expire"},
-    "PairedTableQueue": {"has_requests", "rings", "wait"},
+    "PairedTableQueue": {"has_requests", "pending", "rings", "wait"},
 }
 
 
@@ -63,5 +64,6 @@ async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None
         }
 
     assert same == {
-        *("audit", "inbox", "keys", "marks", "rates", "rollups", "suppressions", "templates")
+        *("alerts", "audit", "failures", "inbox", "keys", "marks", "rates", "reports"),
+        *("rollups", "suppressions", "templates"),
     }

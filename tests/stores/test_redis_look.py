@@ -98,3 +98,20 @@ async def test_server_that_cannot_store_is_unreachable(server: RedisServer, tmp_
             await pair.queue.desk.look()
 
     assert [type(each) for each in answers] == [Accepted]
+
+
+async def test_refusals_are_counted(server: RedisServer) -> None:
+    """Connections beyond the server's limit, and commands for lack of memory."""
+    async with open_redis(server.url, PATIENT) as half:
+        before = await half.desk.look()
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("maxclients", client.info("clients")["connected_clients"])
+            with redis.Redis.from_url(server.url) as other, pytest.raises(redis.ConnectionError):
+                other.ping()
+            client.config_set("maxmemory", 1)
+            with pytest.raises(redis.ResponseError):
+                client.set("ballast", b"x")
+        after = await half.desk.look()
+
+    assert (before.rejected, before.out_of_memory) == (0, 0)
+    assert (after.rejected, after.out_of_memory) == (1, 1)

@@ -134,21 +134,42 @@ async def test_put_of_known_jobs_wakes_nobody(server: RedisServer, client: "redi
 
 
 async def test_put_wakes_those_who_wait_for_its_kind(server: RedisServer) -> None:
-    """Pools of other kinds would look for work in vain; a list of several kinds wakes all."""
+    """Pools of other kinds would look for work in vain; a list of several kinds wakes all elsewhere."""
+    clock = StoreClock()
+    async with _queue(server, clock) as half, _queue(server, clock) as elsewhere:
+        while await half.wake.wait(timedelta(seconds=0.1), since=half.wake.rings()):
+            pass  # what the opening rang
+        before = half.wake.rings()
+        mails = _entries(4, clock)
+        await elsewhere.queue.put(mails[:2])
+        hears_its_own = await half.wake.wait(PATIENT, since=before, kinds=[EMAIL])
+        hears_others = await half.wake.wait(timedelta(0), since=before, kinds=["other"])
+        task = (mails[3][0], TASK, *mails[3][2:])
+        await elsewhere.queue.put([mails[2], task])
+        hears_a_mixed_list = await half.wake.wait(PATIENT, since=before, kinds=["other"])
+
+    assert (hears_its_own, hears_others, hears_a_mixed_list) == (True, False, True)
+
+
+async def test_put_wakes_its_own_process_at_once_and_once(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """A claim that follows is behind the jobs, on the same connection: the bell need not come back from the server."""
     clock = StoreClock()
     async with _queue(server, clock) as half:
         while await half.wake.wait(timedelta(seconds=0.1), since=half.wake.rings()):
             pass  # what the opening rang
         before = half.wake.rings()
-        mails = _entries(4, clock)
-        await half.queue.put(mails[:2])
-        hears_its_own = await half.wake.wait(PATIENT, since=before, kinds=[EMAIL])
-        hears_others = await half.wake.wait(timedelta(0), since=before, kinds=["other"])
-        task = (mails[3][0], TASK, *mails[3][2:])
-        await half.queue.put([mails[2], task])
-        hears_a_mixed_list = await half.wake.wait(PATIENT, since=before, kinds=["other"])
+        putting = asyncio.create_task(half.queue.put(_entries(1, clock)))
+        await half.wake.wait(PATIENT, since=before, kinds=[EMAIL])
+        is_answered = putting.done()
+        claimed = await half.queue.claim(claim_id=a_claim_id(), kinds=[EMAIL], limit=5, lease=LEASE)
+        await putting
+        client.publish(f"{P}:bell", "end\t")
+        await half.wake.wait(PATIENT, since=before, kinds=["end"])
 
-    assert (hears_its_own, hears_others, hears_a_mixed_list) == (True, False, True)
+        assert claimed is not None
+        assert (is_answered, len(claimed.jobs), half.wake.rings() - before) == (False, 1, 2)
 
 
 async def test_waiting_job_takes_an_earlier_time(

@@ -35,6 +35,7 @@ _REBUILDS = "makes the queue anew from the ledger"
 _SHORT = "asked only when a count that stops early says that these are few"
 EXCEPTIONS = {
     "dead_letters_group": _CAPPED,
+    "dead_letters_new": _CAPPED,
     "dead_letters_shares": _CAPPED,
     "dead_letters_sizes": _CAPPED,
     "erase_tenant": _ONCE_A_TENANT,

@@ -61,5 +61,6 @@ def a_letter(**changes: Any) -> DeadLetter:
         "moved_at": _NOON,
         "ttl": timedelta(days=7),
         "redriven_at": None,
+        "group": "0123456789ab",
     }
     return DeadLetter(**(fields | changes))

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from carteiro.app import Carteiro
 from carteiro.cli import app
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
+from support.commands import environment_of_a_command
 
 # As in a real process: the commands are made once. To make all of them takes longer than to run most.
 testing._get_command = cache(get_command)  # type: ignore[attr-defined]
@@ -73,6 +76,16 @@ class CommandLine:
         ran = self(*arguments, **settings)
         assert ran.code == ExitCode.OK, ran.err
         return ran.out
+
+    def processed(self, **settings: str) -> None:
+        """Run ``carteiro process`` in a child: in this process it would leave signals ignored, and another log."""
+        subprocess.run(
+            [sys.executable, "-m", "carteiro.cli", "process"],
+            env=environment_of_a_command(CARTEIRO_STORE=f"sqlite:///{self.file}", **settings),
+            cwd=self.folder,
+            capture_output=True,
+            check=True,
+        )
 
     def tenant(self, name: str) -> str:
         """A tenant that was added."""

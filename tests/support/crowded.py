@@ -80,9 +80,10 @@ INSERT INTO unfinished (expires_at, message_no) SELECT at + 86400000, n FROM row
 INSERT INTO contents (message_no, content) SELECT n, '{}' FROM rows;
 INSERT INTO events (message_no, position, type, metadata, created_at) SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO dead_letters (
-    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+    failure_group
 )
-SELECT id, tenant, kind, 'reason-1', failure, 1, at, at, at, 86400000 FROM rows;
+SELECT id, tenant, kind, 'reason-1', failure, 1, at, at, at, 86400000, 'group-1' FROM rows;
 INSERT INTO ready (seat, priority, due_at, id, message_no, claims)
 SELECT s.no, 5, r.at, r.id, r.n, r.n % 1000 = 0
 FROM rows AS r CROSS JOIN seats AS s ON s.kind = r.kind AND s.tenant = r.tenant;
@@ -137,6 +138,7 @@ def _id(n: int) -> str:
 _BY_NAME: Mapping[str, _Sample] = {
     "id": _id,
     "message id": _id,
+    "group id": _id,
     "recipient id": _id,
     "message": _id,
     "recipient": _id,
@@ -160,6 +162,7 @@ _BY_NAME: Mapping[str, _Sample] = {
     "reason": lambda _: "reason-1",
     "code": lambda _: "550",
     "category": lambda _: None,
+    "group": lambda _: "group-1",
     "is_redriven": lambda _: None,
     "text": lambda _: None,
     "by": lambda _: "code",

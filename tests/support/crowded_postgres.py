@@ -73,9 +73,10 @@ INSERT INTO carteiro.events (message_no, position, type, metadata, created_at)
 SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO carteiro.dead_letters (
     message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
-    moved_at, ttl_ms
+    moved_at, ttl_ms, failure_group
 )
-SELECT id, n, tenant, kind, 'reason-1', '550', 'PERMANENT_ERROR', failure, 1, at, at, at, 86400000 FROM rows;
+SELECT id, n, tenant, kind, 'reason-1', '550', 'PERMANENT_ERROR', failure, 1, at, at, at, 86400000, 'group-1'
+FROM rows;
 INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
 SELECT tenant, kind, carteiro.rank(5, at), id, n, (n % 1000 = 0)::integer FROM rows;
 INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
@@ -136,6 +137,7 @@ _BY_WORD: list[tuple[str, _Sample]] = [
     (r"state", lambda _: "SENT"),
     (r"reason", lambda _: "reason-1"),
     (r"code", lambda _: "550"),
+    (r"^group$", lambda _: "group-1"),
     (r"\btag", lambda _: "tag-1"),
     (r"\bkeys?\b", lambda n: f"key-{n:06}"),
     (r"type", lambda n: f"type-{n % 100}"),

@@ -5,21 +5,34 @@ from typing import Any
 
 from carteiro.api.docs_page import operations_of
 from carteiro.app import Carteiro
-from carteiro.model import DeadFilter, MessageFilter, MessageId, RecipientId
+from carteiro.model import (
+    DeadFilter,
+    FailureFilter,
+    MessageFilter,
+    MessageId,
+    RecipientId,
+    RedriveState,
+)
+from carteiro.model.alerts import Finding
 from support.builders import ACME
 from support.http import a_client, an_email, answer_in, sent
 from support.library import work
+from support.redriving import put_into, started
 
 SECRET = "segredo"  # part of everything of ACME
+ALERT = "ManyDeadLetters"
 BODIES: dict[str, Any] = {  # a valid one, by the name of its document
+    "Acknowledgement": {},
     "Batch": {"messages": [an_email()]},
     "Changes": {"subject": "a"},
     "Email": an_email(),
     "EnqueueQuestion": {"p_template_type": "welcome", "p_recipient_email": "a@example.com"},
     "FairnessDocument": {},
     "NewKey": {},
+    "NewRedrive": {},
     "NewToken": {"name": "bia", "role": "viewer"},
     "NewSuppressions": {"emails": ["a@example.com"]},
+    "NewSilence": {"alert": "*", "lastsMs": 1000, "reason": "a"},
     "NewTenantDocument": {},
     "PreviewQuestion": {"variables": {}},
     "PurgeQuestion": {"olderThanMs": 0},
@@ -50,7 +63,7 @@ class Requests:
                 yield (method, path), self._address(path), self._options(operation)
 
     def _address(self, path: str) -> str:
-        about = "recipients" if "/recipients" in path else "messages"
+        about = next((each for each in self._things if f"/{each}" in path), "messages")
         return path.format(**self._things[about])
 
     def _options(self, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,11 +99,23 @@ async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
         answer_in(await client.put("/v1/templates/welcome", json=template))
         suppressed = {"emails": [f"{SECRET}@example.com"]}
         answer_in(await client.put("/v1/suppressions", json=suppressed))
+    many = Finding(ALERT, "", 101, 100)
+    await post.backend.alerts.move([many], post.settings.alert_rules())
     [key] = await post.backend.keys.list(ACME)
-    shared = {"tenant": str(ACME), "type": "welcome", "key": str(key.id)}
+    redrive = await started(post.backend, tenant=ACME, text=SECRET)
+    await put_into(post.backend, redrive, RedriveState.PAUSED)
+    [group] = (await post.backend.failures.list()).rows
+    shared = {
+        "tenant": str(ACME),
+        "type": "welcome",
+        "key": str(key.id),
+        "name": ALERT,
+    }
     return {
         "messages": shared | {"id": dead["outboxId"]},
+        "redrives": shared | {"id": redrive.id},
         "recipients": shared | {"id": known["recipient"]["recipientId"]},
+        "failures": shared | {"id": group.id},
     }
 
 
@@ -104,8 +129,10 @@ async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[An
         [await ports.reading.events(MessageId(each.id)) for each in page.rows],
         await ports.recipients.show(recipient, tenant=ACME),
         await ports.templates.versions(ACME, "welcome"),
+        (await ports.redrives.list(tenant=ACME)).rows,
         (await ports.dead_letters.find(DeadFilter(tenant=ACME))).rows,
         await ports.tenants.find([ACME]),
         (await ports.suppressions.list(ACME)).rows,
+        (await ports.failures.list(FailureFilter(tenant=ACME))).rows,
         [(each.id, each.revoked_at) for each in await ports.keys.list(ACME)],
     ]

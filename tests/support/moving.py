@@ -26,6 +26,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Backend
+from support.alerting import OFTEN, RULES, full, often, slow
 from support.builders import (
     ACME,
     BRASA,
@@ -40,6 +41,8 @@ from support.builders import (
 )
 from support.burying import buried
 from support.clock import StoreClock, past
+from support.redriving import sent as gone
+from support.redriving import started
 from support.steps import (
     HOLD,
     LEASE,
@@ -64,9 +67,12 @@ async def fill(backend: Backend, clock: StoreClock) -> None:
     """Store one of everything, in every state that a message can rest in."""
     await _people(backend)
     await _ended(backend, clock)
-    await backend.rollups.fold(limit=5, most=100)
+    await backend.rollups.fold(limit=20, most=100)
     await _under_way(backend, clock)
     await _waiting(backend, clock)
+    await backend.alerts.move([full(), slow(), often()], RULES)
+    await backend.alerts.silence(OFTEN, ACME, ACME, lasts=timedelta(days=1), reason="known ✉")
+    await backend.alerts.spread(["log"])
 
 
 async def _people(backend: Backend) -> None:
@@ -75,7 +81,12 @@ async def _people(backend: Backend) -> None:
         a_tenant(ACME, name="Acme & Söhne", tier="gold", cap=50, from_domains=("acme.example",)),
         a_tenant(BRASA, weight=2.5, rate_per_second=1000.0, limits=ApiLimits(5, None, 100)),
         a_tenant(CALM, disabled=True, default_from="calm@example.com", retry_preset="classic"),
-        a_tenant(LOUD, external_id_is_key=True, allowed_networks=("10.0.0.0/8",)),
+        a_tenant(
+            LOUD,
+            external_id_is_key=True,
+            allowed_networks=("10.0.0.0/8",),
+            contact="ops@loud.example",
+        ),
     ]
     await backend.tenants.define(tenants)
     await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=2))
@@ -122,7 +133,16 @@ async def _ended(backend: Backend, clock: StoreClock) -> None:
     await backend.upkeep.expire(limit=10)
     [unwanted] = await accepted(store, a_message())
     await store.cancel([unwanted], tenant=ACME)
+    await _redriven(backend, clock)
     await _long(backend, clock)
+
+
+async def _redriven(backend: Backend, clock: StoreClock) -> None:
+    """A redrive whose message died again."""
+    message = await buried(backend, LOUD)
+    clock.advance(timedelta(seconds=1))
+    await gone(backend, await started(backend, tenant=LOUD), message)
+    await attempted(backend.store, dead())
 
 
 async def _long(backend: Backend, clock: StoreClock) -> None:
@@ -204,8 +224,18 @@ async def read(backend: Backend) -> dict[str, Any]:
         "first": first,
         "letters": (await backend.dead_letters.find(DeadFilter())).rows,
         "groups": await backend.dead_letters.group("code"),
+        "redrives": (await backend.redrives.list()).rows,
+        "redriven": [
+            await backend.redrives.watched(each, limit=10) for each in await backend.redrives.due()
+        ],
         "sizes": await backend.dead_letters.sizes(top=10),
         "inbox": await backend.inbox.list(),
+        "alerts": (await backend.alerts.list()).rows,
+        "silences": await backend.alerts.silences(),
+        "notices": await backend.alerts.waiting(),
+        "failures": [
+            await backend.failures.show(each.id) for each in (await backend.failures.list()).rows
+        ],
         "figures": [
             await backend.rollups.total("hour", timedelta(days=1), tenant=each)
             for each in (None, *tenants)

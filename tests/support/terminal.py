@@ -24,6 +24,7 @@ _PROGRAM = 'exec {python} -m carteiro.cli "$@"\n'
 _CHANGE_THE_LOG = {"up", "api", "worker", "process"}  # of the process that they run in
 _NEEDS_A_SHELL = re.compile(r"[|<>;&*`]|\$\(")
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GROUP = re.compile(r"(?<![-\w])[0-9a-f]{12}(?![-\w])")
 _MASKS = (
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
@@ -50,9 +51,9 @@ class Answered:
 class Terminal:
     """Runs the ``sh`` and ``py`` blocks of a page, in this folder; ``words`` are its shell variables.
 
-    ``$ID`` is the first id of the last output. A command that needs no shell runs in this process.
-    Those that ``fails`` names end with that exit code, all others with 0. People are slow: ``meanwhile``
-    waits for the servers between two commands. ``places`` are names on the pages of things
+    ``$ID`` is the first id of the last output, ``$GROUP`` the first failure group. A command that needs no
+    shell runs in this process. Those that ``fails`` names end with that exit code, all others with 0. People are slow:
+    ``meanwhile`` waits for the servers between two commands. ``places`` are names on the pages of things
     that have other names here.
     """
 
@@ -94,6 +95,8 @@ class Terminal:
         answer = self._here(command) if _runs_here(command) else self._in_a_shell(command)
         if (found := _ID.search(answer.out)) is not None:
             self.words["ID"] = found[0]
+        if (found := _GROUP.search(answer.out)) is not None:
+            self.words["GROUP"] = found[0]
         return answer
 
     def _as_here(self, text: str) -> str:

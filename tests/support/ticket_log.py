@@ -146,6 +146,7 @@ class MemoryCounter:
         self.ended_at: dict[TicketId, str] = {}
         self.errors: dict[TicketId, LastError] = {}
         self.away = False
+        self.up_to: dict[Part, int] | None = None
         self.questions = 0
         self.counts: list[list[TicketId]] = []  # by question
         self.ends: list[list[TicketId]] = []
@@ -157,14 +158,19 @@ class MemoryCounter:
             return [TicketStanding(0, "") for _ in ids]
         return [TicketStanding(self.failures.get(id, 0), self.ended_at.get(id, "")) for id in ids]
 
-    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
+    async def counted_up_to(self, parts: Sequence[Part]) -> list[int] | None:
+        """As a test says; if it says nothing, each ticket is looked at."""
+        up_to = self.up_to
+        return None if up_to is None or self.away else [up_to.get(part, 0) for part in parts]
+
+    async def failed(self, failures: Sequence[tuple[TicketId, int, str]]) -> list[int]:
         """One more of each."""
-        self.counts.append([id for id, _ in failures])
+        self.counts.append([id for id, _, _ in failures])
         if self.away:
-            return [at_least for _, at_least in failures]
-        for id, at_least in failures:
+            return [at_least for _, at_least, _ in failures]
+        for id, at_least, _ in failures:
             self.failures[id] = max(self.failures[id] + 1, at_least)
-        return [self.failures[id] for id, _ in failures]
+        return [self.failures[id] for id, _, _ in failures]
 
     async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
         """Forget their failures, remember their places."""

@@ -81,6 +81,7 @@ def test_entry_has_the_documented_field_names() -> None:
         "retryable": True,
         "scope": "destination",
         "rule": "smtp.421",
+        "failureGroup": "0123456789ab",
         "redrivenAt": None,
     }
 
@@ -148,6 +149,7 @@ _LETTERS = st.builds(
     moved_at=_MOMENTS,
     ttl=st.integers(1, 10**12).map(lambda each: timedelta(milliseconds=each)),
     redriven_at=st.none() | _MOMENTS,
+    group=st.text("0123456789abcdef", min_size=12, max_size=12),
 )
 
 
@@ -166,7 +168,7 @@ def test_written_entry_can_be_read_back(letters: list[DeadLetter]) -> None:
 def test_optional_fields_have_defaults() -> None:
     """Entries of other systems have fewer fields."""
     optional = {"outboxId", "kind", "originalData", "lastFailureCode", "originalCode", "retryable"}
-    optional |= {"scope", "rule", "redrivenAt"}
+    optional |= {"scope", "rule", "redrivenAt", "failureGroup"}
     entry = {name: each for name, each in an_entry().items() if name not in optional}
 
     letter = from_json(entry | {"unknownField": 1})
@@ -207,6 +209,7 @@ def test_times_are_read_to_the_millisecond() -> None:
         ({"reason": "bad luck"}, "reason"),
         ({"category": "ERROR"}, "category"),
         ({"scope": "everywhere"}, "scope"),
+        ({"failureGroup": "ana@example.com"}, "failureGroup"),
         ({"originalData": orjson.loads(nested(300))}, "originalData"),
     ],
 )

@@ -9,11 +9,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from carteiro.api.admin.alerts import AlertEndpoints
 from carteiro.api.admin.audit import AuditEndpoints
 from carteiro.api.admin.dead_letters import DeadLetterEndpoints
+from carteiro.api.admin.failures import FailureEndpoints
 from carteiro.api.admin.fairness import FairnessEndpoints
 from carteiro.api.admin.keys import KeyEndpoints
 from carteiro.api.admin.messages import MessageEndpoints
+from carteiro.api.admin.redrives import RedriveEndpoints
 from carteiro.api.admin.stats import StatsEndpoints
 from carteiro.api.admin.tenants import TenantEndpoints
 from carteiro.api.batch import BatchIntake
@@ -135,8 +138,11 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         offer(f"{tag} of a tenant", endpoints)
     offer("messages", MessageEndpoints(ports))
     offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
+    offer("redrives", RedriveEndpoints(ports))
     offer("fairness", FairnessEndpoints(ports.tenants))
+    offer("alerts", AlertEndpoints(ports.alerts, settings.alert_rules()))
     offer("audit", AuditEndpoints(ports.audit))
+    offer("failures", FailureEndpoints(ports.failures))
     offer("metrics", MetricsEndpoints(office.metrics))
     offer("stats", StatsEndpoints(ports))
     offer("key figures of all", KpiEndpoints(ports))

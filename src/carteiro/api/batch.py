@@ -150,12 +150,16 @@ async def _results(
     results: list[str] = []
     left = count(charged.counted, -1)  # refused ones that were counted
     turn = Slice()
-    first, text = None, ""  # of results that differ in the id alone
+    at, around = (
+        None,
+        [""],
+    )  # of results that differ in the id alone: their time, and the text around the id
     for item, answer in zip(made, answers, strict=True):
         if isinstance(answer, Accepted) and answer.recipient_id is None:
-            if first is None or answer.received_at is not first.received_at:
-                first, text = answer, orjson.dumps(_told(item, answer, request_id)).decode()
-            results.append(text.replace(first.id, answer.id))
+            if answer.received_at is not at:
+                at, text = answer.received_at, orjson.dumps(_told(item, answer, request_id))
+                around = text.decode().split(answer.id)
+            results.append(answer.id.join(around))
             continue
         over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
         results.append(orjson.dumps(_told(item, over or answer, request_id)).decode())

@@ -44,8 +44,10 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
         share, declared = _unchecked(request), 0  # without a key, only received bytes count
     share.take(declared)
     counted = None if declared else share
-    if WHOLE in request.scope:  # a timer would cost more than the rest of this
-        return await _read(request, most, counted)
+    whole: bytes | None = request.scope.get(WHOLE)
+    if whole is not None:
+        _count(len(whole), len(whole), most, counted)
+        return whole
     patience: timedelta = request.app.state.body_timeout
     try:
         async with asyncio.timeout(patience.total_seconds()):
@@ -73,13 +75,17 @@ async def _read(request: Request, most: int, share: Share | None) -> bytes:
             raise ClientDisconnect
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > most:  # the declared size may be wrong or missing
-            raise too_large(most)
-        if share is not None:
-            share.take(len(chunk))
+        _count(len(chunk), size, most, share)
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+def _count(more: int, size: int, most: int, share: Share | None) -> None:
+    if size > most:  # the declared size may be wrong or missing
+        raise too_large(most)
+    if share is not None:
+        share.take(more)
 
 
 def _refuse_other_types(request: Request, media_type: str) -> None:

@@ -4,12 +4,20 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, cast
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from carteiro.api.networks import Address, Networks, counted_as, parsed_address
 from carteiro.model import value
@@ -18,9 +26,10 @@ from carteiro.observability import log
 MOST_HEAD_BYTES = 64 * 1024
 MOST_FRAMING_BYTES = 64 * 1024  # chunk sizes of a body, and trailers
 MOST_PIPELINED = 64
-WHOLE = "carteiro.whole"  # key in the scope of a request whose body has come completely
+WHOLE = (
+    "carteiro.whole"  # key of a body in the scope of its request, if it came together with the head
+)
 _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
-_MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
 _LOG_EVERY_S = 60.0
 _KEPT_FOR_THIS_MACHINE = 10
@@ -125,18 +134,11 @@ def guarded(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
 
 
 @dataclass(slots=True, eq=False)
-class _Corked:
-    """A transport that collects writes, and writes once per turn of the event loop.
-
-    Head and body of an answer are two writes: as two system calls they cost more than making them.
-    Closing is left to ``closing``, which knows if the client is still sending.
-    """
+class _Outlet:
+    """A transport whose closing is left to ``closing``, which knows if the client is still sending."""
 
     _transport: asyncio.Transport
-    _loop: asyncio.AbstractEventLoop
     _closing: Callable[[], None]
-    _held: list[bytes] = field(default_factory=list)
-    _held_bytes: int = 0
     is_left: bool = False  # no more is written, though the client may still send
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the transport offers
@@ -146,24 +148,76 @@ class _Corked:
         return self.is_left or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        if self.is_closing():  # an answer to what came before the garbage: nobody waits for it
-            return
-        if not self._held:
-            self._loop.call_soon(self._flush)
-        self._held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes > _MOST_HELD_BYTES:  # the transport must be able to apply back pressure
-            self._flush()
+        if not self.is_closing():  # an answer to what came before the garbage: nobody waits for it
+            self._transport.write(data)
 
     def close(self) -> None:
-        self._flush()
         self._closing()
 
-    def _flush(self) -> None:
-        if self._held:
-            self._transport.write(b"".join(self._held))
-            self._held.clear()
-            self._held_bytes = 0
+
+class Exchange(RequestResponseCycle):
+    """A request and its answer, which is one write where it is known as a whole.
+
+    Head and body as two system calls would cost more than making them.
+    """
+
+    _head: Any = None  # of an answer whose body is still to come
+    disconnected = response_started = response_complete = access_log = False
+    more_body = True
+    chunked_encoding = None
+    expected_content_length = 0
+
+    def __init__(self, connection: "_Guarded", scope: Scope, *, keep_alive: bool) -> None:
+        self.scope = scope  # type: ignore[assignment] # a TypedDict of uvicorn's own
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.logger = connection.logger
+        self.default_headers = connection.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = connection.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = connection.expect_100_continue
+        self.body = bytearray()
+
+    @property
+    def must_wait(self) -> bool:
+        """True if an answer has to be sent by ASGI: the client reads too slowly, has left, or wants the head alone."""
+        return self.flow.write_paused or self.disconnected or self.scope["method"] == "HEAD"
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401 - TypedDicts of uvicorn's own
+        """Send a message of ASGI."""
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._head = message
+            return
+        head, self._head = self._head, None
+        headers = [] if head is None else head["headers"]
+        has_length = any(name == b"content-length" for name, _ in headers)
+        if has_length and not message.get("more_body", False) and not self.must_wait:
+            self.answer(head["status"], headers, message.get("body", b""))
+            return
+        if head is not None:
+            await super().send(head)
+        await super().send(message)
+
+    def answer(
+        self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes | memoryview
+    ) -> None:
+        """Send all of the answer with one write."""
+        lines = [STATUS_LINE[status]]
+        for name, given in (*self.default_headers, *headers):
+            lines += (name, b": ", given, b"\r\n")
+        if HEADER_VALUE_RE.search(b"".join(lines[3::4])):
+            raise RuntimeError("Invalid HTTP header value.")
+        if (b"connection", b"close") in headers:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        self.response_started = self.response_complete = True
+        self.transport.write(b"".join((*lines, b"\r\n", body)))
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
@@ -180,13 +234,15 @@ class _Guarded(HttpToolsProtocol):
     crowd: ClassVar[Crowd]
     _address = ""
     _timer: asyncio.TimerHandle | None = None
+    _looks_every_s: float
     _raw: asyncio.Transport
-    _corked: _Corked
+    _outlet: _Outlet
     _is_let_in = False
     _is_shutting_down = False
     _keeps_alive = False
     _head_since: float | None = None  # None: no head is being read
     _request_since: float | None = None  # None: no request is being read
+    _idle_since = 0.0  # the last answer
     _stuck_since: float | None = None  # None: the client reads what it asked for
     _left_since: float | None = None  # None: it is not being closed
     _has_spoken = False
@@ -204,11 +260,12 @@ class _Guarded(HttpToolsProtocol):
         peer = transport.get_extra_info("peername")
         self._address = peer[0] if isinstance(peer, tuple) else ""
         self._raw = transport
-        self._corked = _Corked(transport, self.loop, self._leave)
-        super().connection_made(cast("asyncio.Transport", self._corked))
+        self._outlet = _Outlet(transport, self._leave)
+        super().connection_made(cast("asyncio.Transport", self._outlet))
         self._is_let_in = self.crowd.let_in(self._address)
         self._begin_request()
-        self._timer = self.loop.call_later(self.crowd.patience_s, self._look)
+        self._looks_every_s = min(self.crowd.patience_s, self.timeout_keep_alive)
+        self._look_in(self._looks_every_s)
         if not self._is_let_in:
             transport.write(_FULL)
             self._leave()
@@ -218,7 +275,7 @@ class _Guarded(HttpToolsProtocol):
             self._timer.cancel()
         if self._is_let_in:
             self.crowd.let_out(self._address)
-        self._corked.is_left = True  # collected writes have no receiver any more
+        self._outlet.is_left = True  # answers have no receiver any more
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -244,7 +301,7 @@ class _Guarded(HttpToolsProtocol):
         self._has_spoken, self._is_fresh, before = True, False, self._all_body_bytes
         super().data_received(data)
         if self._request_since is None:
-            if self.timeout_keep_alive_task is None and self._is_idle():
+            if self._is_idle():
                 self._begin_request()  # line breaks before a request: they may not go on for ever
         elif self._head_since is not None:
             self._head_bytes += len(data)
@@ -263,15 +320,38 @@ class _Guarded(HttpToolsProtocol):
             raise ConnectionAbortedError  # the parser stops, and it is answered 400
         self._is_fresh = True
         self._begin_request()
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_headers_complete(self) -> None:
         self._head_since = None
-        super().on_headers_complete()
+        version = self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+            "state": {},
+            "method": self.parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+        }
+        before = self.cycle
         # Until all of it is here, an answer is the last one: nobody reads the rest.
+        self.cycle = Exchange(self, scope, keep_alive=False)
         self.headers = _NOWHERE
-        self._keeps_alive = self.cycle.keep_alive
-        self.cycle.keep_alive = False
+        self._keeps_alive = version != "1.0" and self.parser.should_keep_alive()
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -280,10 +360,21 @@ class _Guarded(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._request_since = None
-        self.cycle.scope[WHOLE] = True  # type: ignore[literal-required]
         if not self.cycle.response_started and not self._is_shutting_down:
             self.cycle.keep_alive = self._keeps_alive
+        if self._is_fresh:  # nobody has begun to read it
+            self.cycle.scope[WHOLE] = bytes(self.cycle.body)  # type: ignore[literal-required]
+            self.cycle.body = bytearray()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._idle_since = self.loop.time()
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
 
     def _is_idle(self) -> bool:
         return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
@@ -314,7 +405,7 @@ class _Guarded(HttpToolsProtocol):
         if not is_talking or not self._raw.can_write_eof():
             self._raw.close()
         else:
-            self._corked.is_left = True
+            self._outlet.is_left = True
             self._raw.write_eof()
             self._raw.resume_reading()
         self._look_in(_LINGER_S)
@@ -326,7 +417,11 @@ class _Guarded(HttpToolsProtocol):
         if ends <= now:
             self._raw.abort()
             return
-        self._look_in(min(self.crowd.patience_s, ends - now))
+        idle_until = self._idle_since + self.timeout_keep_alive
+        if self._request_since is None and self._is_idle() and idle_until <= now:
+            self._leave()
+            return
+        self._look_in(min(self._looks_every_s, ends - now))
 
     def _look_in(self, wait: float) -> None:
         if self._timer is not None:

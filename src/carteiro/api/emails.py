@@ -96,7 +96,7 @@ class Emails(Endpoints):
         except InvalidMessage:
             await self._intake.charge_one(request, tenant)
             raise
-        if not isinstance(answer, model.Accepted | model.Replayed):
+        if not isinstance(answer, (model.Accepted, model.Replayed)):
             raise refused(answer)
         response = JsonResponse(shown.accepted(answer, email, request_id), 202)
         if isinstance(answer, model.Replayed):

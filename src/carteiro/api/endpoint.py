@@ -28,6 +28,7 @@ _IN_PATH = re.compile(r"{(\w+)}")
 _PUT_TARGET = re.compile(r"{\w+}$")  # a PUT creates what its path ends with
 _WHAT_PATHS_NAME = {
     "id": "Its id.",
+    "name": "The name of an alert.",
     "key": "The id of a key, not the key itself.",
     "tenant": "The id of a tenant.",
     "type": "The type of a template.",

@@ -1,6 +1,7 @@
 """The envelope of every request: an id, also in the answer, and errors in one shape."""
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
@@ -10,6 +11,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
+from carteiro.api.connection import Exchange
 from carteiro.api.in_flight import SHARE
 from carteiro.api.refusal import Refusal, not_found, refusal_of
 from carteiro.errors import TextUnfit
@@ -35,7 +37,8 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = Answer(send, scope, self._tally)
+        request_id = sane_id(dict(scope["headers"]).get(b"x-request-id", b""))
+        answer = Answer(send, scope, self._tally, request_id)
         try:
             await self._app(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - answered, or raised again
@@ -49,24 +52,37 @@ class Answer:
 
     __slots__ = ("_scope", "_send", "_tally", "is_started", "request_id")
 
-    def __init__(self, send: Send, scope: Scope, tally: Tally) -> None:
+    def __init__(self, send: Send, scope: Scope, tally: Tally, request_id: str) -> None:
         self._send = send
         self._scope = scope
         self._tally = tally
-        self.request_id = _request_id(scope)
+        self.request_id = request_id
         self.is_started = False
-        scope.setdefault("state", {})["request_id"] = self.request_id
+        scope.setdefault("state", {})["request_id"] = request_id
 
     async def __call__(self, message: Message) -> None:
         """Send a message of ASGI."""
         if message["type"] == "http.response.start":
-            self.is_started = True
-            route = self._scope.get("route")
-            path = NO_ROUTE if route is None else route.path  # real addresses contain ids
-            self._tally.answered(self._scope["method"], path, message["status"])
-            tag = (b"x-request-id", self.request_id.encode())
-            message = {**message, "headers": [*message["headers"], tag]}
+            headers = self._started(message["status"], message["headers"])
+            message = {**message, "headers": headers}
         await self._send(message)
+
+    def at_once(self, response: Response, exchange: Exchange) -> bool:
+        """Send a response that is known as a whole; False if that is not possible."""
+        if exchange.must_wait or not hasattr(response, "body"):
+            return False
+        headers = self._started(response.status_code, response.raw_headers)
+        exchange.answer(response.status_code, headers, response.body)
+        return True
+
+    def _started(
+        self, status: int, headers: Sequence[tuple[bytes, bytes]]
+    ) -> list[tuple[bytes, bytes]]:
+        self.is_started = True
+        route = self._scope.get("route")
+        path = NO_ROUTE if route is None else route.path  # real addresses contain ids
+        self._tally.answered(self._scope["method"], path, status)
+        return [*headers, (b"x-request-id", self.request_id.encode())]
 
     async def fail(self, error: Exception, receive: Receive) -> None:
         """Answer with the refusal that the error stands for; raise it if the answer has begun."""
@@ -97,9 +113,8 @@ def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
     return refusal_of(error, request_id)
 
 
-def _request_id(scope: Scope) -> str:
+def sane_id(given: bytes) -> str:
     """The client's own id if it is safe in logs and headers, else a new one."""
-    given = dict(scope["headers"]).get(b"x-request-id", b"")
     return given.decode() if _SANE_ID.fullmatch(given) else str(uuid7())
 
 

@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from carteiro.api.envelope import Answer
+from carteiro.api.connection import Exchange
+from carteiro.api.envelope import Answer, sane_id
 from carteiro.api.lean import LeanRoute
 from carteiro.observability.metrics import Tally
 
@@ -37,10 +38,14 @@ class Express:
             await self._otherwise(scope, receive, send)
             return
         scope["route"] = route
-        answer = Answer(send, scope, self._tally)
+        request = _QuickRequest(scope, receive, send)
+        request_id = sane_id(request.headers.first.get(b"x-request-id", b""))
+        answer = Answer(send, scope, self._tally, request_id)
         try:
-            response = await route.endpoint(_QuickRequest(scope, receive, answer))
-            await response(scope, receive, answer)
+            response = await route.endpoint(request)
+            exchange = getattr(receive, "__self__", None)
+            if not isinstance(exchange, Exchange) or not answer.at_once(response, exchange):
+                await response(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - answered, or raised again
             await answer.fail(error, receive)
         finally:
@@ -50,7 +55,7 @@ class Express:
 class _QuickRequest(Request):
     """A request whose headers are indexed once; otherwise each missing header costs a search."""
 
-    headers: Headers = Headers()
+    headers: "_QuickHeaders" = None  # type: ignore[assignment] # a property above
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -63,10 +68,8 @@ class _QuickRequest(Request):
 class _QuickHeaders(Headers):
     def __init__(self, scope: Scope) -> None:
         self._list = scope["headers"]
-        self._first = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in reversed(scope["headers"])
-        }
+        self.first = dict(reversed(self._list))
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - as it is declared above
-        return self._first.get(key, default)
+        found = self.first.get(key.encode())
+        return default if found is None else found.decode("latin-1")

@@ -88,7 +88,7 @@ class Share:
 
     def take_parsed(self, body: bytes) -> None:
         """Take the memory of parsed JSON, texts included; at most what is left to the caller."""
-        parts = len(body) - len(body.translate(None, b"{[,"))
+        parts = body.count(b"{") + body.count(b"[") + body.count(b",")
         self.take(min(parts * _BYTES_PER_PART, self._of.most_bytes - self._bytes))
 
     async def read(self) -> None:

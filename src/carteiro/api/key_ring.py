@@ -200,6 +200,12 @@ def token_of(request: Request) -> Key:
     return token
 
 
+def name_of(request: Request) -> str:
+    """The administrator of a request that was admitted, for timelines."""
+    token = token_of(request)
+    return f"admin {token.name or token.hint}"
+
+
 def within(request: Request, asked: str | None = None) -> TenantId | None:
     """The tenant that a request of an administrator is limited to: by its token, or as ``asked``; None: no limit.
 

@@ -1,5 +1,6 @@
 """Requests, read into documents: bodies and queries."""
 
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -26,9 +27,20 @@ Asked = TypeVar("Asked", bound=pydantic.BaseModel)
 
 MOST_IN_A_PAGE = 200
 
+
+def _in_utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must be a time within the years 1 to 9999 of UTC") from None
+
+
 # Not strict inside: the check returns a text, which a strict field would refuse as a time.
 Time = Annotated[
-    pydantic.AwareDatetime, pydantic.BeforeValidator(only_time_as_text), Field(strict=False)
+    pydantic.AwareDatetime,
+    pydantic.BeforeValidator(only_time_as_text),
+    pydantic.AfterValidator(_in_utc),
+    Field(strict=False),
 ]
 
 _MOST_FIELDS = 100  # of an object with known fields: more than any has

@@ -17,10 +17,13 @@ class Right:
 
 
 _SEE, _SEE_OWN = Right(Role.VIEWER), Right(Role.VIEWER, scoped=True)
+_RUN = Right(Role.OPERATOR)
 _RUN_OWN = Right(Role.OPERATOR, scoped=True)
 _DEFINE, _DEFINE_OWN = Right(Role.ADMIN), Right(Role.ADMIN, scoped=True)
 _TENANT = "/admin/v1/tenants/{tenant}"
 _LETTERS = "/admin/v1/dead-letters"
+_FAILURES = "/admin/v1/failures"
+_REDRIVES = "/admin/v1/redrives"
 
 # An endpoint of administrators without a row cannot be offered. Tenants have keys, no roles: theirs are not here.
 RIGHTS: Mapping[str, Right] = {
@@ -65,10 +68,30 @@ RIGHTS: Mapping[str, Right] = {
     f"POST {_LETTERS}/redrive": _RUN_OWN,
     f"POST {_LETTERS}/import": _DEFINE,
     f"POST {_LETTERS}/purge": _DEFINE_OWN,
+    f"GET {_FAILURES}": _SEE_OWN,
+    f"GET {_FAILURES}/{{id}}": _SEE_OWN,
+    f"POST {_FAILURES}/{{id}}/acknowledge": _RUN,  # the cause of all tenants
+    f"POST {_FAILURES}/{{id}}/resolve": _RUN,
+    f"POST {_FAILURES}/{{id}}/ignore": _RUN,
+    f"POST {_REDRIVES}/plan": _SEE_OWN,
+    f"POST {_REDRIVES}": _RUN_OWN,
+    f"GET {_REDRIVES}": _SEE_OWN,
+    f"GET {_REDRIVES}/{{id}}": _SEE_OWN,
+    f"POST {_REDRIVES}/{{id}}/pause": _RUN_OWN,
+    f"POST {_REDRIVES}/{{id}}/resume": _RUN_OWN,
+    f"POST {_REDRIVES}/{{id}}/cancel": _RUN_OWN,
     "GET /admin/v1/standings": _SEE,
     "GET /admin/v1/fairness": _SEE,
     "PUT /admin/v1/fairness": _DEFINE,
     "DELETE /admin/v1/fairness": _DEFINE,
+    "GET /admin/v1/alerts": _SEE_OWN,
+    "GET /admin/v1/alerts/{name}": _SEE_OWN,
+    "POST /admin/v1/alerts/{name}/acknowledge": _RUN,
+    "POST /admin/v1/alerts/test": _RUN,
+    "GET /admin/v1/notices": _SEE,
+    "GET /admin/v1/silences": _SEE,
+    "POST /admin/v1/silences": _RUN,
+    "DELETE /admin/v1/silences/{id}": _RUN,
     "GET /admin/v1/audit": _SEE_OWN,
     "GET /admin/v1/kpis": _SEE_OWN,
     "GET /admin/v1/stats": _SEE,

@@ -31,9 +31,9 @@ def carteiro(
 
 # The modules of groups and of commands, by their panels in the help; a command has the name of its module.
 _GROUPS = {
-    "Messages": ("dead", "inbox", "tickets"),
+    "Messages": ("dead", "failures", "redrives", "inbox", "tickets"),
     "Tenants": ("tenant", "fairness", "key", "admin_token", "template", "recipient", "suppression"),
-    "Maintenance": ("audit", "config"),
+    "Maintenance": ("alerts", "audit", "config"),
 }
 _COMMANDS = {
     "Run": ("up", "api", "worker", "process_due"),

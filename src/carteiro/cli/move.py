@@ -41,6 +41,7 @@ def move(
     left, arrival = _settings(config, source, "--from"), _settings(config, target, "--to")
     refuse_missing(left, named_by="--from")
     out = Printer(as_json=as_json)
+    act_as(on_this_machine(Via.CLI))
     asyncio.run(_taken_back(left, arrival, out) if reopen else _moved(left, arrival, out))
 
 
@@ -50,7 +51,6 @@ def _settings(config: Path | None, store: str, option: str) -> Settings:
 
 
 async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
-    act_as(on_this_machine(Via.CLI))
     async with open_move(left, arrival) as (source, target):
         with share_done(f"move to {target.name}") as tell:
             moved = await moving.move(source, target, _Progress(tell))

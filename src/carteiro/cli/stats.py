@@ -2,11 +2,11 @@
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
-from carteiro.cli.groups import COLUMNS
+from carteiro.cli.groups import columns
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.errors import QueueAway
-from carteiro.model import DeadFilter, DeadGroup, Depth, ProviderRate
+from carteiro.model import DeadFilter, Depth, ProviderRate
 from carteiro.providers.email_kind import routes_of
 from carteiro.providers.registry import is_paced
 
@@ -17,7 +17,6 @@ _DEPTHS: tuple[Column[Depth], ...] = (
     Column("in flight", lambda row: row.in_flight),
     Column("oldest due", lambda row: row.oldest_due_at, is_whole=True),
 )
-_GROUPS: tuple[Column[DeadGroup], ...] = (Column("reason", lambda row: row.key), *COLUMNS[1:])
 
 
 def _health(row: ProviderRate) -> str:
@@ -74,7 +73,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     if is_override:
         note("Turns of tenants were changed at run time: see carteiro fairness show.")
     desk.out.beside("Queue", depths or [], _DEPTHS)
-    desk.out.beside("Dead letters", groups, _GROUPS)
+    desk.out.beside("Dead letters", groups, columns("reason"))
     desk.out.beside("Providers", rates, _RATES)
 
 

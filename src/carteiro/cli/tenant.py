@@ -56,6 +56,7 @@ class Clearable(StrEnum):
     NETWORKS = "networks"
     LIMITS = "limits"
     RETRY_PRESET = "retry-preset"
+    CONTACT = "contact"
 
 
 _FIELDS = {"rate": "rate_per_second", "from": "default_from", "networks": "allowed_networks"}
@@ -92,10 +93,13 @@ class Fields:
     external_id_is_key: Annotated[
         bool | None, typer.Option(help="Treat externalId as an idempotency key.")
     ] = None
+    contact: Annotated[str | None, typer.Option(help="Address for notices about the tenant.")] = (
+        None
+    )
 
     def changes_of(self, tenant: Tenant) -> dict[str, Any]:
         """The changes, as fields of a tenant."""
-        same = ("name", "tier", "weight", "cap", "retry_preset", "external_id_is_key")
+        same = ("name", "tier", "weight", "cap", "retry_preset", "external_id_is_key", "contact")
         given = {name: getattr(self, name) for name in same} | {
             "rate_per_second": self.rate,
             "default_from": self.sender,
@@ -158,6 +162,7 @@ def _facts(tenant: Tenant) -> dict[str, object]:
         "limits": limits and f"{limits.per_minute}/min {limits.per_hour}/h {limits.per_day}/day",
         "retry preset": tenant.retry_preset,
         "external id is key": tenant.external_id_is_key,
+        "contact": tenant.contact,
     }
 
 

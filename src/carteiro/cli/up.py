@@ -3,6 +3,7 @@
 import json
 import shlex
 import socket
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -56,7 +57,8 @@ async def serve(
     """Serve on the listener until a signal comes, with a worker if ``works``."""
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        if works:  # before anything is created or shown
+        post.check_notices()  # before anything is created or shown
+        if works:
             await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
@@ -69,7 +71,8 @@ async def serve(
         server = http_server(api, listener, grace=grace, bounds=settings.api)
         _announce(settings, address_of(listener), key, token, works=works)
         workers = [worker_part(post)] if works else []
-        await run_together([*workers, server, *pages], stop)
+        async with nullcontext() if works else post.alerting():
+            await run_together([*workers, server, *pages], stop)
 
 
 async def _secrets_to_show(backend: Backend, *, new_key: bool) -> tuple[str | None, str | None]:

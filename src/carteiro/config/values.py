@@ -258,6 +258,7 @@ QueueUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_queue)]
 Networks: TypeAlias = Annotated[str, pydantic.AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 Batch: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
 # Providers get the secret in its place, which must not appear in a log.

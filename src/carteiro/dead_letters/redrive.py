@@ -1,10 +1,8 @@
 """Redrive of dead letters: all that match a filter, or one with edits."""
 
-import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -14,13 +12,13 @@ from carteiro.email.submission import new_recipient, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
+from carteiro.policy.failures import MOST_GROUPS
 from carteiro.policy.tenancy import SendingRules, asked_sender
-from carteiro.ports import Backend, DeadLetters
+from carteiro.ports import Backend, Failures
 from carteiro.runtime.domain_cache import DomainCache
 
-RedriveTally: TypeAlias = Counter[model.RedriveAnswer]
-
-_PAGE = 500
+_SAMPLE = 5
+_SHOWN = 20  # groups, and tenants
 _SAYS = ("subject", "html", "text")
 EDITABLE = frozenset(
     {
@@ -30,35 +28,34 @@ EDITABLE = frozenset(
 )
 
 
-async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and how
-    dead_letters: DeadLetters,
-    wanted: model.DeadFilter,
-    *,
-    by: str,
-    rate: float | None = None,
-    progress: Callable[[RedriveTally], None] = lambda _: None,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-) -> RedriveTally:
-    """Redrive all matching dead letters that are not redriven yet, each once, at most ``rate`` a second.
+async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.RedrivePlan:
+    """Return the dead letters that a redrive would send now: those that match and are not redriven."""
+    letters, resting = backend.dead_letters, replace(wanted, is_redriven=False)
+    tenants = await letters.group("tenant", resting)
+    groups = await letters.group("group", resting)
+    page = await letters.find(resting, limit=_SAMPLE)
+    return model.RedrivePlan(
+        sum(each.count for each in tenants),
+        groups[:_SHOWN],
+        await causes_of(backend.failures, wanted.tenant),
+        tenants[:_SHOWN],
+        [each.id for each in page.rows],
+    )
 
-    If stopped half-way, it can be called again: redriven letters are skipped. Messages that die again
-    meanwhile are newer than the pages read here, and wait for the next call.
-    """
-    size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
-    resting = replace(wanted, is_redriven=False)
-    tally: RedriveTally = Counter()
-    is_first = True
-    cursor: model.Cursor | None = None
-    if wanted.is_redriven:
-        return tally
-    while is_first or cursor is not None:
-        page = await dead_letters.find(resting, cursor=cursor, limit=size)
-        if not is_first and rate is not None:
-            await sleep(len(page.rows) / rate)
-        tally.update(await dead_letters.redrive([each.id for each in page.rows], by=by))
-        progress(tally)
-        cursor, is_first = page.next, False
-    return tally
+
+async def causes_of(failures: Failures, tenant: model.TenantId | None) -> dict[str, str]:
+    """The failure groups that are kept, in words, by their ids."""
+    page = await failures.list(model.FailureFilter(tenant), limit=MOST_GROUPS)
+    return {each.id: each.cause for each in page.rows}
+
+
+async def start_redrive(
+    backend: Backend, wanted: model.DeadFilter, *, by: str, ramp: model.Ramp
+) -> model.Redrive | model.TooManyRedrives:
+    """Start a redrive of those that match; upkeep runs it."""
+    tenants = await backend.dead_letters.group("tenant", replace(wanted, is_redriven=False))
+    total = sum(each.count for each in tenants)
+    return await backend.redrives.start(wanted, by=by, ramp=ramp, total=total)
 
 
 # --- editing one ----------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def _may_go_plain(text: str) -> bool:
     # One character is found ten times as fast as two.
     if ("_" in text and "=_" in text) or ("\t" in text and "\t\r\n" in text):
         return False
-    if text.startswith("From ") or "\nFrom " in text:
+    if "F" in text and (text.startswith("From ") or "\nFrom " in text):
         return False
     return len(text) <= _LONGEST_LINE or max(map(len, text.split("\r\n"))) <= _LONGEST_LINE
 

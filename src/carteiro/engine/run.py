@@ -65,7 +65,8 @@ class Run:
     @property
     def may_be_called(self) -> bool:
         """True if its attempt is declared, or its call still runs: it must not be released."""
-        return self.is_declared or (self.task is not None and not self.task.done())
+        is_called = self.task is not None and self.outcome is None and not self.task.done()
+        return self.is_declared or is_called
 
     def take_slot(self) -> None:
         """Take a slot, unless it has one."""

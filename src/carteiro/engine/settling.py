@@ -5,7 +5,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from carteiro import model
@@ -275,9 +275,16 @@ def _has_refused(outcome: model.Outcome | None) -> bool:
     return outcome.__class__ is not model.Taken or bool(outcome.refused)
 
 
+@cache
+def _sent_by(provider: str) -> model.Sent:
+    return model.Sent(provider, "")
+
+
 def _sent(run: Run, provider_id: str = "") -> model.End:
     """The end of a taken message, as `judge` and `settle.ended` make it; without an id it can always be stored."""
     job, kind = run.job, run.kind
-    verdict = model.Sent(kind.provider, provider_id and classify.one_line(provider_id))
-    duration = timedelta(seconds=run.ended_at - run.received)
+    verdict = _sent_by(kind.provider)
+    if provider_id:
+        verdict = model.Sent(kind.provider, classify.one_line(provider_id))
+    duration = timedelta(0, run.ended_at - run.received)  # takes less than ``seconds=``
     return model.End(job.lease, verdict, (), duration, 0, not kind.declares, job.revision)

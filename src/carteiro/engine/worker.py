@@ -18,6 +18,7 @@ from typing import Any
 from carteiro import model
 from carteiro.engine import storing
 from carteiro.engine.judging import confirm_at_once, confirm_slowly, replays_in
+from carteiro.engine.lanes import Lane
 from carteiro.engine.one_shot import A_MOMENT, OneShot
 from carteiro.engine.run import Run
 from carteiro.engine.settling import Exits, Settling
@@ -441,16 +442,19 @@ class Worker:
 
     async def _declare(self, runs: list[Run]) -> None:
         """Make attempts durable, all in one commit, before they are made; some kinds need none."""
+        ready: list[Run] = []
         declared: list[Run] = []
         for run in runs:
             kind = run.kind
             if not kind.declares:
-                self._call(run, run.job.attempts + 1)
+                run.attempt = run.job.attempts + 1
+                ready.append(run)
             elif kind.start_within is not None and self._is_late(run):
                 self._go(self._give_back(run))
             else:
                 run.handover = Handover(kind.call_limit)
                 declared.append(run)
+        self._call(ready)
         if declared:
             await self._declare_together(declared)
 
@@ -463,11 +467,14 @@ class Worker:
                 run.is_handed_on = True
                 self._go(self._declare_apart(run))
             return
+        begun: list[Run] = []
         for run, answer in zip(runs, answers, strict=True):
             try:
-                self._declared(run, answer)
+                if self._has_begun(run, answer):
+                    begun.append(run)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
+        self._call(begun)
 
     async def _declare_apart(self, run: Run) -> None:
         try:
@@ -483,30 +490,36 @@ class Worker:
             run.job, provider=kind.provider, hold=hold, arrival=arrived, confirmed=confirmed
         )
 
-    def _declared(self, run: Run, answer: model.Begun | model.Refused) -> None:
+    def _has_begun(self, run: Run, answer: model.Begun | model.Refused) -> bool:
         job = run.job
         if isinstance(answer, model.Begun):
             run.is_declared = True
+            run.attempt = answer.attempt
             if job.open_attempt:
                 duration = _since(run.received)
                 log.attempt_in_doubt(
                     job, classify.in_doubt(), attempt=job.attempts, duration=duration
                 )
-            self._call(run, answer.attempt)
-        elif (end := settle.refused(job, answer)) is not None:
+            return True
+        if (end := settle.refused(job, answer)) is not None:
             self._settling.end(run, end)
         else:
             self._go(self._give_back(run, answer.wait))
+        return False
 
-    def _call(self, run: Run, attempt: int) -> None:
+    def _call(self, runs: list[Run]) -> None:
+        for run in runs:
+            run.is_handed_on = True
+        if runs:
+            Lane(runs, self._deliver, give_up=self._stopping_now)
+
+    async def _deliver(self, run: Run) -> None:
         job, confirmed = run.job, run.confirmed
         content = job.content if confirmed is None else confirmed.email
-        parcel = Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
-        handover = run.handover or Handover(run.kind.call_limit)
-        run.attempt, run.parcel, run.handover, run.is_handed_on = attempt, parcel, handover, True
-        run.task = asyncio.get_running_loop().create_task(self._deliver(run, parcel, handover))
-
-    async def _deliver(self, run: Run, parcel: Parcel, handover: Handover) -> None:
+        parcel = run.parcel = Parcel(
+            job.lease.job, job.tenant, content, run.attempt, job.revision, job.request_id
+        )
+        handover = run.handover = run.handover or Handover(run.kind.call_limit)
         run.called_at = time.monotonic()
         try:
             run.outcome = await deliver(run.kind, parcel, handover, self._limits)

@@ -10,6 +10,7 @@ from carteiro.errors import QueueAway
 from carteiro.maintenance.loop import run_led
 from carteiro.model import MILLISECOND, ZERO
 from carteiro.model.figures import Figures
+from carteiro.ports.failures import Failures
 from carteiro.ports.reading import Reading
 from carteiro.ports.rollups import Rollups
 from carteiro.ports.upkeep import Upkeep
@@ -22,10 +23,12 @@ _LOOK_EVERY = timedelta(minutes=1)
 async def roll_up(  # noqa: PLR0913 - the ports, and a setting each
     upkeep: Upkeep,
     rollups: Rollups,
+    failures: Failures,
     reading: Reading,
     *,
     minutes: timedelta,
     hours: timedelta,
+    groups: timedelta,
     most: int,
     every: timedelta = timedelta(seconds=10),
 ) -> None:
@@ -42,7 +45,8 @@ async def roll_up(  # noqa: PLR0913 - the ports, and a setting each
         looked_at = now
         if figures := await _queue(reading, now):
             await rollups.see(figures)
-        return await rollups.prune(minutes=minutes, hours=hours, limit=_PRUNED) >= _PRUNED
+        pruned = await failures.prune(older=groups, limit=_PRUNED)
+        return pruned + await rollups.prune(minutes=minutes, hours=hours, limit=_PRUNED) >= _PRUNED
 
     await run_led(upkeep, "rollups", page, every=every)
 

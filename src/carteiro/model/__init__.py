@@ -44,6 +44,14 @@ from carteiro.model.basics import (
     value,
 )
 from carteiro.model.dead_letters import DeadFilter, DeadGroup, DeadLetter, RedriveAnswer, Revision
+from carteiro.model.failure_groups import (
+    FailureFilter,
+    FailureGroup,
+    FailureReport,
+    GroupState,
+    HourOfFailures,
+    TenantFailures,
+)
 from carteiro.model.failures import Category, DeadReason, Failure, Scope
 from carteiro.model.feedback import (
     BounceKind,
@@ -90,6 +98,20 @@ from carteiro.model.outcomes import (
     Verdict,
 )
 from carteiro.model.pace import Drawn, ProviderRate, ProviderStanding
+from carteiro.model.redrives import (
+    ENDED_REDRIVES,
+    MOST_OPEN_REDRIVES,
+    MOST_OPEN_REDRIVES_OF_TENANT,
+    Course,
+    Ramp,
+    Redrive,
+    RedriveId,
+    RedrivePlan,
+    RedriveResult,
+    RedriveState,
+    TooManyRedrives,
+    Watched,
+)
 from carteiro.model.states import (
     DEAD,
     FINISHED,

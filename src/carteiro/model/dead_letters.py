@@ -24,6 +24,7 @@ class DeadLetter:
     moved_at: datetime
     ttl: timedelta
     redriven_at: datetime | None
+    group: str  # of failures that are alike: see policy/grouping.py
 
 
 @value
@@ -35,6 +36,7 @@ class DeadFilter:
     reason: DeadReason | None = None
     code: str | None = None
     category: Category | None = None
+    group: str | None = None
     text: str | None = None
     moved_after: datetime | None = None
     moved_before: datetime | None = None

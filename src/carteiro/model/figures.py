@@ -3,11 +3,21 @@
 from collections import Counter
 from typing import Literal, TypeAlias
 
-from carteiro.model.basics import value
+from carteiro.model.basics import TenantId, value
 
 Figures: TypeAlias = Counter[str]  # see policy/rollups.py
 Span: TypeAlias = Literal["minute", "hour"]
 Split: TypeAlias = Literal["tenant", "template", "provider"]
+
+
+@value
+class TemplateResult:
+    """Finished messages of a template of a tenant."""
+
+    tenant: TenantId
+    template: str
+    sent: int
+    failed: int
 
 
 @value

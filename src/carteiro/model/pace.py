@@ -24,7 +24,8 @@ class Drawn:
 class ProviderStanding:
     """A provider as one process sees it: circuit breaker, rate, number of delayed calls.
 
-    ``trouble_at`` is when its circuit last opened, in seconds since 1970; None: never.
+    ``trouble_at`` is when its circuit last opened, in seconds since 1970; None: never. ``open_since`` is when it
+    stopped being closed; None: it is closed.
     """
 
     provider: str
@@ -32,6 +33,7 @@ class ProviderStanding:
     rate: float | None
     held_back: int
     trouble_at: float | None = None
+    open_since: float | None = None
 
 
 @value

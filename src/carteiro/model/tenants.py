@@ -61,6 +61,7 @@ class Tenant:
     limits: ApiLimits | None = None  # None: as configured
     retry_preset: str | None = None  # None: as configured
     external_id_is_key: bool = False
+    contact: str | None = None  # address for notices about the tenant
 
     @property
     def is_held(self) -> bool:
@@ -84,10 +85,10 @@ class Tenant:
         return isinstance(given, int) and 1 <= given <= LARGEST_CAP
 
     def _check_places(self) -> None:
-        if self.default_from is not None:
-            local, _, domain = self.default_from.rpartition("@")
-            if not local or not _is_domain(domain):
-                raise ValueError("default_from must be an e-mail address")
+        for field in ("default_from", "contact"):
+            address = getattr(self, field)
+            if address is not None and not _is_address(address):
+                raise ValueError(f"{field} must be an e-mail address")
         for domain in self.from_domains:
             if not _is_domain(domain):
                 raise ValueError(f"from_domains must be names of domains: {domain!r} is not one")
@@ -96,6 +97,11 @@ class Tenant:
                 ip_network(network)
             except ValueError as error:
                 raise ValueError(f"allowed_networks must be IP networks: {error}") from None
+
+
+def _is_address(text: str) -> bool:
+    local, _, domain = text.rpartition("@")
+    return bool(local) and _is_domain(domain)
 
 
 def _is_domain(text: str) -> bool:

@@ -78,7 +78,10 @@ class Accepting:
 
         With a ``connection``, in its transaction.
         """
-        given = [dict(each) if isinstance(each, Mapping) else None for each in items]
+        given = [
+            dict(each) if type(each) is dict or isinstance(each, Mapping) else None
+            for each in items
+        ]
         named = {
             model.TenantId(name)
             for each in given
@@ -101,9 +104,10 @@ class Accepting:
         Raises `InvalidMessage` if its template cannot be rendered or it may not use its From,
         `TenantMissing` if its tenant may not send. It is accepted even if the caller is cancelled.
         """
-        owners = await self._owners([submission])
+        email = submission.email
+        is_usual = email.from_ is None and submission.tenant.default_from is None
+        owners = _NOBODY if is_usual else await self._owners([submission])
         try:
-            email = submission.email
             if not isinstance(email, PlainEmail) and email.template is not None:
                 email = await self._rendered(submission, email)
             made = self._message(submission, email, owners)
@@ -205,8 +209,8 @@ class Accepting:
             if isinstance(each, NotAccepted):
                 made.append(each)
                 continue
+            email = each.email
             try:
-                email = each.email
                 if not isinstance(email, PlainEmail) and email.template is not None:
                     email = await self._rendered(each, email, allowance)
                 made.append(self._message(each, email, owners))
@@ -265,7 +269,9 @@ def _weight(new: model.NewMessage) -> int:
 
 
 def _weight_of_list(new: list[model.NewMessage]) -> int:
-    return sum(map(_weight, new)) + _BYTES_OF_MESSAGE * len(new)
+    met = [each for each in new if each.recipient is not None]
+    content = sum([len(each.content) for each in new])
+    return content + _BYTES_OF_RECIPIENT * len(met) + _BYTES_OF_MESSAGE * len(new)
 
 
 def _in_batches(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:

@@ -15,10 +15,8 @@ MOST_IN_A_LIST: Final = 20
 HIDDEN: Final = "hidden-"  # beginning of what replaces a private name
 # An address, a URL with credentials, or a key or token of ours; also in the middle of a text.
 _PRIVATE = re.compile(r"\S@\S|c[ak]_[\w-]{6}")
-_NAMED_ONLY = {
-    "name",
-    "default_from",
-}  # people's names and addresses: rows say that they changed, not to what
+# People's names and addresses: rows say that they changed, not to what.
+_NAMED_ONLY = {"name", "default_from", "contact"}
 _SWITCHES = {"paused": ("resume", "pause"), "disabled": ("enable", "disable")}
 
 

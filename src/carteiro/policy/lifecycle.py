@@ -13,6 +13,7 @@ from typing import NamedTuple, assert_never
 
 from carteiro import model
 from carteiro.errors import TransitionRefused
+from carteiro.policy.grouping import group_of
 from carteiro.policy.tags import tag_value
 
 MILLISECOND = model.MILLISECOND
@@ -88,6 +89,7 @@ class NewDeadLetter(NamedTuple):
     reason: model.DeadReason
     failure: model.Failure
     failed_attempts: int
+    group: str
 
 
 @dataclass(slots=True)
@@ -425,7 +427,8 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
     if reason is not verdict.reason:
         metadata["endedBy"] = verdict.reason.value
     event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
-    buried = NewDeadLetter(reason, verdict.failure, entry.charged)
+    group = group_of(entry.provider, verdict.failure)
+    buried = NewDeadLetter(reason, verdict.failure, entry.charged, group)
     return Change((event,), drop_job=True, buried=buried)
 
 

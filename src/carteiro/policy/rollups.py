@@ -9,8 +9,10 @@ A note is the figures of one list of messages, in one of these forms:
 
 accepted  [tenant, template type, number], …
 sent      [tenant, template type, provider, attempts, slot, number, sum of delays, sum of waits], …
-changed   [tenant, template type, first due at, [[provider, time, figures], …]], …
+changed   [tenant, template type, first due at, [[provider, time, figures, failure or nothing], …]], …
 seen      figures of the whole installation
+
+Failures are added up to failure groups: see `carteiro.policy.failures`.
 """
 
 from bisect import bisect_right
@@ -22,11 +24,14 @@ import orjson
 
 from carteiro import model
 from carteiro.model.figures import Figures, Span
+from carteiro.policy.failures import said_of
+from carteiro.policy.grouping import alike, group_of
 from carteiro.policy.lifecycle import Change, Entry
 
 Note: TypeAlias = tuple[str, int, str]  # form, time in milliseconds, JSON
 
 SPANS: Final[Mapping[Span, int]] = {"minute": 60_000, "hour": 3_600_000}
+_MINUTE = SPANS["minute"]
 # Time from accept to sent, in milliseconds: the upper bounds of slots; the last slot has none.
 DELAYS: Final = (
     *(50, 100, 250, 500, 1_000, 5_000, 15_000, 60_000, 120_000, 300_000, 900_000),
@@ -37,6 +42,7 @@ MOST_CODES: Final = 30  # in one row; a provider has about a dozen that occur
 _MAX = "max"
 _CODES = ("error.", "dead.")
 _OTHER = "other"
+_FAILED = {*model.DEAD, model.State.RETRY_SCHEDULED}
 _WEIGHED = ("accepted", "sent", "retried", "failed", "cancelled")
 
 
@@ -69,11 +75,12 @@ def was(entry: Entry) -> Was:
     )
 
 
-def changed(
-    before: Was, entry: Entry, change: Change, now: int
-) -> list[tuple[str | None, int, Figures]]:
-    """The figures of a change: the provider, the time that they belong to, and the counters; usually one, or none."""
-    told = [(entry.provider, now, _happened(before, entry, change, now))]
+def changed(before: Was, entry: Entry, change: Change, now: int) -> list[tuple[Any, ...]]:
+    """The figures of a change: the provider, the time that they belong to, and the counters; usually one, or none.
+
+    After them the failure, if it failed.
+    """
+    told = [(entry.provider, now, _happened(before, entry, change, now), *_why(before, entry))]
     if before.state in model.DEAD and entry.state not in model.DEAD and before.finished_at:
         undone = _failed(before.attempts, before.failure)
         undone = Counter({name: -count for name, count in undone.items()})
@@ -81,11 +88,25 @@ def changed(
     return [each for each in told if each[2]]
 
 
+def _why(before: Was, entry: Entry) -> Iterator[tuple[Any, ...]]:
+    """The failure of an attempt that ended, or of a message that died."""
+    failure, has_died = entry.failure, entry.state in model.DEAD and before.state not in model.DEAD
+    has_failed = _has_ended(before, entry) and entry.state in _FAILED
+    if failure is not None and (has_failed or has_died):
+        said = said_of(failure, alike(entry.provider, failure))
+        yield entry.id, group_of(entry.provider, failure), int(has_failed), int(has_died), said
+
+
+def _has_ended(before: Was, entry: Entry) -> bool:
+    """True if an attempt ended."""
+    return before.state is model.State.SENT_ATTEMPT or entry.attempts > before.attempts
+
+
 def _happened(before: Was, entry: Entry, change: Change, now: int) -> Figures:
     if entry.state is model.State.SENT_ATTEMPT:
         return _begun(before, entry, now)
     figures: Figures = Counter()
-    has_ended = before.state is model.State.SENT_ATTEMPT or entry.attempts > before.attempts
+    has_ended = _has_ended(before, entry)
     if has_ended:
         figures[_numbered("ended", entry.attempts)] += 1
     if has_ended and entry.attempts == 1:
@@ -137,15 +158,21 @@ def _coded(name: str, failure: model.Failure | None) -> str:
 # --- notes
 
 
-def added(notes: Iterable[Note]) -> dict[Key, Figures]:
-    """The figures of notes, by everything that they are kept by."""
-    sums: defaultdict[Key, Figures] = defaultdict(Counter)
+def added(notes: Iterable[Note], *, tenant: str = "") -> dict[Key, Figures]:
+    """The figures of notes, by everything that they are kept by; of a tenant only those of its own messages.
+
+    Most parts of a list belong together: they are added up first, and then to each row.
+    """
+    parts: defaultdict[tuple[str, str, str, int], Figures] = defaultdict(Counter)
     for form, at, text in notes:
-        for tenant, template, provider, time, figures in _FORMS[form](orjson.loads(text), at):
-            for span, length in SPANS.items():
-                start = time - time % length
-                for names in _kept_by(tenant, template, provider):
-                    add(sums[Key(span, *names, start)], figures)
+        for whose, template, provider, time, figures in _FORMS[form](orjson.loads(text), at):
+            if tenant in {"", whose}:
+                add(parts[whose, template, provider, time - time % _MINUTE], figures)
+    sums: defaultdict[Key, Figures] = defaultdict(Counter)
+    for (whose, template, provider, minute), figures in parts.items():
+        for span, length in SPANS.items():
+            for names in _kept_by(whose, template, provider):
+                add(sums[Key(span, *names, minute - minute % length)], figures)
     return dict(sums)
 
 
@@ -183,7 +210,7 @@ def _sent(told: Sequence[Any], at: int) -> _Told:
 
 def _changed(told: Sequence[Any], at: int) -> _Told:
     for tenant, template, due_at, changes in told:
-        for provider, time, figures in changes:
+        for provider, time, figures, *_ in changes:
             if "sent" in figures:
                 delay = max(0, at - due_at)
                 figures |= {"delay_ms": delay, f"delay.{bisect_right(DELAYS, delay)}": 1}

@@ -109,6 +109,8 @@ def _faults(tenant: Tenant, presets: Collection[str]) -> Iterator[FieldError]:
     for domain in tenant.from_domains:
         if judge_address(f"x@{domain}") is None:
             yield FieldError("from_domains", f"must be names of domains: {domain!r} is not one")
+    if tenant.contact is not None and judge_address(tenant.contact) is None:
+        yield FieldError("contact", "must be an e-mail address")
     yield from _default_from_faults(tenant)
 
 

@@ -1,8 +1,10 @@
 """Interfaces of the adapters, as Protocols; ``Backend`` holds all those of one store."""
 
 from carteiro.model import value
+from carteiro.ports.alerts import Alerts
 from carteiro.ports.audit import Audit
 from carteiro.ports.dead_letters import DeadLetters
+from carteiro.ports.failures import Failures
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
@@ -12,6 +14,8 @@ from carteiro.ports.queue import KeptQueue
 from carteiro.ports.rates import Rates
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
+from carteiro.ports.redrives import Redrives
+from carteiro.ports.reports import Reports
 from carteiro.ports.rollups import Rollups
 from carteiro.ports.store import Store
 from carteiro.ports.suppressions import Suppressions
@@ -31,13 +35,17 @@ class Backend:
     tenants: Tenants
     keys: Keys
     audit: Audit
+    alerts: Alerts
     templates: Templates
     recipients: Recipients
     suppressions: Suppressions
     tracking: Tracking
     rates: Rates
     rollups: Rollups
+    reports: Reports
+    failures: Failures
     dead_letters: DeadLetters
+    redrives: Redrives
     reading: Reading
     upkeep: Upkeep
     inbox: Inbox

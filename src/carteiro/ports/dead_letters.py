@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from carteiro import model
 
-GroupBy: TypeAlias = Literal["code", "tenant", "reason", "category"]
+GroupBy: TypeAlias = Literal["code", "tenant", "reason", "category", "group"]
 
 
 class DeadLetters(Protocol):

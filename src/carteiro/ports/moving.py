@@ -12,8 +12,10 @@ Place: TypeAlias = list[Any]  # the key of the last row of a page
 CARRIED = (
     *("tenants", "tiers", "sender_domains", "access_keys", "audit", "recipient_records"),
     *("messages", "entries", "events", "unfinished", "message_tags", "dead_letters"),
+    *("redrives", "redrive_items"),
     *("idempotency_keys", "api_counts", "templates", "suppressions", "inbox", "overrides"),
-    *("rollups", "rollup_notes"),
+    *("rollups", "rollup_notes", "alerts", "silences", "notices"),
+    *("failure_groups", "failure_counts"),
     *("ring_clock", "seats", "jobs"),
 )
 

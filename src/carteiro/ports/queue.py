@@ -44,11 +44,17 @@ class Share:
 
 @model.value
 class QueueMemory:
-    """Used and maximum memory of a queue (0: no maximum); ``is_full``: no job can be put."""
+    """Used and maximum memory of a queue (0: no maximum); ``is_full``: no job can be put.
+
+    ``rejected`` and ``out_of_memory``: connections, and commands for lack of memory, that its server has refused since
+    its start.
+    """
 
     used_bytes: int
     max_bytes: int
     is_full: bool
+    rejected: int = 0
+    out_of_memory: int = 0
 
 
 # A lease, and the milliseconds from now to its new end.

@@ -1,11 +1,11 @@
 """Figures by minute and by hour."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from carteiro.model import TenantId
-from carteiro.model.figures import Figures, Span, Split
+from carteiro.model import ZERO, TenantId
+from carteiro.model.figures import Figures, Span, Split, TemplateResult
 
 
 class Rollups(Protocol):
@@ -17,6 +17,8 @@ class Rollups(Protocol):
     folded    Every note is added to its minute and its hour exactly once, and is in the totals before and after.
     bounded   A past minute or hour keeps the most active tenants and templates; totals stay exact.
               Minutes and hours are deleted after their retention.
+    watched   The last hour by minute, and the templates that fail most, are read from folded figures alone: the cost
+              does not depend on the number of notes.
     isolated  The figures of a tenant are its own, and are deleted with it.
     """
 
@@ -29,6 +31,15 @@ class Rollups(Protocol):
         self, by: Split, span: Span, back: timedelta, *, tenant: TenantId | None = None
     ) -> Mapping[str, Figures]:
         """As `total`, by tenant, by provider, or of one tenant by template type."""
+
+    async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
+        """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago, both included."""
+
+    async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
+        """The templates with the largest share of failed messages, of those with at least ``least`` finished ones.
+
+        The worst of each tenant come first, then the second of each: one tenant does not push out the others.
+        """
 
     async def see(self, figures: Figures) -> None:
         """Note figures of the whole installation."""

@@ -9,6 +9,8 @@ from carteiro.model import MessageId, value
 # The wait after a failure: arguments are its number and the row's retries; None: it was the last.
 RetryWait: TypeAlias = Callable[[int, int], timedelta | None]
 
+NEWEST_ROWS = 1000
+
 
 @value
 class AppliedChanges:
@@ -28,6 +30,7 @@ class TableQueue(Protocol):
     dropped    A change that can no longer be applied is dropped.
     fair       Tenants take turns: many changes of one do not delay those of another.
     first      After the commit of a request, no attempt of its message is declared before it is applied.
+    watched    Pending e-mails are counted up to a bound, among the newest ones.
     heard      A request ends the wait of every process.
     """
 
@@ -39,6 +42,9 @@ class TableQueue(Protocol):
 
     async def has_requests(self) -> bool:
         """True if a requested change is not applied yet."""
+
+    async def pending(self) -> int:
+        """The number of unfinished e-mails among the newest `NEWEST_ROWS`; the cost does not depend on the backlog."""
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
         """Apply the oldest requested changes of each tenant, at most ``limit``; repeat until none is left."""

@@ -40,6 +40,7 @@ class Link:
     _chance: Callable[[], float]
     _breaker: Breaker = field(default_factory=Breaker)
     _trouble_at: float | None = None
+    _open_since: float | None = None
 
     @property
     def is_open(self) -> bool:
@@ -64,7 +65,9 @@ class Link:
         rate, held_back = (
             (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
         )
-        return model.ProviderStanding(self.name, self.is_open, rate, held_back, self._trouble_at)
+        return model.ProviderStanding(
+            self.name, self.is_open, rate, held_back, self._trouble_at, self._open_since
+        )
 
     def take(self) -> None:
         """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
@@ -96,6 +99,7 @@ class Link:
             return
         if failure is None or not may_open_breaker(failure):
             if self._breaker.succeeded(began):
+                self._open_since = None
                 log.provider_healed(self.name)
                 if self._pacer is not None:
                     self._pacer.report(None)
@@ -105,6 +109,7 @@ class Link:
     def _is_left_alone(self, failure: model.Failure) -> None:
         wait = timedelta(seconds=self._breaker.wait(self._clock()))
         self._trouble_at = time.time()
+        self._open_since = self._open_since or self._trouble_at
         log.provider_left_alone(self.name, failure.reason, wait=wait)
         if self._pacer is not None:
             self._pacer.report(mask_text(f"{failure.code}: {failure.reason}"), wait)

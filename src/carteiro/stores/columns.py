@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_
 import orjson
 
 from carteiro import model
+from carteiro.model.alerts import Alert, Silence
 from carteiro.policy.lifecycle import Entry, Stamped
 from carteiro.policy.rollups import DELAYS
 
@@ -63,9 +64,13 @@ LISTS = {
     ),
     "delays": ", ".join(map(str, DELAYS)),
     "audit": ", ".join(_AUDIT),
+    "failure_group": ", ".join(each.name for each in fields(model.FailureGroup)),
     # Like this, the same text is right in every dialect, and a filter that is not given needs no statement of its own.
     "audit_wanted": "at >= :since AND "
     + " AND ".join(f"{each} = coalesce(:{each}, {each})" for each in _AUDIT_NAMES),
+    "alert": ", ".join(each.name for each in fields(Alert)),
+    "silence": ", ".join(each.name for each in fields(Silence)),
+    "redrive": "id, tenant, wanted, requester, state, reason, ramp, course, total, started_at, changed_at, version",
     "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _MESSAGE if name != "content"),
 }
 

@@ -8,7 +8,7 @@ If killed between the two halves, the ledger is ahead, and everything above hold
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 _PAGE = 500  # tenants
+_FEW = 8  # messages that are read while their jobs are claimed: of a worker that has little to do
 
 
 class Paired:
@@ -37,6 +38,9 @@ class Paired:
         self._queue = queue.queue
         self._queue_desk = queue.desk
         self._founding = asyncio.Lock()
+        self._new: list[
+            Ticket
+        ] = []  # jobs as the next claim may give them; more than a few count as many
         self.reap = queue.queue.reap
 
     async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
@@ -49,6 +53,8 @@ class Paired:
         ]
         entries = _entries(accepted)
         if entries:
+            due = [(*each[:3], 1, each[4]) for each in entries[: _FEW + 1 - len(self._new)]]
+            self._new += due
             await if_it_is_there(self._queue.put(entries))
         return answers
 
@@ -57,6 +63,10 @@ class Paired:
     async def claim(self, *, claim_id: model.ClaimId, **asked: Any) -> model.Claimed:  # noqa: ANN401 - as the port has it
         """Lease ready jobs of the kinds that are asked for, tenants taking turns."""
         ask = partial(self._queue.claim, claim_id=claim_id, **asked)
+        new, self._new = self._new, []
+        reading = None
+        if 0 < len(new) <= _FEW:
+            reading = asyncio.create_task(self._read_early(claim_id, new))
         tickets = await ask()
         if tickets is None:
             await self.found()
@@ -65,8 +75,26 @@ class Paired:
             return model.Claimed([], model.ZERO)
         if not tickets.jobs:
             return model.Claimed([], tickets.idle_for)
-        jobs = await self._opened(claim_id, tickets.jobs)
+        early = {} if reading is None else await reading
+        jobs = [early[each] for each in tickets.jobs if each in early]
+        if len(jobs) < len(tickets.jobs):
+            jobs = await self._opened(claim_id, tickets.jobs)
         return model.Claimed(jobs, tickets.idle_for if jobs else model.ZERO)
+
+    async def _read_early(
+        self, claim: model.ClaimId, new: Sequence[Ticket]
+    ) -> Mapping[Ticket, model.LeasedJob]:
+        """The messages of jobs that this process has just put, by the tickets that a first claim of them gives.
+
+        Another claim in between, or a redrive, changes claims or due time. A cancel in between takes the job out of
+        the queue; if it is killed before that, it has not answered.
+        """
+        try:
+            messages = await self._ledger.open(claim, new)
+        except StoreError:
+            return {}
+        found = zip(new, messages, strict=True)
+        return {each: job for each, job in found if isinstance(job, model.LeasedJob)}
 
     async def _opened(
         self, claim: model.ClaimId, tickets: Sequence[Ticket]

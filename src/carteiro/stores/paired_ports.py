@@ -160,6 +160,26 @@ class PairedDeadLetters(Over[ports.DeadLetters]):
         return restored
 
 
+class PairedRedrives(Over[ports.Redrives]):
+    """See `carteiro.ports.redrives.Redrives` for what it promises."""
+
+    def __init__(self, ledger: LedgerHalf, queue: QueueHalf) -> None:
+        super().__init__(ledger.backend.redrives)
+        self._desk = ledger.desk
+        self._queue = queue.queue
+        self._queue_desk = queue.desk
+
+    async def send(
+        self, redrive: model.Redrive, ids: Sequence[model.MessageId], course: model.Course
+    ) -> model.Redrive | None:
+        """Redrive the messages in the ledger, then put their jobs."""
+        await if_it_is_there(self._queue_desk.note())  # as in `PairedDeadLetters.redrive`
+        sent = await self._port.send(redrive, ids, course)
+        if sent is not None and sent.course.redriven > redrive.course.redriven:
+            await if_it_is_there(self._queue.put(await self._desk.entries(ids)))
+        return sent
+
+
 class PairedReading(Over[ports.Reading]):
     """See `carteiro.ports.reading.Reading` for what it promises."""
 
@@ -236,6 +256,7 @@ async def open_paired(
             tenants=PairedTenants(truth, turns).as_port(),
             recipients=PairedRecipients(truth, store).as_port(),
             dead_letters=PairedDeadLetters(truth, turns, store).as_port(),
+            redrives=PairedRedrives(truth, turns).as_port(),
             reading=PairedReading(truth, turns).as_port(),
             tracking=PairedTracking(truth, store).as_port(),
             upkeep=PairedUpkeep(truth, store).as_port(),

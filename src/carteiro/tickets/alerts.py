@@ -19,6 +19,7 @@ import httpx
 from carteiro.model import value
 from carteiro.observability import log
 from carteiro.observability.metrics.definitions import OTHER, gauge
+from carteiro.runtime.posting import alert_document, client, post_alerts
 from carteiro.tickets import events
 from carteiro.tickets.deaths import Kind, Paused, Trouble, advice
 from carteiro.tickets.scrubbing import scrubbed_start
@@ -38,7 +39,6 @@ MOST_KINDS = 100  # beyond it, the others are one alert for all task types and e
 SEND_EVERY = timedelta(seconds=30)
 GATHER = timedelta(seconds=1)  # a burst is one alert, not one for its first and one for the rest
 LASTS = 6 * SEND_EVERY  # if nothing more is heard of us
-_PATIENCE_S = 10.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
 _LOOK = (
@@ -148,11 +148,10 @@ class Alerts:
 
     async def run(self) -> None:
         """Look and tell, until cancelled."""
-        # Proxies of the environment are for the world outside.
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with client() as posting:
             while True:
                 try:
-                    await self._tell(client)
+                    await self._tell(posting)
                 except Exception as error:  # noqa: BLE001 - nobody awaits this: a bug must be seen, and the next look may do
                     log.unexpected("alerts", error)
                 await self._wait_for_news()
@@ -165,7 +164,7 @@ class Alerts:
             await asyncio.sleep(self.gather.total_seconds())
         self._news.clear()
 
-    async def _tell(self, client: httpx.AsyncClient) -> None:
+    async def _tell(self, posting: httpx.AsyncClient) -> None:
         holds = {each.labels: each for each in await self.look()}
         now = datetime.now(UTC)
         over = {labels: each for labels, each in self._holding.items() if labels not in holds}
@@ -178,7 +177,7 @@ class Alerts:
         for labels in over:
             del self._since[labels]
         if self.url and body:
-            self._tell_of(await self._post(client, body))
+            self._tell_of(await post_alerts(posting, self.url, body))
 
     def _document(self, alert: Alert, ends: datetime) -> Mapping[str, Any]:
         annotations = {
@@ -187,23 +186,8 @@ class Alerts:
             "ticket_id": alert.ticket,
             "action": alert.action,
         }
-        return {
-            "labels": dict(alert.labels),
-            "annotations": {name: each for name, each in annotations.items() if each},
-            "startsAt": self._since[alert.labels].isoformat(),
-            "endsAt": ends.isoformat(),
-        }
-
-    async def _post(self, client: httpx.AsyncClient, body: object) -> str | None:
-        """Return the error, if there was one."""
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                answer = await client.post(f"{self.url.rstrip('/')}/api/v2/alerts", json=body)
-        except TimeoutError:
-            return f"no answer within {_PATIENCE_S:g} s"
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return str(error) or type(error).__name__
-        return None if answer.is_success else f"it answers {answer.status_code}"
+        starts = self._since[alert.labels]
+        return alert_document(dict(alert.labels), annotations, starts=starts, ends=ends)
 
     def _tell_of(self, fault: str | None) -> None:
         self.on_answer(fault is None)

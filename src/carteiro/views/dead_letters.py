@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from carteiro import model
 from carteiro.email.message import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
+from carteiro.policy.grouping import GROUP, group_of
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
@@ -50,6 +51,7 @@ def to_json(
         "retryable": failure.retryable,
         "scope": failure.scope.value,
         "rule": failure.rule,
+        "failureGroup": letter.group,
         "redrivenAt": None if letter.redriven_at is None else in_iso(letter.redriven_at),
     }
     if events is not None:
@@ -128,6 +130,7 @@ class _Entry(pydantic.BaseModel):
     retryable: bool = False
     scope: model.Scope = model.Scope.MESSAGE
     rule: str = "imported"
+    failure_group: Annotated[str, pydantic.StringConstraints(pattern=GROUP)] | None = None
     redriven_at: _Time | None = None
 
 
@@ -139,6 +142,15 @@ def from_json(entry: object) -> model.DeadLetter:
         raise InvalidMessage([_in_plain_words(each) for each in plainly(error).fields]) from None
     if given.outbox_id not in {None, given.job_id}:
         raise InvalidMessage([FieldError("outboxId", "must be the jobId")])
+    failure = model.Failure(
+        code=given.last_failure_code,
+        category=given.category,
+        retryable=given.retryable,
+        scope=given.scope,
+        reason=given.last_failure_reason,
+        rule=given.rule,
+        original_code=given.original_code,
+    )
     return model.DeadLetter(
         id=model.MessageId(given.job_id),
         tenant=model.TenantId(given.company_id),
@@ -146,20 +158,13 @@ def from_json(entry: object) -> model.DeadLetter:
         content=_content(given.original_data),
         reason=given.reason,
         failed_attempts=given.failed_attempts,
-        failure=model.Failure(
-            code=given.last_failure_code,
-            category=given.category,
-            retryable=given.retryable,
-            scope=given.scope,
-            reason=given.last_failure_reason,
-            rule=given.rule,
-            original_code=given.original_code,
-        ),
+        failure=failure,
         failed_at=_whole(given.last_failure_timestamp),
         enqueued_at=_whole(given.enqueued_at),
         moved_at=_whole(given.moved_to_dlq_at),
         ttl=given.ttl * model.MILLISECOND,
         redriven_at=None if given.redriven_at is None else _whole(given.redriven_at),
+        group=given.failure_group or group_of(None, failure),
     )
 
 

@@ -24,7 +24,9 @@ async def test_no_address_and_no_secret_gets_into_a_row(backend: Backend) -> Non
     """Not as a sender, a name, a type, a tenant, an actor, or as the object of a change."""
     tenant = TenantId(ADDRESS)
     with acting_as(Actor(Via.CLI, ADDRESS, f"host {TOKEN}")):
-        await backend.tenants.define([a_tenant(tenant, name=TOKEN, default_from=ADDRESS)])
+        await backend.tenants.define(
+            [a_tenant(tenant, name=TOKEN, default_from=ADDRESS, contact=ADDRESS)]
+        )
         await backend.tenants.define([a_tenant(ACME, name=f"{ADDRESS} {TOKEN}")])
         await backend.tenants.weigh_tier(TOKEN, 2.0)
         await defined(backend, ADDRESS, subject=f"{TOKEN} {ADDRESS}")

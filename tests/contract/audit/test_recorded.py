@@ -22,6 +22,7 @@ from carteiro.model import (
     Role,
     SendLimit,
     SuppressionReason,
+    TenantId,
     Via,
 )
 from carteiro.ports import Backend
@@ -65,6 +66,16 @@ async def test_row_says_who_when_and_from_where(backend: Backend, clock: StoreCl
     assert (row.via, row.who, row.key_id, row.origin) == (Via.API, "ana", "key-1", "192.0.2.7")
     assert (row.action, row.kind, row.object, row.tenant, row.before, row.after) == expected
     assert row.at == clock.at()
+
+
+async def test_tenant_that_its_first_message_creates_has_a_row(backend: Backend) -> None:
+    """A known one has none."""
+    new = TenantId("cedro")
+    with acting_as(ANA):
+        await backend.tenants.ensure([ACME, new])
+        await backend.tenants.ensure([new])
+
+    assert await told(backend) == [("add", "tenant", new, new)]
 
 
 async def test_every_change_of_a_tenant_has_its_word(backend: Backend) -> None:

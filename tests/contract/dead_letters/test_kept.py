@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from carteiro.model import EMAIL, ZERO, DeadLetter, DeadReason, MessageId
+from carteiro.policy.grouping import group_of
 from carteiro.ports import Backend
 from support.builders import ACME, TTL, a_message, dead, retry, sent
 from support.burying import buried, found
@@ -37,6 +38,7 @@ async def test_dead_letter_has_the_whole_story(backend: Backend, clock: StoreClo
         moved_at=clock.at(),
         ttl=DEAD_LETTER_TTL,
         redriven_at=None,
+        group=group_of("sandbox", verdict.failure),
     )
 
 

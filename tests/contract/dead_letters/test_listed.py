@@ -192,6 +192,27 @@ async def test_groups_count_matching_entries(backend: Backend, clock: StoreClock
     assert await backend.dead_letters.group("tenant", DeadFilter(moved_before=now)) == []
 
 
+async def test_failures_that_are_alike_are_one_group(backend: Backend, clock: StoreClock) -> None:
+    """Whatever ids and addresses their reasons name; a group is listed and counted like a code."""
+    first = await buried(backend, failure={"reason": "550 ana@example.com is unknown, id=A1"})
+    clock.advance(SECOND)
+    other = await buried(backend, failure={"reason": "Mailbox full"})
+    second = await buried(
+        backend, BRASA, failure={"reason": "550 eva@example.org is unknown, id=B2"}
+    )
+    letter, unlike = [await backend.dead_letters.show(each) for each in (first, other)]
+    assert letter is not None
+    assert unlike is not None
+
+    assert await found(backend, group=letter.group) == [second, first]
+    assert await found(backend, group=letter.group, tenant=BRASA) == [second]
+    assert await found(backend, group=letter.group, code="451") == []
+    assert await backend.dead_letters.group("group") == [
+        DeadGroup(letter.group, 2, clock.at() - SECOND, clock.at()),
+        DeadGroup(unlike.group, 1, clock.at(), clock.at()),
+    ]
+
+
 async def test_sizes_name_the_largest_tenants(backend: Backend) -> None:
     """All are counted, a few are named; equals by their id."""
     for tenant in (ACME, BRASA, BRASA):
@@ -210,7 +231,7 @@ _DEATHS = st.lists(
     ),
     max_size=8,
 )
-_BY: list[GroupBy] = ["code", "tenant", "reason", "category"]
+_BY: list[GroupBy] = ["code", "tenant", "reason", "category", "group"]
 
 
 @PROPERTY

@@ -16,12 +16,14 @@ from carteiro.model import (
     MessageId,
     NewRecipient,
     RecipientId,
+    RedriveState,
     State,
     StoredMessage,
 )
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_failure, a_message, a_task, dead, messages, retry, sent
 from support.clock import StoreClock
+from support.redriving import put_into, shown, started
 from support.steps import (
     accepted,
     accepted_recipient,
@@ -59,6 +61,25 @@ async def _known(backend: Backend, **changes: Any) -> tuple[RecipientId, Message
     assert isinstance(answer, Accepted)
     assert answer.recipient_id is not None
     return answer.recipient_id, new.id
+
+
+async def test_redrive_that_looks_for_the_address_is_cancelled(backend: Backend) -> None:
+    """Of this tenant or of all, also a paused one: it would keep the text until its end."""
+    ana, _ = await _known(backend)
+    text = "to Ana@Example.com"
+    every = [
+        await started(backend, tenant=ACME, text=text),
+        await put_into(backend, await started(backend, text=text), RedriveState.PAUSED),
+        await started(backend, tenant=ACME, text="example.com"),
+        await started(backend, tenant=BRASA, text=text),
+    ]
+
+    await _erased(backend, ana)
+    after = [await shown(backend, each) for each in every]
+
+    cancelled, running = RedriveState.CANCELLED, RedriveState.RUNNING
+    assert [each.state for each in after] == [cancelled, cancelled, running, running]
+    assert [each.wanted.text for each in after] == ["", "", "example.com", text]
 
 
 async def test_finished_message_keeps_id_state_and_times(backend: Backend) -> None:

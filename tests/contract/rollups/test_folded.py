@@ -1,10 +1,18 @@
 """Rollups, folded: every note is added to its minute and its hour exactly once."""
 
 import asyncio
+import threading
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+import pytest
+
+from carteiro.model import FailureFilter
 from carteiro.model.figures import Figures
+from carteiro.policy import failures, rollups
+from carteiro.policy.rollups import Key, Note
 from carteiro.ports import Backend
+from carteiro.stores.sql import rollups as sql_rollups
 from support.builders import ACME, BRASA, a_message, dead, messages, sent
 from support.clock import StoreClock
 from support.set_ups import Place
@@ -111,3 +119,52 @@ async def test_figures_are_there_for_the_next_opener(place: Place) -> None:
 
     async with place.opened() as second:
         assert await second.rollups.total("minute", HOUR) == {"accepted": 3}
+
+
+async def test_large_notes_are_folded_in_several_transactions(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait for each of them: notes of many failures are not added up in one."""
+    for _ in range(3):
+        await accepted(backend.store, a_message())
+    before = await backend.rollups.total("minute", HOUR)
+    monkeypatch.setattr(sql_rollups, "_MOST_CHARACTERS", 1)
+    taken: list[int] = []
+    added = rollups.added
+
+    def counted(notes: Iterable[Note], **more: str) -> dict[Key, Figures]:
+        listed = [*notes]
+        taken.append(len(listed))
+        return added(listed, **more)
+
+    monkeypatch.setattr(rollups, "added", counted)
+
+    assert await backend.rollups.fold(limit=10, most=ALL) == 3
+    assert taken == [1, 1, 1]
+    assert await backend.rollups.total("minute", HOUR) == before == {"accepted": 3}
+
+
+async def test_reading_many_notes_does_not_hold_up_others(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes are added up in a thread of their own: a tenant that asks again and again stops nobody."""
+    await accepted(backend.store, a_message())
+    threads = []
+    added, told = rollups.added, failures.told
+
+    def noted_added(notes: Iterable[Note], **more: str) -> dict[Key, Figures]:
+        threads.append(threading.current_thread())
+        return added(notes, **more)
+
+    def noted_told(notes: Iterable[Note]) -> Iterator[failures.Told]:
+        threads.append(threading.current_thread())
+        return told(notes)
+
+    monkeypatch.setattr(rollups, "added", noted_added)
+    monkeypatch.setattr(failures, "told", noted_told)
+    await backend.rollups.total("minute", HOUR, tenant=ACME)
+    await backend.failures.list()
+    await backend.failures.list(FailureFilter(tenant=ACME))
+
+    assert len(threads) == 4
+    assert threading.main_thread() not in threads

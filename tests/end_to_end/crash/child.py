@@ -115,7 +115,8 @@ async def _idle(post: PostOffice) -> None:
     quiet = 0
     while quiet < _QUIET_POLLS:
         states = await post.backend.reading.states()
-        quiet = quiet + 1 if FINISHED.issuperset(states) else 0
+        is_quiet = FINISHED.issuperset(states) and not await post.backend.redrives.due()
+        quiet = quiet + 1 if is_quiet else 0
         await asyncio.sleep(_POLL_S)
 
 

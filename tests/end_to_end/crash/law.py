@@ -9,7 +9,10 @@ doubted    A message that was not SENT was delivered at most as often as its out
 walked     States follow one another along the allowed transitions, and the last one stands.
 counted    The figures of a message are those of its timeline.
 buried     Exactly the dead have a dead letter, one each.
+redriven   A redrive has sent each of its messages once, has counted them all, and has ended.
 figured    The figures of all minutes, with the notes that are not folded yet, are those of the messages.
+announced  Every alert with a notice in its row is on its way to its channel, or the channel has it.
+grouped    So are the failed attempts and deaths of all failure groups, of their hours, and of tenants.
 clean      No job, lease, hold or slot is left over, and the store is whole.
 
 A kind that does not declare its attempts (a plain task) is run again without a doubt: ``doubted``
@@ -23,8 +26,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
+from carteiro.policy import failures
 from carteiro.policy.rollups import added, figures_of
 from end_to_end.crash.places import Place
+from end_to_end.crash.post_office import TOLD
+from end_to_end.crash.traffic import JOB
 from support.ses_servers import taken_by_ses
 
 _STATES = frozenset(State)
@@ -65,7 +71,13 @@ def broken(place: Place, accepted: Collection[MessageId]) -> list[str]:
     found = {life.id: life for life in lives(place)}
     missing = [f"ended: {each} was accepted and is gone" for each in accepted if each not in found]
     of_each = [fault for life in found.values() for fault in _faults(life)]
-    of_all = [*_unburied(place, found.values()), *_unfigured(place, found.values())]
+    of_all = [
+        *_unburied(place, found.values()),
+        *_unfigured(place, found.values()),
+        *_unannounced(place),
+        *_ungrouped(place, found.values()),
+        *_unredriven(place),
+    ]
     return [*missing, *of_each, *of_all, *_left_over(place)]
 
 
@@ -182,6 +194,25 @@ def _unburied(place: Place, lives: Collection[Life]) -> Iterator[str]:
         yield f"buried: {each} has ended again and its letter is still on its way"
 
 
+def _unredriven(place: Place) -> Iterator[str]:
+    found = place.rows("SELECT message_id, metadata FROM timelines WHERE type = 'ENQUEUED'")
+    told = [
+        (each, metadata if isinstance(metadata, dict) else json.loads(metadata))
+        for each, metadata in found
+    ]
+    requesters = [(each, metadata.get("redrivenBy", "")) for each, metadata in told]
+    rounds = Counter(each for each in requesters if each[1].startswith(JOB))
+    for (identity, by), count in rounds.items():
+        if count > 1:
+            yield f"redriven: {identity} was sent {count} times by {by}"
+    for by, state, course in place.rows("SELECT requester, state, course FROM redrives"):
+        sent = sum(count for (_, who), count in rounds.items() if who == by)
+        if json.loads(course)["redriven"] != sent:
+            yield f"redriven: {by} counts {course}, its messages have {sent} rounds"
+        if state == "running":
+            yield f"redriven: {by} has not ended: {course}"
+
+
 def _unfigured(place: Place, lives: Collection[Life]) -> Iterator[str]:
     notes = place.rows("SELECT what, at, figures FROM rollup_notes")
     found: Counter[str] = Counter()
@@ -209,6 +240,38 @@ def _unfigured(place: Place, lives: Collection[Life]) -> Iterator[str]:
     delays = sum(found[name] for name in found if name.startswith("delay."))
     if not found["sent"] == by_attempt == delays:
         yield f"figured: {found['sent']} are sent, {by_attempt} by attempt, {delays} by delay"
+
+
+def _unannounced(place: Place) -> Iterator[str]:
+    marks, waiting = _marks(place), place.rows("SELECT document FROM notices")
+    names = {json.loads(text)["alert"] for (text,) in waiting}
+    rows = place.rows("SELECT name FROM alerts WHERE told_at IS NOT NULL")
+    announced = {name for (name,) in rows}
+    for each in sorted(announced):
+        if each not in names and f"{TOLD}{each}" not in marks:
+            yield f"announced: the notice about {each} is lost"
+    for each in sorted(
+        {*names, *(mark.removeprefix(TOLD) for mark in marks if TOLD in mark)} - announced
+    ):
+        yield f"announced: there is a notice about {each}, which has not fired"
+
+
+def _ungrouped(place: Place, lives: Collection[Life]) -> Iterator[str]:
+    notes = place.rows("SELECT what, at, figures FROM rollup_notes")
+    new = [*failures.told((what, at, text) for what, at, text in notes)]
+    names = Counter(name for life in lives for name, _ in life.events)
+    retried, died = names["RETRY_SCHEDULED"], names["FAILED"] + names["EXPIRED"]
+    for table in (
+        "failure_groups",
+        "failure_counts WHERE tenant = ''",
+        "failure_counts WHERE tenant > ''",
+    ):
+        query = f"SELECT coalesce(sum(attempts), 0), coalesce(sum(deaths), 0) FROM {table}"
+        [(attempts, deaths)] = place.rows(query)
+        attempts += sum(each.attempts for each in new)
+        deaths += sum(each.deaths for each in new)
+        if deaths != died or not retried <= attempts <= retried + died:
+            yield f"grouped: {attempts} failed and {deaths} died, not {retried} and {died}: {table}"
 
 
 def _left_over(place: Place) -> Iterator[str]:

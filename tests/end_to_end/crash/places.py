@@ -142,11 +142,12 @@ class Place:
             db.execute(statement)
 
     def waiting(self) -> Sequence[Any]:
-        """Some of the unfinished work: jobs, and messages that should have one.
+        """Some of the unfinished work: jobs, messages that should have one, and redrives.
 
         A job that moves while the tables are read one by one is in none of them: its message is unfinished.
         """
-        return [*self.unfinished(5), *self.jobs()[:5]]
+        redrives = self.rows("SELECT id FROM redrives WHERE state = 'running'")
+        return [*self.unfinished(5), *self.jobs()[:5], *redrives]
 
     def unfinished(self, most: int = 1_000_000) -> list[MessageId]:
         """Messages that have not ended."""

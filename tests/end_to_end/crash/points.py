@@ -31,15 +31,22 @@ OPERATIONS = (
     "cancel",
     "claim",
     "declare",
+    "delivered",
     "expire",
     "extend",
     "fold",
+    "judge",
     "keep",
+    "move",
     "reap",
     "redrive",
     "release",
+    "send",
+    "set",
     "settle",
+    "spread",
 )
+OF_ALERTS = frozenset({"delivered", "move", "spread"})
 STEPS = ("asked", "half", "uncommitted", "committed", "answered")
 POINTS = (
     *(f"{operation}.{step}" for operation in OPERATIONS for step in STEPS),
@@ -88,6 +95,7 @@ class Points:
         self._blocked = blocked
         self.running = 0  # deliveries in flight in this process
         self.is_inside = plan is not None and plan.point in LOCKED
+        self.is_about_alerts = plan is not None and plan.point.partition(".")[0] in OF_ALERTS
         self.in_transaction = (
             threading.Lock()
         )  # held from BEGIN to COMMIT, while the writer has the file's lock

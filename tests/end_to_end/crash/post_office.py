@@ -3,21 +3,25 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from carteiro import Carteiro
+from carteiro import Carteiro, app
 from carteiro.config import load
 from carteiro.engine.tasks import Task
+from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Kind, Pool
+from carteiro.maintenance.alerting import raise_alerts, tell
+from carteiro.maintenance.redrives import redrive_once, run_redrives
 from carteiro.maintenance.relay import relay
-from carteiro.model import LeasedJob
+from carteiro.model import LeasedJob, TenantId
+from carteiro.model.alerts import Finding, Notice
 from carteiro.policy import suspicion
 from carteiro.policy.retry import RetryPolicy
 from carteiro.stores import open as opening
@@ -34,7 +38,17 @@ _OTHERS = (
 HOLD = CALL_LIMIT + timedelta(milliseconds=200)
 LEASE = timedelta(milliseconds=500)
 DEADLY_ADDRESS = "deadly@"
+TOLD = "told:"  # begins the mark of a notice
 QUICK = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=10), cap=timedelta(milliseconds=40))
+
+
+async def _quick_redrives(*ports: Any) -> None:
+    """As upkeep, but it runs often, and does not lead for long after its death."""
+    while True:
+        with suppress(StoreUnavailable):
+            await redrive_once(*ports)
+        await asyncio.sleep(LEASE.total_seconds() / 5)
+
 
 # It runs often, and does not lead for long after its death.
 _QUICK_RELAY = partial(relay, every=LEASE / 5, term=LEASE)
@@ -57,11 +71,26 @@ class Tasks:
     fleeting: Task
 
 
+class MarkChannel:
+    """Tells people by a mark."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    async def tell(self, notice: Notice) -> None:
+        """Leave a mark."""
+        leave_mark(self._place, f"{TOLD}{notice.alert}")
+
+    async def hold(self, firing: Sequence[Notice]) -> None:
+        """Nothing: a mark stays."""
+
+
 class PostOffice(Carteiro):
     """Carteiro with points around its ports and kinds."""
 
     points: Points
     tasks: Tasks
+    place: Place
     unattended: frozenset[str] = frozenset()
     deadly: Deadly | None = None
 
@@ -76,6 +105,24 @@ class PostOffice(Carteiro):
             )
             for pool in super()._pools()
         ]
+
+    def _alerting(self) -> list[Any]:
+        """One alert that fires, and a channel that leaves marks; quick loops, where they are to be killed."""
+        if not self.points.is_about_alerts:
+            return []
+        ports, rules = self.backend, self.settings.alert_rules()
+
+        async def findings() -> list[Finding]:
+            return [Finding("ManyDeadLetters", "", 101, 100)]
+
+        raising = raise_alerts(
+            *(ports.upkeep, ports.alerts, findings, rules),
+            dead_letters_every=None,
+            system=TenantId("system"),
+            every=LEASE / 5,
+        )
+        channels = {"marks": MarkChannel(self.place)}
+        return [raising, tell(ports.upkeep, ports.alerts, channels, rules, every=LEASE / 5)]
 
     def _watched(self, kind: Kind) -> Kind:
         if kind.chain is not None:
@@ -127,11 +174,13 @@ async def opened(
     try:
         with (
             patch.object(opening, "relay", relay if as_usual else _QUICK_RELAY),
+            patch.object(app, "run_redrives", run_redrives if as_usual else _quick_redrives),
             patch.object(suspicion, "OTHERS", suspicion.OTHERS if as_usual else _OTHERS),
         ):
             async with open_backend(settings) as backend:
                 post = PostOffice(watched_backend(backend, points), settings, threads=threads)
                 post.points = points
+                post.place = place
                 post.unattended = unattended
                 post.deadly = deadly
                 post.tasks = _tasks(post, place, lingering)

@@ -14,12 +14,16 @@ from end_to_end.crash.points import Points, under_way
 
 # The rows of a statement that has changed something relevant.
 _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
+    "alerts_put": lambda _: True,
     "accept": lambda refused: not refused,
     "claim": lambda rows: rows[0][2] != "{}",
     "declare_first": lambda rows: not rows[0][0],  # none was left out
     "extend": bool,
     "inbox_keep": lambda _: True,
+    "notice_drop": lambda _: True,
+    "notices_new": bool,
     "reap": lambda rows: rows[0][0] > 0,
+    "redrives_change": lambda _: True,
     "rollup_take": bool,
     "release": lambda rows: bool(rows[0][0]),
     "save": lambda rows: bool(rows[0][0]),

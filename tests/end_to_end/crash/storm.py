@@ -19,6 +19,7 @@ from end_to_end.crash.traffic import (
     send,
     send_task,
     some_of_everything,
+    start_redrive,
 )
 
 _LONGEST_LULL_S = 0.25
@@ -61,6 +62,7 @@ async def _send_some(post: PostOffice, chance: Random, accepted: list[MessageId]
         ids.append(await send_task(post, task, chance, accepted.extend))
     await cancel_some(post, ids, chance)
     await redrive_some(post, chance)
+    await start_redrive(post, chance)
 
 
 async def _hit(workers: list[Child], chance: Random, *, stops: bool) -> None:

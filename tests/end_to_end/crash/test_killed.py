@@ -35,6 +35,7 @@ _IN_ONE_ALONE = [
         "settle.committed",
         "queue.settle.asked",
         "redrive.committed",
+        "send.committed",
     )
 ]
 _BETWEEN_THE_TWO = [

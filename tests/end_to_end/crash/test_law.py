@@ -13,6 +13,11 @@ _OF_SENT = f"WHERE {{entry_no}} = (SELECT no {_SENT})"
 _OF_DEAD = f"WHERE {{entry_no}} = (SELECT no {_DEAD})"
 _COPIES = "message_id, tenant, to_address, subject, content, provider_message_id, created_at"
 
+_A_REDRIVE = (
+    "INSERT INTO redrives SELECT 'r', '', '{}', 'job 1', 'finished', NULL, '{}', '{\"redriven\": 1}',"
+    " 1, 1, 1, 1, true"
+)
+
 _BREACHES = {
     "ended: a message is gone": ("ended", f"DELETE {_SENT}"),
     "ended: a message rests": (
@@ -44,7 +49,17 @@ _BREACHES = {
         "buried",
         f"UPDATE {{entries}} SET state = 'SENT' {_OF_DEAD}",
     ),
+    "redriven: not counted": ("redriven", "{a_redrive}"),
     "figured: notes are gone": ("figured", "DELETE FROM rollup_notes"),
+    "announced: a notice is lost": (
+        "announced",
+        "INSERT INTO alerts SELECT 'Lost', '', '', 'firing', 1, 1, 1, 1, 1, 'firing', 1, ''",
+    ),
+    "announced: nothing fired": (
+        "announced",
+        """INSERT INTO notices SELECT 'n', '', '', 1, 1, 0, '', '{{"alert": "Never"}}'""",
+    ),
+    "grouped: notes are gone": ("grouped", "DELETE FROM rollup_notes"),
     "clean: a job": ("clean", f"{{a_job}} {_SENT}"),
     "clean: a slot": ("clean", "UPDATE seats SET jobs = jobs + 1"),
 }
@@ -65,7 +80,7 @@ def test_law_finds_each_violation(place: Place, rule: str, breach: str) -> None:
     accepted = sent(place, [an_email("ok"), an_email("reject")])
     bring_to_rest(place)
 
-    place.change(breach.format(**vars(place.words)))
+    place.change(breach.format(a_redrive=_A_REDRIVE, **vars(place.words)))
 
     assert any(fault.startswith(f"{rule}: ") for fault in broken(place, accepted))
 

@@ -9,11 +9,12 @@ from uuid import UUID
 
 from carteiro import Accepted
 from carteiro.engine.tasks import Task
-from carteiro.model import ClaimId, MessageId, TenantId
+from carteiro.model import EMAIL, ClaimId, DeadFilter, MessageId, Ramp, TenantId
 from end_to_end.crash.post_office import PostOffice
 
 Heard: TypeAlias = Callable[[Sequence[MessageId]], None]
 
+JOB = "job "  # beginning of the requester of a redrive
 TENANTS = ("acme", "brasa", "cedro")
 _POLL_S = 0.01
 _SOON = timedelta(milliseconds=200)
@@ -93,7 +94,8 @@ async def play(post: PostOffice, chance: Random, heard: Heard) -> None:
     ids += await send(post, some_of_everything(chance), heard)
     dead = await _first_dead(post)
     await post.backend.dead_letters.redrive([dead], by="ana")
-    while await post.backend.reading.unsettled(ids):
+    await start_redrive(post, chance)
+    while await post.backend.reading.unsettled(ids) or await post.backend.redrives.due():
         await asyncio.sleep(_POLL_S)
 
 
@@ -111,6 +113,13 @@ async def redrive_some(post: PostOffice, chance: Random) -> None:
     await post.backend.dead_letters.redrive(
         [each for each in ids if chance.random() < 0.5], by="ana"
     )
+
+
+async def start_redrive(post: PostOffice, chance: Random) -> None:
+    """Start a job that redrives all dead e-mails, a few first; its name is in the timelines of its messages."""
+    by = f"{JOB}{chance.getrandbits(64)}"
+    ramp = Ramp(canary=2, first_rate=100_000, max_rate=100_000, max_failed=1)
+    await post.backend.redrives.start(DeadFilter(kind=EMAIL), by=by, ramp=ramp, total=0)
 
 
 async def _first_dead(post: PostOffice) -> MessageId:

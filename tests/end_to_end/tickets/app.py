@@ -22,7 +22,7 @@ _MARKS = os.open(os.environ["TICKET_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CR
 _points = Points(Plan.of(os.environ.get("TICKET_PLAN", "")))
 
 _points.around(Runner, "arrived")
-for _name in ("look", "failed", "ended"):
+for _name in ("counted_up_to", "look", "failed", "ended"):
     _points.around(RetryCounter, _name)
 _points.around(Publisher, "publish")
 _points.around(KafkaLog, "commit")

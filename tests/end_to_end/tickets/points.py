@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-OPERATIONS = ("arrived", "look", "failed", "publish", "ended", "commit")
+OPERATIONS = ("counted_up_to", "arrived", "look", "failed", "publish", "ended", "commit")
 POINTS = (
     *(f"{operation}.{step}" for operation in OPERATIONS for step in ("asked", "answered")),
     "handler.asked",

@@ -26,6 +26,8 @@ _PLANS = [*map(Plan, POINTS), *(Plan(*each) for each in _AGAIN)]
 def test_worker_killed_at_a_named_point_loses_nothing(lane: Lane, plan: Plan) -> None:
     """Each ticket is done or dead, with one execution more at most, and one dead letter under one name."""
     lane.put_some_of_each()
+    if plan.point.startswith("look."):
+        lane.let_all_be_looked_at()
     # The next one has the name of the first, and its partition at once.
     with lane.working(plan, group_instance_id="worker") as victim:
         victim.join(PATIENCE)

@@ -1,17 +1,23 @@
 """Roll-ups of random lives: the figures are those of the messages, whatever is folded in between."""
 
 import asyncio
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carteiro.model import DEAD, MessageFilter, MessageId, State, Verdict
+from carteiro.model import DEAD, FailureFilter, MessageFilter, MessageId, State, Verdict
 from carteiro.ports import Backend
+from carteiro.stores.sqlite.opening import sql
 from support.builders import ACME, BRASA, dead, messages, retry, sent, tenants_named
 from support.clock import StoreClock, past
-from support.quick_store import quick_backend
+from support.quick_store import quick_backend, sqlite_file
 from support.steps import HOLD, claimed, declare, settled
 
 DAY = timedelta(days=1)
@@ -53,6 +59,7 @@ async def _lived(steps: list[tuple[str, object]]) -> None:
             for span in ("minute", "hour"):
                 found = await backend.rollups.total(span, DAY, tenant=tenant)
                 assert {name: found[name] for name in expected} == expected, (span, tenant)
+            assert await _grouped(backend, tenant) == await _failed(backend, tenant), tenant
 
 
 async def _take(backend: Backend, clock: StoreClock, step: str, how: object) -> None:
@@ -80,6 +87,32 @@ async def _take(backend: Backend, clock: StoreClock, step: str, how: object) -> 
             await backend.store.cancel(ids[how : how + 1], tenant=ACME)
 
 
+async def _grouped(backend: Backend, tenant: str | None) -> tuple[int, int]:
+    """Failed attempts and deaths of all groups."""
+    wanted = FailureFilter(tenant=tenant)  # type: ignore[arg-type]
+    groups = (await backend.failures.list(wanted)).rows
+    for each in groups:
+        report = await backend.failures.show(each.id, tenant=wanted.tenant)
+        assert report is not None
+        assert sum(hour.attempts for hour in report.hours) == each.attempts
+        assert sum(part.deaths for part in report.tenants) == each.deaths
+    return sum(each.attempts for each in groups), sum(each.deaths for each in groups)
+
+
+async def _failed(backend: Backend, tenant: str | None) -> tuple[int, int]:
+    """The same, by the timelines: every retry and every death of these lives ends an attempt."""
+    page = await backend.reading.messages(MessageFilter(), limit=1000)
+    rows = [each for each in page.rows if tenant in {None, each.tenant}]
+    events = [event for each in rows for event in await backend.reading.events(each.id)]
+    names = Counter(event.type.value for event in events)
+    died = names["FAILED"] + names["EXPIRED"]
+    ended = sum(
+        before.type.value == "SENT_ATTEMPT" and event.type.value in {"FAILED", "EXPIRED"}
+        for before, event in pairwise(events)
+    )
+    return names["RETRY_SCHEDULED"] + ended, died
+
+
 async def _ids(backend: Backend) -> list[MessageId]:
     page = await backend.reading.messages(MessageFilter(), limit=1000)
     return [each.id for each in page.rows]
@@ -99,3 +132,27 @@ async def _expected(backend: Backend, tenant: str | None) -> dict[str, int]:
         "retried": names["RETRY_SCHEDULED"],
         "redriven": sum("redrivenBy" in event.metadata for event in events),
     }
+
+
+def test_templates_that_do_not_fail_are_not_read(tmp_path: Path) -> None:
+    """Alerts ask every few seconds: only rows with failures are read, by their own index."""
+    with closing(sqlite3.connect(sqlite_file(tmp_path))) as db:
+        asked = {"since": 0, "least": 1, "limit": 1}
+        plan = db.execute(f"EXPLAIN QUERY PLAN {sql('rollups_worst')}", asked).fetchall()
+
+    read = [step for *_, step in plan if "SEARCH" in step or "SCAN" in step]
+    assert read[0] == "SEARCH w USING INDEX rollups_failing (span=? AND at>?)"
+    [rows] = [step for step in read if step.split()[1] == "r"]
+    assert rows.startswith("SEARCH r USING PRIMARY KEY (span=? AND tenant=? AND template=?")
+
+
+@pytest.mark.parametrize("statement", ["rollup_trim_tenants", "rollup_trim_templates"])
+def test_trim_reads_only_its_minute(tmp_path: Path, statement: str) -> None:
+    """A redrive takes failures of many past minutes back: each would read all minutes of two days, under the lock."""
+    with closing(sqlite3.connect(sqlite_file(tmp_path))) as db:
+        asked = {"span": "minute", "at": 0, "most": 1}
+        plan = db.execute(f"EXPLAIN QUERY PLAN {sql(statement)}", asked).fetchall()
+
+    read = [step for *_, step in plan if "SEARCH rollups" in step]
+    assert len(read) == 2
+    assert all("rollups_by_age (span=? AND at=?" in step for step in read)

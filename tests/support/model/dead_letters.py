@@ -31,6 +31,7 @@ _KEYS: Mapping[GroupBy, Callable[[DeadLetter], str]] = {
     "tenant": lambda letter: letter.tenant,
     "reason": lambda letter: letter.reason,
     "category": lambda letter: letter.failure.category,
+    "group": lambda letter: letter.group,
 }
 
 
@@ -86,6 +87,7 @@ class ModelDeadLetters:
             and wanted.reason in {None, letter.reason}
             and wanted.code in {None, failure.code}
             and wanted.category in {None, failure.category}
+            and wanted.group in {None, letter.group}
             and wanted.is_redriven in {None, is_redriven}
             and (wanted.moved_after is None or letter.moved_at >= wanted.moved_after)
             and (wanted.moved_before is None or letter.moved_at < wanted.moved_before)

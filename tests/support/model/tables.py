@@ -333,4 +333,5 @@ class Tables:
             moved_at=to_datetime(now),
             ttl=self.dead_letter_ttl,
             redriven_at=None,
+            group=buried.group,
         )

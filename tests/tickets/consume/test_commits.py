@@ -25,6 +25,24 @@ async def test_only_records_of_the_last_owner_are_looked_up(
     assert lane.counter.questions == 150 / 50
 
 
+@pytest.mark.parametrize(("up_to", "questions"), [(0, 0), (60, 2), (400, 3)])
+async def test_records_beyond_all_that_were_counted_are_not_looked_up(
+    monkeypatch: pytest.MonkeyPatch, up_to: int, questions: int
+) -> None:
+    """Where nothing ever failed nothing is asked."""
+    monkeypatch.setattr("carteiro.tickets.consume.runner._READ_AHEAD", 150)
+    lane = MemoryLane()
+    lane.counter.up_to = {(TOPIC, 0): up_to} if up_to else {}
+    for id in ids("t", 1000):
+        lane.log.put(id)
+    lane.counter.ended_at = {f"t{at}": f"{TOPIC}|0|{at}" for at in (59, 60)}
+    lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, "")
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1000)
+    assert lane.counter.questions == questions
+    assert ("t59" in lane.done, "t60" in lane.done) == (up_to < 60, up_to < 61)
+
+
 @pytest.mark.parametrize(("noted", "window"), [(500, 100), (200, 500)])
 async def test_records_beyond_the_last_commit_are_looked_up(
     monkeypatch: pytest.MonkeyPatch, noted: int, window: int

@@ -82,12 +82,12 @@ def held(server: RedisServer) -> dict[str, str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         keys = sorted(client.keys("*"))
         assert all(0 < client.ttl(key) <= TIME_TO_LIVE_S for key in keys)
-        return {key: client.get(key) for key in keys}
+        return {key: client.get(key) for key in keys if not key.startswith("ticket:counted_up_to:")}
 
 
 async def count_one(counter: RetryCounter, id: str, at_least: int) -> int:
     """Count one failure, alone."""
-    [count] = await counter.failed([(id, at_least)])
+    [count] = await counter.failed([(id, at_least, PLACE)])
     return count
 
 
@@ -102,6 +102,31 @@ async def test_failures_are_counted_under_the_name_of_the_seed(server: RedisServ
         assert counts == [1, 2, 3]
         assert held(server) == {"ticket:retry_count:a": "3"}
         assert await it.counter.look(["a", "b"]) == [TicketStanding(3, ""), NOTHING]
+
+
+async def test_partition_is_known_up_to_the_last_record_that_was_counted_or_ended(
+    server: RedisServer,
+) -> None:
+    """The next owner asks about no record beyond it; a record before it does not take it back."""
+    async with watched(server.url) as it:
+        parts = [("t", 0), ("t", 1), ("t", 2)]
+        await it.counter.failed(
+            [("a", 1, "t|0|7"), ("b", 1, "t|0|1234567890123"), ("c", 1, "t|1|5")]
+        )
+        await it.counter.failed([("d", 1, "t|0|9")])
+        await it.counter.ended([("c", "t|1|8")])
+
+        assert await it.counter.counted_up_to(parts) == [1234567890124, 9, 0]
+        assert await it.counter.counted_up_to([]) == []
+
+
+async def test_place_that_is_not_a_number_is_not_known(server: RedisServer) -> None:
+    """Then each ticket is looked at."""
+    async with watched(server.url) as it:
+        with redis.Redis.from_url(server.url) as client:
+            client.set("ticket:counted_up_to:t|0", "far")
+
+        assert await it.counter.counted_up_to([("t", 0)]) is None
 
 
 async def test_failures_counted_by_another_worker_count(server: RedisServer) -> None:
@@ -388,6 +413,8 @@ async def test_closing_writes_owed_counts(
         mortal.start()
 
     assert held(mortal) == {"ticket:retry_count:a": "2"}
+    async with watched(mortal.url) as next_owner:
+        assert await next_owner.counter.counted_up_to([("execution.tickets", 0)]) == [42]
 
 
 # --- what held tickets died of ----------------------------------------------------------------

@@ -6,10 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import Field, RootModel
+from starlette.requests import Request
 
 from carteiro import model
 from carteiro.api.documents import Document, Moment, PageDocument
 from carteiro.api.email_documents import EventView
+from carteiro.api.key_ring import within
 from carteiro.api.reading import PageQuestion, Question, Time
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.views.dead_letters import to_json
@@ -30,6 +32,9 @@ class DeadQuestion(Question):
     reason: model.DeadReason | None = None
     code: str | None = Field(default=None, max_length=_LONGEST)
     category: model.Category | None = None
+    group: str | None = Field(
+        default=None, max_length=_LONGEST, description="The failure group: failures that are alike."
+    )
     text: str | None = Field(
         default=None, max_length=_LONGEST, description="Looked for in code, reason and address."
     )
@@ -54,16 +59,15 @@ class GroupQuestion(DeadQuestion):
 
 
 class RedriveQuestion(Question):
-    """The dead letters to redrive: those with these ids, or those that match.
+    """The dead letters to redrive at once: those with these ids, or those that match.
 
-    With a rate, one request redrives at most the messages of 10 seconds; repeat it for the others.
+    For many, start a redrive instead: it tries a few first.
     """
 
     ids: list[UUID] | None = Field(
         default=None, min_length=1, max_length=MOST_AT_ONCE, fail_fast=True
     )
     matching: DeadQuestion | None = None
-    rate_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
     limit: int = Field(default=100, ge=1, le=MOST_AT_ONCE)
 
 
@@ -107,6 +111,7 @@ class DeadLetterView(Document):
     retryable: bool
     scope: model.Scope
     rule: str
+    failure_group: str
     redriven_at: Moment | None
 
 
@@ -164,6 +169,11 @@ class Restored(Document):
 
     given: int
     restored: int
+
+
+def wanted_by(request: Request, asked: DeadQuestion) -> model.DeadFilter:
+    """The selection of a request, within the tenant of its token."""
+    return replace(asked.as_filter(), tenant=within(request, asked.company_id))
 
 
 def letter_view(letter: model.DeadLetter) -> DeadLetterView:

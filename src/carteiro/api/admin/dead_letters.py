@@ -1,8 +1,7 @@
 """Endpoints of dead letters: find, show, redrive, edit, export, import and purge them."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,7 +13,7 @@ from carteiro.api.admin import dead_letter_documents as dead
 from carteiro.api.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.api.emails import message_id
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.key_ring import token_of, within
+from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
@@ -51,7 +50,7 @@ class DeadLetterEndpoints(Endpoints):
     async def list(self, request: Request) -> Response:
         """Matching dead letters, newest first, without their content."""
         asked = read_query(request, dead.DeadPageQuestion)
-        wanted = _wanted(request, asked)
+        wanted = dead.wanted_by(request, asked)
         page = await self._letters.find(wanted, cursor=asked.after, limit=asked.limit)
         return dead.DeadLetterPage.response(page, dead.letter_view)
 
@@ -59,7 +58,7 @@ class DeadLetterEndpoints(Endpoints):
     async def group(self, request: Request) -> Response:
         """The number of matching dead letters by a field, the largest group first."""
         asked = read_query(request, dead.GroupQuestion)
-        groups = await self._letters.group(asked.by, _wanted(request, asked))
+        groups = await self._letters.group(asked.by, dead.wanted_by(request, asked))
         return dead.Groups(items=[dead.GroupView.of(each) for each in groups]).as_response()
 
     @Endpoint(
@@ -67,7 +66,7 @@ class DeadLetterEndpoints(Endpoints):
     )
     async def export(self, request: Request) -> Response:
         """Matching dead letters with their history, one JSON document a line, newest first."""
-        wanted = _wanted(request, read_query(request, dead.DeadQuestion))
+        wanted = dead.wanted_by(request, read_query(request, dead.DeadQuestion))
         # Read before the answer begins, so that an error can still be reported.
         first = await self._letters.find(wanted, limit=_PAGE)
         return JsonLines(self._lines(wanted, first))
@@ -86,7 +85,7 @@ class DeadLetterEndpoints(Endpoints):
         """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         identity = message_id(request.path_params["id"], _WHAT)
         message = found(await self._reading.message(identity, tenant=within(request)), _WHAT)
-        [answer] = await self._letters.redrive([identity], by=_name_of(request))
+        [answer] = await self._letters.redrive([identity], by=name_of(request))
         if answer is RedriveAnswer.NOT_FOUND:
             raise Refusal(404, f"The message is not a dead letter: it is {message.state}")
         return _redriven(identity, answer)
@@ -110,25 +109,21 @@ class DeadLetterEndpoints(Endpoints):
         if not message.content:
             raise _past_retention()
         revision = await revise(message, asked.root, backend=self._backend, rules=self._rules)
-        [answer] = await self._letters.redrive([letter.id], by=_name_of(request), revision=revision)
+        [answer] = await self._letters.redrive([letter.id], by=name_of(request), revision=revision)
         return _redriven(letter.id, answer)
 
     @Endpoint(
         "POST", "/redrive", "Redrive dead letters", dead.RedriveResults, reads=dead.RedriveQuestion
     )
     async def redrive_many(self, request: Request) -> Response:
-        """Redrive those with the ids, or those that match and were not redriven; a result for each."""
+        """Redrive those with the ids, or the newest that match and were not redriven, at once; a result for each."""
         asked = await read_question(request, dead.RedriveQuestion)
         ids, has_more = await self._asked_for(request, asked)
-        results: list[dead.Redriven] = []
-        for some in _paced(ids, asked.rate_per_second):
-            if results and asked.rate_per_second is not None:
-                await asyncio.sleep(len(some) / asked.rate_per_second)
-            answers = await self._letters.redrive(some, by=_name_of(request))
-            results += [
-                dead.Redriven(outbox_id=identity, answer=answer)
-                for identity, answer in zip(some, answers, strict=True)
-            ]
+        answers = await self._letters.redrive(ids, by=name_of(request))
+        results = [
+            dead.Redriven(outbox_id=identity, answer=answer)
+            for identity, answer in zip(ids, answers, strict=True)
+        ]
         return dead.RedriveResults(results=results, has_more=has_more).as_response()
 
     # --- restoring and deleting
@@ -170,10 +165,8 @@ class DeadLetterEndpoints(Endpoints):
     ) -> tuple[Sequence[MessageId], bool]:
         """The ids to redrive now; True if others are left for later."""
         limit = asked.limit
-        if asked.rate_per_second is not None:
-            limit = min(limit, max(1, int(asked.rate_per_second * _PATIENCE_S)))
         if asked.matching is not None and asked.ids is None:
-            wanted = replace(_wanted(request, asked.matching), is_redriven=False)
+            wanted = replace(dead.wanted_by(request, asked.matching), is_redriven=False)
             page = await self._letters.find(wanted, limit=limit)
             return [each.id for each in page.rows], page.next is not None
         if asked.ids is not None and asked.matching is None:
@@ -192,21 +185,6 @@ class DeadLetterEndpoints(Endpoints):
             if page.next is None:
                 return
             page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE)
-
-
-def _name_of(request: Request) -> str:
-    token = token_of(request)
-    return f"admin {token.name or token.hint}"
-
-
-def _wanted(request: Request, asked: dead.DeadQuestion) -> DeadFilter:
-    return replace(asked.as_filter(), tenant=within(request, asked.company_id))
-
-
-def _paced(ids: Sequence[MessageId], rate: float | None) -> Iterable[Sequence[MessageId]]:
-    """The ids in lists, each for about one second."""
-    size = dead.MOST_AT_ONCE if rate is None else max(1, int(rate))
-    return [ids[first : first + size] for first in range(0, len(ids), size)]
 
 
 def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:

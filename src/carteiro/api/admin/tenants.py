@@ -53,6 +53,9 @@ class TenantChange(Question):
     limits: LimitsDocument | None = None
     retry_preset: str | None = Field(default=None, description=PRESET_RULE)
     external_id_is_key: bool = False
+    contact: str | None = Field(
+        default=None, max_length=320, description="Address for notices about the tenant."
+    )
 
     def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
         """The tenant with these changes; `InvalidMessage` if it is not valid."""
@@ -88,6 +91,7 @@ class TenantView(Document):
     limits: LimitsDocument | None
     retry_preset: str | None
     external_id_is_key: bool
+    contact: str | None
 
 
 class TenantPage(PageDocument):

@@ -22,6 +22,9 @@ class Choice:
     category: Annotated[
         Category | None, typer.Option(case_sensitive=False, help="Category of the last failure.")
     ] = None
+    group: Annotated[
+        str | None, typer.Option(help="Failure group: carteiro dead group --by group.")
+    ] = None
     text: Annotated[
         str | None, typer.Option(help="Text in the code, the reason or the address.")
     ] = None
@@ -37,6 +40,7 @@ class Choice:
             reason=self.reason,
             code=self.code,
             category=self.category,
+            group=self.group,
             text=self.text,
             moved_after=self.since,
             moved_before=self.before,

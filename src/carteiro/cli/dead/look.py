@@ -12,6 +12,7 @@ from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.show import TIMELINE
+from carteiro.dead_letters.redrive import causes_of
 from carteiro.model import EMAIL, DeadLetter
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.views.dead_letters import to_json
@@ -52,8 +53,10 @@ async def group(
     choice: Choice,
 ) -> None:
     """Count dead letters by a field, the largest group first."""
-    groups = await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
-    print_groups(desk.out, by, groups, what="dead letters")
+    wanted = await choice.as_filter(desk)
+    groups = await desk.backend.dead_letters.group(by, wanted)
+    causes = await causes_of(desk.backend.failures, wanted.tenant) if by == "group" else None
+    print_groups(desk.out, by, groups, what="dead letters", causes=causes)
 
 
 def _beginning(letter: DeadLetter) -> dict[str, object]:
@@ -80,6 +83,7 @@ def _facts(letter: DeadLetter) -> dict[str, object]:
         "error": f"{failure.code}: {failure.reason}",
         "category": failure.category,
         "provider's code": failure.original_code,
+        "group": letter.group,
         "failures": letter.failed_attempts,
         "failed": letter.failed_at,
         "accepted": letter.enqueued_at,

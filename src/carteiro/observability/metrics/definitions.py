@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from carteiro.model import value
+from carteiro.ports.table_queue import NEWEST_ROWS
 
 PREFIX = "carteiro_"
 OTHER = "other"  # the label of everything without a label of its own
@@ -53,6 +54,7 @@ def histogram(
 # --- attempts ---------------------------------------------------------------------------------
 
 RETRY_ATTEMPTS = counter("retry_attempts_total", "Attempts that ended, by number.", "attempt")
+ATTEMPTS_FAILED = counter("attempts_failed_total", "Attempts that ended without success.")
 RETRY_BACKOFF_DELAY = histogram(
     "retry_backoff_delay_seconds", "Wait before a retry.", buckets=_WAITS
 )
@@ -145,6 +147,27 @@ QUEUE_OLDEST_AGE = gauge("queue_oldest_age_seconds", "Time since the oldest job 
 IN_FLIGHT = gauge("in_flight", "Jobs leased by workers.", "kind")
 QUEUE_MEMORY_USED = gauge("queue_memory_used_bytes", "Memory used by a queue in Redis.")
 QUEUE_MEMORY_MAX = gauge("queue_memory_max_bytes", "Memory limit of a queue in Redis; 0: no limit.")
+QUEUE_REJECTED = counter(
+    "queue_rejected_connections_total",
+    "Connections that a queue in Redis rejected, as its server counts: take the maximum.",
+)
+QUEUE_OUT_OF_MEMORY = counter(
+    "queue_out_of_memory_errors_total",
+    "Commands that a queue in Redis refused for lack of memory, as its server counts: take the maximum.",
+)
+TABLE_QUEUE_PENDING = gauge(
+    "table_queue_pending",
+    f"Unfinished e-mails among the newest {NEWEST_ROWS} that were put in by SQL; absent without the table queue.",
+)
+DELIVERY_P95 = gauge(
+    "delivery_p95_seconds",
+    "From accept to sent: 95th percentile of the last 15 minutes; absent if nothing was sent.",
+)
+TEMPLATE_FAILURES = gauge(
+    "template_failure_share",
+    "Dead letters among the finished messages of the last hour, of the templates with the largest share.",
+    *("tenant", "template"),
+)
 SCHEDULER_HEARTBEAT_AGE = gauge(
     "scheduler_heartbeat_age_seconds",
     "Time since any process last ran maintenance; absent if none did.",
@@ -176,6 +199,11 @@ PROVIDER_ERRORS = counter(
 )
 PROVIDER_OPEN = gauge(
     "provider_open", "1: the circuit is open or half open in this process; 0: closed.", "provider"
+)
+PROVIDER_OPEN_SECONDS = gauge(
+    "provider_open_seconds",
+    "Time since the circuit was last closed in this process; 0: it is.",
+    "provider",
 )
 PROVIDER_TROUBLE = gauge(
     "provider_trouble_timestamp_seconds",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
+from time import time
 
 from carteiro.model import FINISHED, State
 from carteiro.observability.metrics import definitions as the
@@ -24,12 +25,13 @@ _OUTCOMES = {
 class Metrics:
     """The counts of this process, and the gauges of its store.
 
-    ``top`` is the number of tenants with a label of their own; see `TopTenants`.
+    ``top`` is the number of tenants with a label of their own; see `TopTenants`. ``least`` is the number of messages
+    of a template from which on its share of failed ones is shown.
     """
 
-    def __init__(self, backend: Backend, tally: Tally, *, top: int) -> None:
+    def __init__(self, backend: Backend, tally: Tally, *, top: int, least: int) -> None:
         self._tally = tally
-        self._gauges = Gauges(backend, top=top)
+        self._gauges = Gauges(backend, top=top, least=least)
         self._most = top
         self._top = TopTenants(top)
         self._processed: Counter[str] = Counter()
@@ -47,6 +49,7 @@ class Metrics:
         sent = _by_attempt(each for each in tally.attempts.items() if each[0][1] is State.SENT)
         return {
             the.RETRY_ATTEMPTS: made,
+            the.ATTEMPTS_FAILED: sum(made.values()) - sum(sent.values()),
             the.RETRY_SUCCESS_RATE: {key: sent.get(key, 0) / made[key] for key in made},
             the.RETRY_BACKOFF_DELAY: tally.backoffs,
             the.ATTEMPT_INTERVAL: tally.intervals,
@@ -91,6 +94,7 @@ class Metrics:
                 for (provider, outcome), count in tally.refusals.items()
             },
             the.PROVIDER_OPEN: {name: each.is_open for name, each in known.items()},
+            the.PROVIDER_OPEN_SECONDS: {n: _since(each.open_since) for n, each in known.items()},
             the.PROVIDER_TROUBLE: {n: each for n, each in troubles.items() if each is not None},
             the.PROVIDER_RATE: {name: each for name, each in rates.items() if each is not None},
             the.PROVIDER_HELD_BACK: {name: each.held_back for name, each in known.items()},
@@ -121,6 +125,14 @@ def shown(reading: Reading | None, *, top: int) -> dict[Metric, Figures]:
         the.SCHEDULER_HEARTBEAT_AGE: {} if seen is None else _age(seen, reading.at),
         the.QUEUE_MEMORY_USED: {} if memory is None else memory.used_bytes,
         the.QUEUE_MEMORY_MAX: {} if memory is None else memory.max_bytes,
+        the.QUEUE_REJECTED: {} if memory is None else memory.rejected,
+        the.QUEUE_OUT_OF_MEMORY: {} if memory is None else memory.out_of_memory,
+        the.TABLE_QUEUE_PENDING: {} if reading.pending is None else reading.pending,
+        the.DELIVERY_P95: {} if reading.delivery_p95 is None else reading.delivery_p95,
+        the.TEMPLATE_FAILURES: {
+            (each.tenant, each.template): each.failed / (each.sent + each.failed)
+            for each in reading.templates
+        },
         the.DLQ_SIZE: reading.dead,
         the.DLQ_OLDEST_AGE: _age(reading.dead_oldest, reading.at),
         the.DLQ_SIZE_BY_COMPANY: dict(largest[:top]),
@@ -140,6 +152,10 @@ def _by_attempt(counts: Iterable[tuple[tuple[int, State], int]]) -> dict[str, in
     for (number, _), count in counts:
         found[attempt_label(number)] += count
     return dict(sorted(found.items()))
+
+
+def _since(opened: float | None) -> float:
+    return 0.0 if opened is None else max(0.0, time() - opened)
 
 
 def _age(since: datetime | None, now: datetime) -> float:

@@ -9,8 +9,10 @@ from time import monotonic
 from typing import TypeAlias
 
 from carteiro.model import EMAIL, Depth, Standing, TenantId, value
+from carteiro.model.figures import TemplateResult
 from carteiro.observability import log
 from carteiro.observability.metrics.definitions import OTHER
+from carteiro.policy.alerts import HOUR, RECENT, delivery_p95
 from carteiro.ports import Backend
 from carteiro.ports.queue import QueueMemory
 
@@ -32,6 +34,9 @@ class Reading:
     standings: list[Standing]
     last_seen: datetime | None  # the last maintenance by any process
     queue_memory: QueueMemory | None  # None: the store holds the jobs itself
+    pending: int | None  # None: applications have no access by SQL
+    delivery_p95: float | None  # None: nothing was sent
+    templates: list[TemplateResult]
     at: datetime
 
 
@@ -39,10 +44,11 @@ class Gauges:
     """Reads the store, at most once in a few seconds."""
 
     def __init__(
-        self, backend: Backend, *, top: int, now: Moment = lambda: datetime.now(UTC)
+        self, backend: Backend, *, top: int, least: int, now: Moment = lambda: datetime.now(UTC)
     ) -> None:
         self._backend = backend
         self._top = top
+        self._least = least
         self._now = now
         self._lock = asyncio.Lock()  # concurrent callers share one reading
         self._last: Reading | None = None
@@ -64,6 +70,7 @@ class Gauges:
     async def _read(self) -> Reading:
         ports = self._backend
         depths = sorted(await ports.reading.depths(), key=lambda depth: -depth.unfinished)
+        recent = await ports.rollups.minutes(RECENT)
         dead, most = await ports.dead_letters.sizes(top=max(1, self._top))
         return Reading(
             depths=depths[:_MOST_KINDS],
@@ -73,6 +80,9 @@ class Gauges:
             standings=_foremost(await ports.tenants.standings(EMAIL), self._top),
             last_seen=await ports.upkeep.last_seen(),
             queue_memory=None if ports.queue is None else await ports.queue.look(),
+            pending=None if ports.table_queue is None else await ports.table_queue.pending(),
+            delivery_p95=delivery_p95(max(recent), recent) if recent else None,
+            templates=await ports.rollups.worst(HOUR, least=self._least, limit=self._top),
             at=self._now(),
         )
 

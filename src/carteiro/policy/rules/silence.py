@@ -35,4 +35,5 @@ _WORDS = {
 }
 
 # Certificates first: libraries name the failed connection in the same text.
-WORDS = Phrases((phrase, why) for why, text in _WORDS.items() for phrase in phrases(text))
+PHRASES = {phrase: why for why, text in _WORDS.items() for phrase in phrases(text)}
+WORDS = Phrases(PHRASES.items())

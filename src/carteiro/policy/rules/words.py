@@ -507,7 +507,7 @@ _SAID_OF_NOBODY = """
     resolver adr ex recip chkuser chkusr validrcptto
     de da do del des la le el un o ou au aux et en este lettres moins d est ist im invalide inválido servidor
     """
-_OF_NOBODY = frozenset(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}".split())
+OF_NOBODY = frozenset(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}".split())
 # Names of pages and hosts, and what only repeats that there is none.
 _REPEATED = re.compile(
     r"""https?://\S+ | (?<![@\w.-])[\w-]++(?:\.[\w-]++){2,}+(?!@) | permanent\ failure | by\ SMTP\ address\ lookup
@@ -526,7 +526,7 @@ def says_only_nobody(text: str, said: Said) -> bool:
 
 
 def _are_of_nobody(said: Said, names: list[str]) -> bool:
-    others = said.words - _OF_NOBODY
+    others = said.words - OF_NOBODY
     return all(word in names or any(map(str.isdigit, word)) for word in others)
 
 

@@ -3,13 +3,10 @@
 A valid signature proves that the sender has the secret, and that the event was sent just now.
 """
 
-import base64
-import binascii
 import hmac
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -18,13 +15,12 @@ from carteiro.config import Settings
 from carteiro.config.provider_spec import FeedbackSpec, Fetch
 from carteiro.errors import ConfigError, FeedbackRefused
 from carteiro.model import Feedback
+from carteiro.policy.webhooks import VERSION, secret_of, signature
 from carteiro.providers.feedback import read_event
 from carteiro.providers.resend.events import from_resend
 from carteiro.providers.resend.settings import ResendFeedbackSettings
 
 TOLERANCE = timedelta(minutes=5)
-_PREFIX = "whsec_"
-_VERSION = "v1"
 
 
 class ResendEvent(BaseModel):
@@ -59,9 +55,8 @@ class Webhooks:
 
         It is the same whenever the same is sent again.
         """
-        signed = b".".join((told.id.encode("latin-1"), told.sent_at.encode("latin-1"), body))
         if not any(
-            _is_right(told.signatures.split(), hmac.digest(secret, signed, sha256))
+            _is_right(told.signatures.split(), signature(secret, told.id, told.sent_at, body))
             for secret in self._secrets
         ):
             raise _refused("The signature is wrong")
@@ -87,11 +82,8 @@ class Signed(NamedTuple):
 
 
 def _secret(text: str) -> bytes:
-    try:
-        key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
-    except binascii.Error:
-        key = b""
-    if not key:
+    key = secret_of(text)
+    if key is None:
         raise ConfigError(
             "feedback.resend_secret does not lead to a secret that begins with whsec_"
         )
@@ -103,14 +95,13 @@ def _is_fresh(sent_at: str, now: float) -> bool:
     return is_number and abs(now - int(sent_at)) <= TOLERANCE.total_seconds()
 
 
-def _is_right(signatures: Sequence[str], expected: bytes) -> bool:
+def _is_right(signatures: Sequence[str], expected: str) -> bool:
     """True if one of them is the expected one; all are compared, for constant time."""
-    wanted = base64.b64encode(expected)
     fits = False
     for each in signatures:
         version, _, given = each.partition(",")
-        is_equal = hmac.compare_digest(given.encode("latin-1"), wanted)
-        fits |= version == _VERSION and is_equal
+        is_equal = hmac.compare_digest(given.encode("latin-1"), expected.encode())
+        fits |= version == VERSION and is_equal
     return fits
 
 

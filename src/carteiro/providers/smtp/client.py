@@ -24,6 +24,7 @@ from carteiro.providers.smtp.wire import Wire
 _READY, _GO_ON, _CHALLENGE, _AUTHENTICATED, _CLOSING = 220, 354, 334, 235, 421
 _PIECE = 64 * 1024  # bytes
 _RSET, _DATA = (Stage.RSET, b"RSET\r\n"), (Stage.DATA, b"DATA\r\n")
+_WELL = [250, 250, _GO_ON]  # the usual replies to an envelope without copies
 _QUIT, _DOT = b"QUIT\r\n", b".\r\n"
 _END = (Stage.REPLY,)
 
@@ -151,7 +152,12 @@ class Connection:
         self._is_between_mails = False
         self.mails += 1
         refused = await self._open_envelope(letter)
-        reply = await self._finish(letter, handover)
+        last = await self._send_body(letter.content)
+        handover.begin()
+        self._needs_reset = False
+        self._wire.write(last + _DOT)
+        handover.await_reply(self._options.reply_limit)
+        [reply] = await self._wire.replies(_END, self._reply_s)
         if not reply.is_positive and not reply.is_refusal:
             raise failures.nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
@@ -167,17 +173,6 @@ class Connection:
             failure = failures.too_big(len(letter.content), int(self._largest))
             raise failures.SmtpError(Stage.MAIL, failure)
 
-    async def _finish(self, letter: Letter, handover: Handover) -> Reply:
-        self._end(await self._send_body(letter.content), handover)
-        [reply] = await self._wire.replies(_END, self._reply_s)
-        return reply
-
-    def _end(self, end: bytes, handover: Handover) -> None:
-        handover.begin()
-        self._needs_reset = False
-        self._wire.write(end)
-        handover.await_reply(self._options.reply_limit)
-
     async def _open_envelope(self, letter: Letter) -> tuple[tuple[str, Failure], ...]:
         """Have sender and recipients accepted; the copies that were refused, and why.
 
@@ -189,6 +184,8 @@ class Connection:
         needed = [*reset, sender, to]  # or there is no mail
         rest = [(Stage.RCPT, _rcpt_to(carried)) for _, carried in letter.copies] or [_DATA]
         replies = await self._exchange([*needed, *rest], len(needed))
+        if not letter.copies and [reply.code for reply in replies] == _WELL:
+            return ()
         for (stage, _), reply in zip(needed, replies, strict=False):
             if not reply.is_positive:
                 self._leave(replies)
@@ -238,7 +235,7 @@ class Connection:
         self._is_between_mails = not awaits_body and not is_closing
 
     async def _send_body(self, content: bytes) -> bytes:
-        """Send all but the end, and return that: until it is sent, nothing is handed over.
+        """Send all but the last piece, and return that: until it is sent with its end, nothing is handed over.
 
         It goes in pieces, as an encrypted transport does not see that one large write has not left yet.
         The last piece waits for the end: one write is cheaper than two, and no more is known after two.
@@ -249,7 +246,7 @@ class Connection:
             self._wire.write(content[start : start + _PIECE])
             await self._wire.written(Stage.BODY, self._command_s)
         await self._wire.written(Stage.BODY, self._command_s)
-        return content[last:] + _DOT
+        return content[last:]
 
     # --- the end
 

@@ -73,16 +73,12 @@ class SmtpProvider:
 def _letter(parcel: Parcel, sender: str) -> Letter:
     """The mail in its envelope: each recipient once."""
     email: Email = parcel.content
-    to = mail_address(email.to)
+    content = write_mime(email, sender=sender, message=parcel.message, revision=parcel.revision)
+    from_, to = mail_address(sender), mail_address(email.to)
+    if content.isascii() and not email.cc and not email.bcc:  # all its addresses are in there
+        return Letter(from_, to, (), content, is_international=False)
     copies = {mail_address(given): given for given in (*email.cc, *email.bcc)}
     copies.pop(to, None)
-    envelope = (mail_address(sender), to, *copies)
-    named = (*envelope, mail_address(email.reply_to)) if email.reply_to else envelope
-    content = write_mime(email, sender=sender, message=parcel.message, revision=parcel.revision)
-    return Letter(
-        envelope[0],
-        to,
-        [(given, carried) for carried, given in copies.items()],
-        content,
-        is_international(named),
-    )
+    named = (from_, to, *copies, *([mail_address(email.reply_to)] if email.reply_to else ()))
+    listed = [(given, carried) for carried, given in copies.items()]
+    return Letter(from_, to, listed, content, is_international(named))

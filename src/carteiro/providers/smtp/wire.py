@@ -9,6 +9,7 @@ from carteiro.providers.smtp import failures
 from carteiro.providers.smtp.failures import Reply, Stage
 
 _CODES = {str(code): code for code in range(100, 600)}
+_LAST_LINES = {f"{code} ": number for code, number in _CODES.items()}
 _CLOSING = 421
 _LONGEST_REPLY = 64 * 1024  # bytes, all lines together; longer input is not a reply
 _MOST_UNASKED = 10  # replies; a relay that sends more of them is disconnected
@@ -54,7 +55,11 @@ class Wire(asyncio.Protocol):
         lines, ended, self._rest = (self._rest + data).rpartition(b"\n")
         if ended:
             for line in lines.decode("utf-8", "replace").split("\n"):
-                self._take_line(line.rstrip("\r"))
+                code = None if self._lines else _LAST_LINES.get(line[:4])
+                if code is None:
+                    self._take_line(line.rstrip("\r"))
+                else:  # most replies are one line
+                    self._replies.append(Reply(code, line.rstrip("\r")))
         if self._size + len(self._rest) > _LONGEST_REPLY:
             self._break("it has no end")
         elif len(self._replies) > self._wanted + _MOST_UNASKED:
@@ -72,11 +77,9 @@ class Wire(asyncio.Protocol):
         elif mark == "-":
             self._lines.append(line)
             self._size += len(line)
-        elif self._lines:
+        else:
             self._replies.append(Reply(code, "\n".join([*self._lines, line])))
             self._lines, self._size = [], 0
-        else:
-            self._replies.append(Reply(code, line))
 
     def eof_received(self) -> bool:
         """Nothing more comes: close our side, too."""

@@ -167,4 +167,5 @@ def _buried(items: Sequence[_Item]) -> tuple[str, ...]:
         texts([letter.failure.category for _, letter in dead]),
         texts([failure_text(letter.failure) for _, letter in dead]),
         numbers([letter.failed_attempts for _, letter in dead]),
+        texts([letter.group for _, letter in dead]),
     )

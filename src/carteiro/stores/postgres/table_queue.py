@@ -14,7 +14,7 @@ from carteiro.errors import StoreUnavailable
 from carteiro.model import MessageId, RedriveAnswer
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change
-from carteiro.ports.table_queue import AppliedChanges, RetryWait
+from carteiro.ports.table_queue import NEWEST_ROWS, AppliedChanges, RetryWait
 from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import PostgresEntries, held_of, without_jobs
@@ -62,6 +62,11 @@ class PostgresTableQueue:
     async def has_requests(self) -> bool:
         """True if a requested change is not applied yet."""
         return bool(await self._db.value("requests_are_there"))
+
+    async def pending(self) -> int:
+        """The number of unfinished e-mails among the newest ones."""
+        count: int = await self._db.value("rows_pending", NEWEST_ROWS)
+        return count
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
         """Apply the oldest requested changes of each tenant, at most ``limit``; repeat until none is left."""

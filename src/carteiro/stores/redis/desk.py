@@ -26,8 +26,8 @@ class RedisDesk:
 
     async def look(self) -> QueueMemory:
         """Its memory use; fails whenever a claim would."""
-        used, most, not_counted = await self._server.run("look")
-        return QueueMemory(used, most, is_full=0 < most < used - not_counted)
+        used, most, not_counted, *refused = await self._server.run("look")
+        return QueueMemory(used, most, 0 < most < used - not_counted, *refused)
 
     async def share(self, shares: Sequence[Share]) -> None:
         """Set shares of tenants; they apply to waiting jobs at once."""

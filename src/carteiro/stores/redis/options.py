@@ -13,4 +13,3 @@ class RedisOptions:
     clock: Callable[[], int] | None = None
     fairness: Fairness = Fairness()
     patience: timedelta = timedelta(milliseconds=200)  # the longest wait for a put
-    connections: int = 10

@@ -12,6 +12,7 @@ from carteiro.stores.redis.options import RedisOptions
 from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
 from carteiro.stores.redis.sure import SureLeases
+from carteiro.stores.redis.wake import RedisWake
 
 # A rank is the priority times this, plus the due time: exact as a score up to priority 1023.
 _STEP = 1 << 43
@@ -22,8 +23,9 @@ _PAGE = 500  # entries in one script: other clients must be served, too
 class RedisQueue:
     """See `carteiro.ports.queue.Queue` for what it promises."""
 
-    def __init__(self, server: Server, options: RedisOptions) -> None:
+    def __init__(self, server: Server, options: RedisOptions, wake: RedisWake) -> None:
         self._server = server
+        self._wake = wake
         self._fairness = options.fairness
         self._put_patience = options.patience
         self._sure = SureLeases(options.clock)
@@ -35,7 +37,10 @@ class RedisQueue:
         return self._server.outages
 
     async def put(self, entries: Sequence[QueueEntry]) -> int:
-        """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full."""
+        """Make jobs claimable at their time; return the number of new ones. Fails if the queue is full.
+
+        Workers of this process are woken at once: their claim is written behind the jobs, and waits for no answer.
+        """
         new = 0
         for page in pieces(entries, _PAGE):
             ids, kinds, tenants, priorities, due, parked = zip(*page, strict=True)
@@ -44,8 +49,9 @@ class RedisQueue:
             numbers = [places[seat] for seat in zip(kinds, tenants, strict=True)]
             ranks = [priority * _STEP + at for priority, at in zip(priorities, due, strict=True)]
             lists = [ids, numbers, ranks, parked, *zip(*seats, strict=True)]
+            self._wake.ring(set(kinds))
             new += await self._server.run(
-                "put", self._server.now, lists, patience=self._put_patience
+                "put", self._server.now, lists, self._wake.name, patience=self._put_patience
             )
         return new
 

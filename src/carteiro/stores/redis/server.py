@@ -7,7 +7,7 @@ tries. Every new connection reads the server's run id: a restarted or different 
 import hashlib
 import re
 import time
-from asyncio import timeout
+from asyncio import Lock, timeout
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import cache
@@ -35,6 +35,7 @@ from redis.exceptions import TimeoutError as TooSlow
 from carteiro.errors import ConfigError, QueueAway, StoreError, TextUnfit
 from carteiro.observability import log
 from carteiro.policy.masking import place_of, without_quoted
+from carteiro.stores.redis.link import Link
 from carteiro.stores.redis.options import RedisOptions
 
 Argument: TypeAlias = str | int | list[Any]
@@ -46,6 +47,9 @@ _SENTINEL_PATIENCE_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _PATIENCE = timedelta(seconds=1)  # a busy event loop must not look like an unreachable server
 _AWAY = (NotConnected, TooSlow, BusyLoadingError, ReadOnlyError, OSError, TimeoutError)
+_LISTENING = (
+    2  # connections of the pool: one listens, and another for a moment when that is made anew
+)
 # The server is reachable but cannot write: its disk is full, its replicas are gone, or another script runs.
 _CANNOT_WRITE = ("MISCONF", "NOREPLICAS", "BUSY")
 
@@ -73,7 +77,9 @@ class Server:
     def __init__(self, url: str, options: RedisOptions) -> None:
         self._options = options
         self._shown = shown(url)
-        self.client = client_of(url, connections=options.connections, greeting=self._greet)
+        self.client = client_of(url, connections=_LISTENING, greeting=self._greet)
+        self._link: Link | None = None
+        self._linking = Lock()
         self.run_id = ""
         self.outages = 0
         self._patience = max(options.patience, _PATIENCE)
@@ -126,13 +132,39 @@ class Server:
 
     async def close(self) -> None:
         """Close every connection."""
+        self._unlink()
         await close(self.client)
 
     async def _ask(self, asked: Script, arguments: list[str | int | bytes]) -> Any:  # noqa: ANN401
-        try:
-            return await self.client.evalsha(asked.sha, 1, PREFIX, *arguments)
-        except NoScriptError:
-            return await self.client.eval(asked.text, 1, PREFIX, *arguments)
+        """Nothing is awaited before the request is written, if there is a link: requests keep their order."""
+        link = self._link
+        if link is None or not link.is_open:
+            link = await self._linked()
+        if asked.sha in link.known:
+            try:
+                return await link.ask("EVALSHA", asked.sha, 1, PREFIX, *arguments)
+            except NoScriptError:  # somebody has flushed them
+                pass
+        link.known.add(asked.sha)
+        return await link.ask("EVAL", asked.text, 1, PREFIX, *arguments)
+
+    async def _linked(self) -> Link:
+        async with self._linking:
+            if self._link is None or not self._link.is_open:
+                connection = self.client.connection_pool.make_connection()  # type: ignore[no-untyped-call] # as below
+                try:
+                    await connection.connect()
+                except BaseException:
+                    await connection.disconnect(nowait=True)
+                    raise
+                self._link = Link(connection)
+            return self._link
+
+    def _unlink(self) -> None:
+        """The next operation connects anew; those that wait still get their answers."""
+        if self._link is not None:
+            self._link.leave()
+            self._link = None
 
     async def _greet(self, connection: Any) -> None:  # noqa: ANN401 - of any kind of server
         await connection.on_connect()
@@ -142,6 +174,7 @@ class Server:
 
     def _went_away(self, error: Exception) -> QueueAway:
         self.outages += 1
+        self._unlink()
         self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
         self._away_until = time.monotonic() + self._pause_s
         why = said_by(error)

@@ -21,7 +21,7 @@ async def open_redis(
     wake = RedisWake(server)
     await wake.open()
     try:
-        yield QueueHalf(RedisQueue(server, options), RedisDesk(server), wake)
+        yield QueueHalf(RedisQueue(server, options, wake), RedisDesk(server), wake)
     finally:
         await wake.close()
         await server.close()

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
+from uuid_utils import uuid7
 
 from carteiro.stores.bell import Bell
 from carteiro.stores.redis.server import PREFIX, Server
@@ -21,6 +22,7 @@ class RedisWake(Bell):
 
     def __init__(self, server: Server) -> None:
         super().__init__()
+        self.name = str(uuid7())  # of those who wait here
         self._server = server
         self._hears = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
@@ -45,17 +47,18 @@ class RedisWake(Bell):
                 async with self._server.client.pubsub(ignore_subscribe_messages=False) as line:
                     async with asyncio.timeout(_ANSWERS_WITHIN_S):
                         await line.subscribe(f"{PREFIX}:bell")
-                    async for kind in _heard(line):
+                    async for kind, by in _heard(line):
                         pause_s = _FIRST_PAUSE_S
                         self._hears.set()
-                        self.ring((kind,))
+                        if by != self.name:
+                            self.ring((kind,))
             except (RedisError, OSError):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-async def _heard(line: PubSub) -> AsyncIterator[str]:
-    """The kinds that it rings for, "" for all: also after a reconnect, as notifications may be lost.
+async def _heard(line: PubSub) -> AsyncIterator[tuple[str, str]]:
+    """The kinds that it rings for, "" for all, also after a reconnect, as notifications may be lost; who knows already.
 
     Without messages, ping the server: a silent connection may be dead.
     """
@@ -65,7 +68,8 @@ async def _heard(line: PubSub) -> AsyncIterator[str]:
         if told is not None:
             is_asked = False
             if told["type"] != "pong":
-                yield told["data"] if told["type"] == "message" else ""
+                kind, _, by = (told["data"] if told["type"] == "message" else "").partition("\t")
+                yield kind, by
         elif is_asked:
             raise TimeoutError("the server has fallen silent")
         else:

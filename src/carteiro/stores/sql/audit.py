@@ -40,6 +40,12 @@ class Noted:
 
 async def note(session: Session, now: int, *noted: Noted) -> None:
     """Record changes by the actor of this task."""
+    if rows := rows_of(now, *noted):
+        await session.run("audit_add", rows=rows)
+
+
+def rows_of(now: int, *noted: Noted) -> list[list[Any]]:
+    """Changes by the actor of this task, as ``audit_add`` takes them."""
     who = actor()
     rows = []
     for each in noted:
@@ -53,8 +59,7 @@ async def note(session: Session, now: int, *noted: Noted) -> None:
         if each.round is not None:
             new_id = _id_of(each.round, said[:-2])
         rows.append([new_id, now, *said])
-    if rows:
-        await session.run("audit_add", rows=rows)
+    return rows
 
 
 class SqlAudit:

@@ -40,7 +40,7 @@ class SqlDeadLetters:
         asked = _parameters_of(wanted, cursor)
         found = await self._db.fetch(_finding(wanted), **asked, limit=limit + 1)
         letters = await self._loaded([row[0] for row in found[:limit]])
-        has_more = bool(letters) and len(found) > limit
+        has_more = len(found) > limit > 0  # also if all of this page were removed in between
         return model.Page(
             letters, cursor_at(found[limit - 1][1], found[limit - 1][0]) if has_more else None
         )
@@ -163,6 +163,7 @@ def _restored_row(letter: model.DeadLetter, now: int) -> list[object]:
         in_ms(letter.enqueued_at),
         moved_at,
         restored_ttl(moved_at, letter.ttl // MILLISECOND, now),
+        letter.group,
     ]
 
 
@@ -179,6 +180,8 @@ def _finding(wanted: model.DeadFilter) -> str:
     """The statement whose index fits the filter best."""
     if wanted.tenant is not None:
         return "dead_letters_find_by_tenant"
+    if wanted.group is not None:
+        return "dead_letters_find_by_group"
     if wanted.code is not None:
         return "dead_letters_find_by_code"
     return "dead_letters_find" if wanted.reason is None else "dead_letters_find_by_reason"

@@ -14,9 +14,11 @@ from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.suppression import key_of
 from carteiro.ports.store import Store
 from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.sql.alerts import forget_alerts, lock_alerts
 from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.defining import define
-from carteiro.stores.sql.rollups import fold, lock_figures
+from carteiro.stores.sql.redrives import cancel_redrives
+from carteiro.stores.sql.rollups import fold_some, lock_figures
 from carteiro.stores.sql.session import Database, Session
 from carteiro.stores.tenant_columns import tenant_of
 
@@ -112,7 +114,10 @@ async def _take_recipient(
     is_new = await session.run("recipient_delete", id=recipient, tenant=tenant, now=now)
     if is_new:
         await note(session, now, Noted("delete", "recipient", recipient, tenant))
-    return await session.first("recipient_take", id=recipient, tenant=tenant, now=now)
+    row = await session.first("recipient_take", id=recipient, tenant=tenant, now=now)
+    if row is not None:
+        await cancel_redrives(session, recipient_of(row), now)
+    return row
 
 
 async def _erase_recipient(session: Session, recipient: Recipient, now: int, limit: int) -> Erased:
@@ -182,14 +187,18 @@ async def _erase_rows(
 async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
     """Delete a tenant without messages, and its last rows; False if something is left, or is just being added."""
     await session.fetch("by_index")
-    await lock_figures(session)  # before the tenant: a fold locks both in this order
+    # Before the tenant: a fold, and a look for alerts, lock in this order.
+    await lock_figures(session)
+    await lock_alerts(session)
     await session.fetch("lock_ring")
     if not await session.value("erase_alone", tenant=tenant):
         return False
     if any(await session.first("erase_rest", tenant=tenant)):
         return False
-    if await fold(session, now, limit=_NOTES, most=FAR) == _NOTES:  # notes name their tenants
+    _, has_more = await fold_some(session, now, limit=_NOTES, most=FAR)  # notes name their tenants
+    if has_more:
         return False
+    await forget_alerts(session, tenant)
     await session.run("erase_tenant", tenant=tenant)
     await note(session, now, Noted("erase", "tenant", tenant, tenant))
     return True

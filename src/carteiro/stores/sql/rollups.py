@@ -3,17 +3,24 @@
 A fold deletes its notes in the transaction that adds them up: if killed anywhere, both happen later, together.
 """
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 
-from carteiro.model import TenantId
-from carteiro.model.figures import Figures, Span, Split
+from carteiro.model import ZERO, TenantId
+from carteiro.model.figures import Figures, Span, Split, TemplateResult
 from carteiro.policy import rollups
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.rollups import SPANS, Key
+from carteiro.stores.columns import moment
 from carteiro.stores.sql.door import lock
+from carteiro.stores.sql.failing import add_failures
 from carteiro.stores.sql.session import Database, Session
+
+_MINUTE = SPANS["minute"]
+# Of notes in one transaction, which others wait for: some 700 failures, some ten milliseconds.
+_MOST_CHARACTERS = 300_000
 
 
 class SqlRollups:
@@ -44,14 +51,37 @@ class SqlRollups:
         rows = await self._db.read(
             lambda session: session.fetch(statement, span=span, tenant=whose, since=since)
         )
-        sums: defaultdict[str, Figures] = defaultdict(Counter)
-        for what, _, text, name in rows:
-            if not what:
-                rollups.add(sums[name], rollups.figures_of(text))
-        for key, figures in rollups.added(row[:3] for row in rows if row[0]).items():
-            if key.span == span and key.at >= since and _is_asked(key, by, whose):
-                rollups.add(sums[getattr(key, by, "")], figures)
-        return dict(sums)
+
+        def sums() -> dict[str, Figures]:
+            sums: defaultdict[str, Figures] = defaultdict(Counter)
+            for what, _, text, name in rows:
+                if not what:
+                    rollups.add(sums[name], rollups.figures_of(text))
+            notes = (row[:3] for row in rows if row[0])
+            for key, figures in rollups.added(notes, tenant=whose).items():
+                if key.span == span and key.at >= since and _is_asked(key, by, whose):
+                    rollups.add(sums[getattr(key, by, "")], figures)
+            return dict(sums)
+
+        return await asyncio.to_thread(sums)  # many notes may wait: others go on meanwhile
+
+    async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
+        """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago."""
+        now = await self._db.now()
+        rows = await self._db.read(
+            lambda session: session.fetch(
+                "rollups_minutes", since=_minute(now, back), before=_minute(now, until) + _MINUTE
+            )
+        )
+        return {moment(at): rollups.figures_of(text) for at, text in rows}
+
+    async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
+        """The templates with the largest share of failed messages, of those with at least ``least`` finished ones."""
+        since = _minute(await self._db.now(), back)
+        rows = await self._db.read(
+            lambda session: session.fetch("rollups_worst", since=since, least=least, limit=limit)
+        )
+        return [TemplateResult(TenantId(tenant), *each) for tenant, *each in rows]
 
     async def see(self, figures: Figures) -> None:
         """Note figures of the whole installation."""
@@ -60,10 +90,7 @@ class SqlRollups:
 
     async def fold(self, *, limit: int, most: int) -> int:
         """Add the oldest notes to their minutes and hours, and return their number."""
-        if not await self._db.value("rollup_any"):
-            return 0
-        now = await self._db.now()
-        return await self._db.write(lambda session: fold(session, now, limit=limit, most=most))
+        return await fold(self._db, limit=limit, most=most)
 
     async def prune(self, *, minutes: timedelta, hours: timedelta, limit: int) -> int:
         """Delete minutes and hours that are older than this; return their number."""
@@ -77,6 +104,11 @@ class SqlRollups:
                 )
             )
         return count
+
+
+def _minute(now: int, back: timedelta) -> int:
+    start = now - back // MILLISECOND
+    return start - start % _MINUTE
 
 
 def _is_asked(key: Key, by: str, tenant: str) -> bool:
@@ -95,31 +127,50 @@ async def lock_figures(session: Session) -> None:
     await lock(session, ["rollups"])
 
 
-async def fold(session: Session, now: int, *, limit: int, most: int) -> int:
-    """Add the oldest notes to their minutes and hours, and return their number."""
+async def fold(db: Database, *, limit: int, most: int) -> int:
+    """Add the oldest notes to their minutes and hours, and return their number; in small transactions."""
+    left, is_full = limit, True
+    while left and is_full and await db.value("rollup_any"):
+        now = await db.now()
+        taken, is_full = await db.write(
+            lambda session, now=now, left=left: fold_some(session, now, limit=left, most=most)  # type: ignore[misc]
+        )
+        left -= taken
+    return limit - left
+
+
+async def fold_some(session: Session, now: int, *, limit: int, most: int) -> tuple[int, bool]:
+    """Fold notes in a transaction; return their number, and True if no more fit in it."""
     await session.fetch("by_index")
     await lock_figures(session)
-    notes = await session.fetch("rollup_take", limit=limit)
+    notes = await session.fetch("rollup_take", limit=limit, size=_MOST_CHARACTERS)
     sums = rollups.added(tuple(row) for row in notes)
     asked = sorted({key.tenant for key in sums} - {""})
     known = {"", *[row[0] for row in await session.fetch("rollup_tenants", ids=asked)]}
     sums = {key: figures for key, figures in sums.items() if key.tenant in known}
     if sums:
+        new = set(sums)
         for *key, text in await session.fetch("rollup_rows", rows=[tuple(key) for key in sums]):
             rollups.add(sums[Key(*key)], rollups.figures_of(text))
+            new.remove(Key(*key))
         kept = {key: rollups.bounded(figures) for key, figures in sums.items()}
-        rows = [(*key, rollups.weight(each), rollups.text_of(each)) for key, each in kept.items()]
+        rows = [
+            (*key, rollups.weight(each), each["sent"], each["failed"], rollups.text_of(each))
+            for key, each in kept.items()
+        ]
         await session.run("rollup_put", rows=rows)
-        await _trim(session, sums, now, most)
-    return len(notes)
+        await _trim(session, new, now, most)
+    await add_failures(session, notes, known, now)
+    size = sum(len(row[2]) for row in notes)
+    return len(notes), len(notes) == limit or size >= _MOST_CHARACTERS
 
 
-async def _trim(session: Session, folded: Mapping[Key, Figures], now: int, most: int) -> None:
-    """Keep the most active tenants and templates of past minutes and hours: those that changed, and the last one."""
+async def _trim(session: Session, new: Collection[Key], now: int, most: int) -> None:
+    """Keep the most active tenants and templates of past minutes and hours: those with new rows, and the last one."""
     for span, length in SPANS.items():
         current = now - now % length
         last = await session.value("rollup_past", span=span, before=current)
-        past = {key.at for key in folded if key.span == span and key.at < current}
+        past = {key.at for key in new if key.tenant and key.span == span and key.at < current}
         for at in sorted(past | {last} - {None}):
             await session.run("rollup_trim_tenants", span=span, at=at, most=most)
             await session.run("rollup_trim_templates", span=span, at=at, most=most)

@@ -3,9 +3,11 @@
 from carteiro.ports import Backend, Store, TableQueue, Upkeep
 from carteiro.ports.joining import Joining
 from carteiro.ports.ledger import LedgerHalf
+from carteiro.stores.sql.alerts import SqlAlerts
 from carteiro.stores.sql.audit import SqlAudit
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.failures import SqlFailures
 from carteiro.stores.sql.inbox import SqlInbox
 from carteiro.stores.sql.keeping import keep_jobs
 from carteiro.stores.sql.keys import SqlKeys
@@ -16,6 +18,8 @@ from carteiro.stores.sql.paired_ledger import SqlLedger, SqlLedgerDesk
 from carteiro.stores.sql.rates import SqlRates
 from carteiro.stores.sql.reading import SqlReading
 from carteiro.stores.sql.recipients import SqlRecipients
+from carteiro.stores.sql.redrives import SqlRedrives
+from carteiro.stores.sql.reports import SqlReports
 from carteiro.stores.sql.rollups import SqlRollups
 from carteiro.stores.sql.session import Database, Wake
 from carteiro.stores.sql.suppressions import SqlSuppressions
@@ -45,13 +49,17 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         tenants=SqlTenants(db, wake, erasing, options.fairness),
         keys=SqlKeys(db),
         audit=SqlAudit(db),
+        alerts=SqlAlerts(db),
         templates=SqlTemplates(db),
         recipients=SqlRecipients(db, erasing),
         suppressions=SqlSuppressions(db),
         tracking=SqlTracking(db, entries, wake),
         rates=SqlRates(db),
         rollups=SqlRollups(db),
+        reports=SqlReports(db),
+        failures=SqlFailures(db),
         dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
+        redrives=SqlRedrives(db, wake, entries, has_queue=has_queue),
         reading=SqlReading(db, has_queue=has_queue),
         upkeep=upkeep,
         inbox=SqlInbox(db),

@@ -84,7 +84,12 @@ class SqlTenants:
     async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the missing tenants; known ones do not change."""
         now = await self._db.now()
-        await self._db.run("tenants_ensure", ids=ids, stride=stride(1.0), now=now)
+
+        async def create(session: Session) -> None:
+            made = await session.fetch("tenants_ensure", ids=ids, stride=stride(1.0), now=now)
+            await note(session, now, *(Noted("add", "tenant", each, each) for [each] in made))
+
+        await self._db.write(create)
 
     async def find(self, ids: Sequence[model.TenantId]) -> builtins.list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""

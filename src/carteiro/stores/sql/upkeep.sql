@@ -1,6 +1,7 @@
 -- name: last_seen
--- The time at which a process last took or renewed a lead of upkeep.
-SELECT max(seen_at) FROM carteiro.leads;
+-- The time at which a process last took or renewed a lead of upkeep. Alerts are evaluated by processes without upkeep, too.
+SELECT max(seen_at) FROM carteiro.leads
+WHERE name <> 'alerts';
 
 -- name: lead
 -- Takes or renews the lead of a task, unless another process has it. :name; :holder; :now; :until

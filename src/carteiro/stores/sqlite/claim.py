@@ -5,25 +5,29 @@ If killed before the commit, nothing was claimed; after it, the leases expire.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from itertools import zip_longest
+from typing import Any, TypeAlias
 
 from carteiro import model
 from carteiro.policy.fairness import READIED_PER_TURN
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
-from carteiro.policy.turns import FAR, Kind, Seat, Share, Walk
+from carteiro.policy.turns import FAR, Job, Kind, Seat, Share, Walk
 from carteiro.stores.columns import recipient_of
 from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.queue_columns import draws_of, draws_text
 from carteiro.stores.sqlite.database import SqliteSession, finished
-from carteiro.stores.sqlite.places import EXPIRES_AT, NO, STATE, TENANT, PlacedLease
+from carteiro.stores.sqlite.places import PlacedClaim
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
-_PLACE = 5  # its first column in `claim_load`
+# Columns of `claim_load`, the last nine of them those of a place.
+_CONTENT, _REQUEST, _DELIVERY, _RECIPIENT, _NO, _TENANT = range(6)
+_EXPIRES_AT, _STATE, _TEMPLATE = 9, 11, 12
 _NO_ENTRY = (0, 0, 0, 0, 1, 0, None)  # as of `claim_entries`
+_Taken: TypeAlias = list[tuple[Seat, Job]]
 _CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
@@ -63,11 +67,12 @@ class Claim:
         elif self._limit > 0:
             walk.plain(kinds)
         until = self._now + lease // MILLISECOND
-        if walk.taken:
+        taken = [(seat, job) for seat, jobs in walk.taken for job in jobs]
+        if taken:
             self._lease(walk, claim_id, until)
         if walk.moved:
             self._save_seats(walk, until)
-        return model.Claimed(self._load(walk, claim_id), self._idle_for())
+        return model.Claimed(self._load(taken, claim_id) if taken else [], self._idle_for())
 
     def _awake(self) -> Walk:
         """Read the clocks, and let the seats whose alarm has rung into the ring."""
@@ -148,17 +153,18 @@ class Claim:
     # --- after the walk
 
     def _lease(self, walk: Walk, claim_id: model.ClaimId, until: int) -> None:
-        taken = [(seat.no, job) for seat, jobs in walk.taken for job in jobs]
-        rows = [(seat, job[4], claim_id, until, job[3] + 1) for seat, job in taken]
-        insert_many(self._db, "claim_lease", rows)
+        seats = [seat for seat in walk.moved.values() if seat.taken]
+        leases = [(seat.no, job[4], job[3] + 1) for seat in seats for job in seat.taken]
+        insert_many(self._db, "claim_lease", leases, (claim_id, until))
         # The jobs of a seat are taken in order, but one that was made ready meanwhile may come before others.
         ends = [
             (seat.no, *seat.taken[0][:3], *seat.taken[-1][:3])
-            for seat in walk.moved.values()
-            if seat.taken and seat.no not in self._readied
+            for seat in seats
+            if seat.no not in self._readied
         ]
         run_many(self._db, "claim_taken", ends)
-        others = [(seat, *job[:3]) for seat, job in taken if seat in self._readied]
+        readied = [seat for seat in seats if seat.no in self._readied]
+        others = [(seat.no, *job[:3]) for seat in readied for job in seat.taken]
         run_many(self._db, "drop_ready", others)
         for name, window in self._windows.items():
             if sends := self._kinds[name].sends:
@@ -191,37 +197,50 @@ class Claim:
         ]
         run_many(self._db, "claim_save_seats", rows)
 
-    def _load(self, walk: Walk, claim_id: model.ClaimId) -> list[model.LeasedJob]:
-        if not walk.taken:
-            return []
-        taken = [(seat, job) for seat, jobs in walk.taken for job in jobs]
-        numbers = as_json([job[4] for _, job in taken])
-        rows = run(self._db, "claim_load", numbers=numbers).fetchall()
-        recipients = _recipients(self._db, {row[3] for row in rows} - {None})
-        presets = _presets(self._db, {(row[6], row[4]) for row in rows if row[4] is not None})
-        entries = _entries(self._db, [row[_PLACE] for row in rows if row[-1] is not None])
+    def _load(self, taken: _Taken, claim_id: model.ClaimId) -> list[model.LeasedJob]:
+        numbers = sorted([job[4] for _, job in taken])  # neighbours share pages
+        rows = run(self._db, "claim_load", numbers=as_json(numbers)).fetchall()
+        found = {row[_NO]: row for row in rows}
+        recipients = _recipients(self._db, {row[_RECIPIENT] for row in rows} - {None})
+        types = {(row[_TENANT], row[_TEMPLATE]) for row in rows if row[_TEMPLATE] is not None}
+        presets = _presets(self._db, types)
+        entries = _entries(self._db, [row[_NO] for row in rows if row[_STATE] is not None])
+        left = {at: (at - self._now) * MILLISECOND for at in {row[_EXPIRES_AT] for row in rows}}
+        # Of a job without a message the lease expires.
+        known = [(seat, job, found[job[4]]) for seat, job in taken if job[4] in found]
+        following = _following({seat.no: seat for seat, _ in taken}.values())
+        claim = PlacedClaim(claim_id)
+        claim.places = {
+            job[2]: (seat.no, *row[_NO:], claim_id, following[job[4]]) for seat, job, row in known
+        }
+        shared = model.ClaimId(claim)
         jobs = [
             model.LeasedJob(
-                PlacedLease(job[2], claim_id, place := (seat.no, *row[_PLACE:], row[4])),
+                tuple.__new__(model.Lease, (job[2], shared)),  # takes less than `Lease`
                 seat.kind.name,
                 seat.share.tenant,
                 job[3] + 1,
-                *(row[0], place[TENANT], row[1], _DELIVERIES[row[2]]),
-                (entry := entries.get(place[NO], _NO_ENTRY) if entries else _NO_ENTRY)[1],
+                row[_CONTENT],
+                row[_TENANT],
+                row[_REQUEST],
+                _DELIVERIES[row[_DELIVERY]],
+                (entry := entries.get(job[4], _NO_ENTRY) if entries else _NO_ENTRY)[1],
                 *(entry[2], entry[3], entry[4]),
-                place[STATE] == "SENT_ATTEMPT",
-                (place[EXPIRES_AT] - self._now) * MILLISECOND,
-                bool(entry[5]),
-                row[3],
-                recipients.get(row[3]) if recipients else None,
-                (presets and presets.get((place[TENANT], row[4]))) or seat.share.retry_preset,
+                row[_STATE] == "SENT_ATTEMPT",
+                left[row[_EXPIRES_AT]],
+                entry[5] == 1,
+                row[_RECIPIENT],
+                recipients.get(row[_RECIPIENT]) if recipients else None,
+                (presets and presets.get((row[_TENANT], row[_TEMPLATE])))
+                or seat.share.retry_preset,
                 entry[6],
             )
-            for (seat, job), row in zip(taken, rows, strict=True)
-            if row[_PLACE] is not None  # else there is no such message, and its lease expires
+            for seat, job, row in known
         ]
         tenants = as_json(list({job.tenant for job in jobs}))
         suppressing = {row[0] for row in run(self._db, "claim_suppressing", tenants=tenants)}
+        if not suppressing:
+            return jobs
         session = SqliteSession(self._db)
         return finished(with_suppressed(session, jobs, suppressing, self._now))
 
@@ -235,6 +254,15 @@ class Claim:
             if alarm is not None and alarm < FAR:
                 times.append(alarm)
         return max(0, min(times) - self._now) * MILLISECOND if times else None
+
+
+def _following(seats: Iterable[Seat]) -> dict[int, int | None]:
+    """By the number of each job that was taken, the number of the next one at the same seat."""
+    following: dict[int, int | None] = {}
+    for seat in seats:
+        numbers = sorted([job[4] for job in seat.taken])
+        following.update(zip_longest(numbers, numbers[1:]))
+    return following
 
 
 def _entries(db: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, Sequence[Any]]:

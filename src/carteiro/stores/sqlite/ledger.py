@@ -6,7 +6,6 @@ Every function here runs in the writer's transaction: if killed anywhere, nothin
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
@@ -31,18 +30,19 @@ from carteiro.stores.sqlite.places import (
     NO,
     SEAT,
     STATE,
-    PlacedLease,
+    Place,
+    PlacedClaim,
+    stretches,
 )
-from carteiro.stores.sqlite.rollups import note_changed, note_sent
+from carteiro.stores.sqlite.rollups import Sent, note_changed, note_sent
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
 _Rows: TypeAlias = list[tuple[object, ...]]
-_Place: TypeAlias = tuple[Any, ...] | None
+_Place: TypeAlias = Place | None
 
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
-_SENT_EVENT = '["SENT",%d,{"sesMessageId":%s,"provider":%s,"durationMs":%d,"attempt":%d}],'
 
 
 class Held(NamedTuple):
@@ -189,10 +189,11 @@ def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
 def _known_first(asked: Sequence[Any], now: int) -> list[_Place]:
     """For each start the place that its claim knew, None unless it is due and nothing had happened to it before."""
     return [
-        start.lease.place
-        if start.lease.__class__ is PlacedLease
-        and start.lease.place[STATE] is None
-        and start.lease.place[DUE_AT] <= now < start.lease.place[EXPIRES_AT]
+        place
+        if (claim := start.lease.claim).__class__ is PlacedClaim
+        and (place := claim.places.get(start.lease.job)) is not None
+        and place[STATE] is None
+        and place[DUE_AT] <= now < place[EXPIRES_AT]
         and not start.open_attempt
         else None
         for start in asked
@@ -221,27 +222,29 @@ def _declare(
 ) -> bool:
     """Store first attempts, and let their holds replace the leases; False if one of them is not as its place says."""
     usual = [
-        (start, place, now + start.hold // MILLISECOND)
+        (start, place, place[CLAIM] or start.lease.claim, now + start.hold // MILLISECOND)
         for start, place in zip(asked, places, strict=True)
         if place
     ]
+    timelines: dict[Any, str] = {}  # most of a list share their events
     rows = [
         (
             *place[NO:DECLARES],
-            *(place[DUE_AT], place[EXPIRES_AT], start.lease.claim, until, start.provider),
-            _first_timeline(start, now),
+            *(claim, until, start.provider),
+            timelines[shared]
+            if (shared := (start.provider, *map(id, start.events))) in timelines
+            else timelines.setdefault(shared, _first_timeline(start, now)),
         )
-        for start, place, until in usual
+        for start, place, claim, until in usual
     ]
     stored = insert_many(db, "declare_first", rows)
-    if not any(place[SEAT] for _, place, _ in usual):  # a separate queue has the jobs
+    if not any(place[SEAT] for _, place, _, _ in usual):  # a separate queue has the jobs
         return stored == len(rows)
-    leases = [(until, place[SEAT], place[NO], start.lease.claim) for start, place, until in usual]
-    held = run_many(db, "hold_leased", leases)
-    alarms = {
-        seat: until for until, seat, _, _ in sorted(leases, reverse=True)
-    }  # the first of each
-    run_many(db, "touch_seats", [(until, 0, seat) for seat, until in alarms.items()])
+    held = 0
+    for until in {until for _, _, _, until in usual}:
+        some = stretches([place for _, place, _, end in usual if end == until])
+        held += run_many(db, "hold_leased_stretch", [(*each, until) for each in some])
+        run_many(db, "touch_seats", [(until, 0, seat) for seat in {each[0] for each in some}])
     return stored == held == len(rows)
 
 
@@ -256,8 +259,8 @@ def _first_timeline(start: model.Start, now: int) -> str:
 def _known_sent(asked: Sequence[Any]) -> list[_Place]:
     """For each end the place that its claim knew, None unless it is plainly sent: nothing else needs a rule."""
     return [
-        end.lease.place
-        if end.lease.__class__ is PlacedLease
+        end.lease.claim.places.get(end.lease.job)
+        if end.lease.claim.__class__ is PlacedClaim
         and end.verdict.__class__ is model.Sent
         and not (end.events or end.in_doubt)
         else None
@@ -312,13 +315,9 @@ def _settle(
     db: sqlite3.Connection, asked: Sequence[model.End], places: Sequence[_Place], now: int
 ) -> bool:
     """Store sent messages, and end their leases; False if one of them is not as its place says."""
-    leases = [
-        (place[SEAT], place[NO], end.lease.claim)
-        for end, place in zip(asked, places, strict=True)
-        if place
-    ]
-    ended = run_many(db, "drop_leased", leases)
-    return ended == len(leases) and _store_sent(db, asked, places, now)
+    usual = [place for place in places if place]
+    ended = run_many(db, "drop_leased_stretch", stretches(usual))
+    return ended == len(usual) and _store_sent(db, asked, places, now)
 
 
 def _leave_seats(db: sqlite3.Connection, places: Sequence[_Place], now: int) -> bool:
@@ -334,25 +333,32 @@ def _store_sent(
     usual = [
         (
             place,
-            1 if end.attempted else 0,
-            (end.lease.claim, end.verdict.provider, end.verdict.provider_id),
-            end.duration // MILLISECOND,
+            (
+                1 if end.attempted else 0,
+                place[CLAIM] or end.lease.claim,
+                end.verdict.provider,
+                end.verdict.provider_id,
+                end.duration // MILLISECOND,
+            ),
         )
         for end, place in zip(asked, places, strict=True)
         if place
     ]
+    timelines: dict[Any, str] = {}  # tasks have no id at their provider: most of a list look alike
     first: _Rows = [
         (
             *place[NO:DECLARES],
-            *(place[DUE_AT], place[EXPIRES_AT], attempts, *sent, ms, now),
-            _SENT_EVENT % (now, _quoted(sent[2]), _quoted(sent[1]), ms, attempts),
+            *(*sent, now),
+            timelines[sent]
+            if sent in timelines
+            else timelines.setdefault(sent, _sent_event(sent, now)),
         )
-        for place, attempts, sent, ms in usual
+        for place, sent in usual
         if place[STATE] is None and not place[DECLARES]
     ]
     later: _Rows = [
-        (place[NO], attempts, *sent, ms, now, place[DECLARES], columns.MOST_TIMELINE)
-        for place, attempts, sent, ms in usual
+        (place[NO], *sent, now, place[DECLARES], columns.MOST_TIMELINE)
+        for place, sent in usual
         if place[STATE] is not None or place[DECLARES]
     ]
     stored = insert_many(db, "settle_first", first) + run_many(db, "settle_sent", later)
@@ -361,9 +367,15 @@ def _store_sent(
     return stored == ended == len(usual)
 
 
-@lru_cache(64)  # few providers, and tasks have no id there
-def _quoted(text: str) -> str:
-    return orjson.dumps(text).decode()
+def _sent_event(sent: Sent, now: int) -> str:
+    attempts, _, provider, provider_id, ms = sent
+    metadata = {
+        "sesMessageId": provider_id,
+        "provider": provider,
+        "durationMs": ms,
+        "attempt": attempts,
+    }
+    return f"{orjson.dumps(('SENT', now, metadata)).decode()},"
 
 
 # --- all others, by the rules
@@ -380,7 +392,7 @@ class Changes:
         self._held: _Rows = []
         self._dropped: dict[str, _Rows] = {"ready": [], "delayed": [], "leased": []}
         self._put: dict[str, _Rows] = {"ready": [], "delayed": []}
-        self._buried: list[tuple[str, str, str | None, int]] = []
+        self._buried: list[tuple[str, str, str | None, int, str]] = []
         self._unburied: list[str] = []
         self._touched: dict[int, list[int]] = {}
         self._freed: set[int] = set()
@@ -397,8 +409,9 @@ class Changes:
         if change.drop_job:
             self._drop(held, entry)
         if change.buried is not None:
-            reason, failure, failed = change.buried
-            self._buried.append((entry.id, reason.value, columns.failure_text(failure), failed))
+            reason, failure, failed, group = change.buried
+            text = columns.failure_text(failure)
+            self._buried.append((entry.id, reason.value, text, failed, group))
         if change.unburied:
             self._unburied.append(entry.id)
 

@@ -16,6 +16,7 @@ from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.ports.ledger import QUEUE
 from carteiro.ports.moving import Departure, InFlight, Place, Rows
 from carteiro.stores.columns import moment
+from carteiro.stores.sql.audit import Noted, rows_of
 from carteiro.stores.sqlite.opening import connect, in_our_words, migrate
 from carteiro.stores.sqlite.options import wall_clock_ms
 from carteiro.stores.sqlite.rows import as_json, run
@@ -42,6 +43,8 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
         "message_no": _BEFORE_NUMBER,
     },
     "dead_letters": {"message_id": _BEFORE_TEXT},
+    "redrives": {"id": _BEFORE_TEXT},
+    "redrive_items": {"redrive": _BEFORE_TEXT, "message_id": _BEFORE_TEXT},
     "idempotency_keys": {"tenant": _BEFORE_TEXT, "key": _BEFORE_TEXT},
     "api_counts": {"tenant": _BEFORE_TEXT, "window_ms": _BEFORE_NUMBER},
     "templates": {"tenant": _BEFORE_TEXT, "type": _BEFORE_TEXT, "version": _BEFORE_NUMBER},
@@ -56,6 +59,11 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
         "at": _BEFORE_NUMBER,
     },
     "rollup_notes": {"no": _BEFORE_NUMBER},
+    "alerts": {"name": _BEFORE_TEXT, "subject": _BEFORE_TEXT},
+    "silences": {"id": _BEFORE_TEXT},
+    "notices": {"id": _BEFORE_TEXT, "channel": _BEFORE_TEXT},
+    "failure_groups": {"id": _BEFORE_TEXT},
+    "failure_counts": {"group_id": _BEFORE_TEXT, "at": _BEFORE_NUMBER, "tenant": _BEFORE_TEXT},
     "ring_clock": {"kind": _BEFORE_TEXT},
     "seats": {"kind": _BEFORE_TEXT, "tenant": _BEFORE_TEXT},
     "jobs": {"message_no": _BEFORE_NUMBER},
@@ -138,10 +146,12 @@ class SqliteSource:
             self._become(db, _FINISHED, self._own_mark(db))
 
     def reopen(self) -> None:
-        """Open again, with no trace of the move."""
+        """Open again, with no trace of the move but an audit row."""
         with self._transaction() as db:
             _unfence(db)
+            undone = Noted("reopen", "store", "")
             run(db, "override_drop", name=_MARK)
+            run(db, "audit_add", rows=as_json(rows_of(self._clock(), undone)))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

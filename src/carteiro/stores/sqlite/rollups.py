@@ -4,14 +4,16 @@ import sqlite3
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from carteiro.model import NewMessage
 from carteiro.policy.rollups import DELAYS
 from carteiro.stores.columns import FAR
-from carteiro.stores.sqlite.places import DUE_AT, NO, STATE, TEMPLATE, TENANT
+from carteiro.stores.sqlite.places import DUE_AT, NO, STATE, TEMPLATE, TENANT, Place
 from carteiro.stores.sqlite.rows import as_json, run
 
+# The end of a sent message: attempts that were not declared, claim, provider, id there, duration in milliseconds.
+Sent: TypeAlias = tuple[int, str, str, str, int]
 _EDGES = (0, *DELAYS, FAR)
 
 
@@ -21,21 +23,25 @@ def note_accepted(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -
     _note(db, "accepted", [(*names, count) for names, count in counts.items()], now)
 
 
-def note_sent(
-    db: sqlite3.Connection, sent: Sequence[tuple[Any, int, tuple[str, str, str], int]], now: int
-) -> None:
-    """Note messages that were just sent: each its place, attempts if none was before, (…, provider, …) and duration."""
-    later = [each[0][NO] for each in sent if each[0][STATE] is not None]
+def note_sent(db: sqlite3.Connection, ended: Sequence[tuple[Place, Sent]], now: int) -> None:
+    """Note messages that were just sent."""
+    later = [each[0][NO] for each in ended if each[0][STATE] is not None]
     attempts = dict(run(db, "rollup_attempts", numbers=as_json(later)).fetchall()) if later else {}
     groups: dict[tuple[Any, ...], list[int]] = {}
     slot = low = high = 0
-    for place, _, told, ms in sent:  # without a call for each: this is the path of every message
+    for place, (
+        _,
+        _,
+        provider,
+        _,
+        ms,
+    ) in ended:  # without a call for each: this is the path of every message
         delay = now - place[DUE_AT] if place[DUE_AT] < now else 0
         if not low <= delay < high:
             slot = bisect_right(DELAYS, delay)
             low, high = _EDGES[slot], _EDGES[slot + 1]
         made = 1 if place[STATE] is None else attempts[place[NO]]
-        key = (place[TENANT], place[TEMPLATE], told[1], made, slot)
+        key = (place[TENANT], place[TEMPLATE], provider, made, slot)
         wait = delay - ms if ms < delay else 0
         if key in groups:
             group = groups[key]

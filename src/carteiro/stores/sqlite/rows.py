@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 
 import orjson
 
@@ -38,16 +39,23 @@ def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object
     return db.executemany(_parts(operation)[1], rows).rowcount if rows else 0
 
 
-def insert_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object, ...]]) -> int:
-    """As `run_many`, for ``INSERT … VALUES (…)``: many rows are one statement, which takes half the time."""
+def insert_many(
+    db: sqlite3.Connection,
+    operation: str,
+    rows: Sequence[tuple[object, ...]],
+    shared: tuple[object, ...] = (),
+) -> int:
+    """As `run_many`, for ``INSERT … VALUES (?1, …)``: many rows are one statement, which takes half the time.
+
+    ``shared`` are the first parameters of every row: ?1, ?2, and so on.
+    """
     start = written = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - start >= size:
-            some = rows[start : start + size]
-            values = [each for row in some for each in row]
+            values = [*shared, *chain.from_iterable(rows[start : start + size])]
             written += db.execute(_listed(operation, size), values).rowcount
             start += size
-    return written + run_many(db, operation, rows[start:])
+    return written + run_many(db, operation, [shared + row for row in rows[start:]])
 
 
 @cache

@@ -3,13 +3,15 @@
 Redis is never waited for: while it is down every question is answered at once by what is known here, what
 should have been written is owed, and one task tries to pay it until it succeeds. So an outage costs a
 patience once, not once a ticket. Each key has a time to live from the moment that it is written.
+
+``ticket:counted_up_to:{topic}|{partition}`` is after the last record of which there is a key: nobody asks beyond it.
 """
 
 import asyncio
 import random
 import re
 from asyncio import CancelledError, Future, Task
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -20,7 +22,6 @@ from typing import Any, Literal, TypeVar
 import hiredis
 import orjson
 from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from carteiro.model import value
@@ -28,13 +29,14 @@ from carteiro.stores.redis.server import client_of, close, said_by, shown
 from carteiro.tickets import events
 from carteiro.tickets.consume.ports import LastError, TicketStanding
 from carteiro.tickets.errors import CountsAway
-from carteiro.tickets.ticket import TicketId
+from carteiro.tickets.ticket import Part, TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
 PATIENCE = timedelta(milliseconds=200)
 MOST_OWED = 100_000  # tickets; beyond it the oldest debts are forgotten
 
 _COUNT, _ENDED, _ERROR = "ticket:retry_count:", "ticket:dlq_done:", "ticket:held_error:"
+_UP_TO = "ticket:counted_up_to:"
 _SCRIPT = (files("carteiro.tickets.consume") / "count_failures.lua").read_text(encoding="utf-8")
 _CONNECTIONS = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
@@ -48,12 +50,16 @@ _T = TypeVar("_T")
 
 @value
 class _Debt:
-    """A write that Redis missed: ``fresh`` if its old value is void, ``ended_at`` '' if the ticket has not ended."""
+    """A write that Redis missed: ``fresh`` if its old value is void, ``ended_at`` '' if the ticket has not ended.
+
+    ``place``: of its record, '' if that was said with an earlier write.
+    """
 
     failures: int
     fresh: bool
     ended_at: str = ""
     error: LastError | None = None
+    place: str = ""
 
 
 NOTHING = TicketStanding(0, "")
@@ -96,21 +102,32 @@ class RetryCounter:
             for count, buried in found
         ]
 
-    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
+    async def counted_up_to(self, parts: Sequence[Part]) -> list[int] | None:
+        """The first record of each partition beyond all of which something is known; None: Redis does not say."""
+        keys = [f"{_UP_TO}{topic}|{number}" for topic, number in parts]
+        held = await self._asked(lambda redis: _answer(redis, "MGET", *keys)) if keys else []
+        is_known = held is not None and all(each is None or each.isdecimal() for each in held)
+        return [int(each or 0) for each in held or ()] if is_known else None
+
+    async def failed(self, failures: Sequence[tuple[TicketId, int, str]]) -> list[int]:
         """Count one more failure of each, but never fewer than is said with it; return the new counts."""
-        keys, least = [_COUNT + id for id, _ in failures], [each for _, each in failures]
-        asked = ("EVAL", _SCRIPT, len(keys), *keys, 1, TIME_TO_LIVE_S, *least)
-        counts: list[int] | None = await self._asked(lambda redis: _answer(redis, *asked))
-        if counts is not None:
-            return counts
-        for id, at_least in failures:
+        ids, least, places = zip(*failures, strict=True)
+        raised = _up_to(places)
+        keys = [*raised, *(_COUNT + id for id in ids)]
+        asked = ("EVAL", _SCRIPT, len(keys), *keys, len(raised), TIME_TO_LIVE_S)
+        told: list[int] | None = await self._asked(
+            lambda redis: _answer(redis, *asked, *raised.values(), *least)
+        )
+        if told is not None:
+            return told[len(raised) :]
+        for id, at_least, place in failures:
             debt = self._owed.get(id, _NO_DEBT)
-            self._owe(id, replace(debt, failures=max(debt.failures, at_least)))
-        return least
+            self._owe(id, replace(debt, failures=max(debt.failures, at_least), place=place))
+        return [*least]
 
     async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
         """Forget their failures and remember that these records need nothing any more, all or nothing."""
-        debts = [(id, _Debt(0, fresh=True, ended_at=place)) for id, place in places]
+        debts = [(id, _Debt(0, fresh=True, ended_at=place, place=place)) for id, place in places]
         if await self._asked(lambda redis: _written(redis, debts)) is None:
             for each in debts:
                 self._owe(*each)
@@ -237,37 +254,62 @@ class RetryCounter:
 
 
 async def _answer(redis: Redis, *asked: Any) -> Any:  # noqa: ANN401 - each command has its own
+    """The answer to one command."""
+    [told] = await _answers(redis, [asked])
+    return told
+
+
+async def _answers(redis: Redis, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Ask; packed by what reads the answers, for the client's own way costs three times as much as all the rest."""
     pool = redis.connection_pool
     connection = await pool.get_connection()  # type: ignore[no-untyped-call] # the library has no type here
     try:
-        await connection.send_packed_command(hiredis.pack_command(asked))
-        return await connection.read_response()
+        await connection.send_packed_command(b"".join(map(hiredis.pack_command, commands)))
+        return [await connection.read_response() for _ in commands]
+    except RedisError:
+        if len(commands) > 1:  # there are answers to come
+            await connection.disconnect(nowait=True)
+        raise
     finally:
         await pool.release(connection)
 
 
 async def _written(redis: Redis, debts: Sequence[tuple[TicketId, _Debt]]) -> Literal[True]:
     """Write them in one transaction; to do so twice changes nothing."""
-    async with redis.pipeline(transaction=True) as pipeline:
-        for id, debt in debts:
-            _write(pipeline, id, debt)
-        await pipeline.execute()
+    commands: list[tuple[Any, ...]] = [("MULTI",)]
+    if raised := _up_to([debt.place for _, debt in debts if debt.place]):
+        many = len(raised)
+        commands.append(("EVAL", _SCRIPT, many, *raised, many, TIME_TO_LIVE_S, *raised.values()))
+    for id, debt in debts:
+        commands += _writes(id, debt)
+    told = await _answers(redis, [*commands, ("EXEC",)])
+    for each in told[-1]:
+        if isinstance(each, RedisError):
+            raise each
     return True
 
 
-def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
+def _writes(id: TicketId, debt: _Debt) -> Iterator[tuple[Any, ...]]:
     count = _COUNT + id
     if debt.failures and debt.fresh:
-        pipeline.set(count, debt.failures, ex=TIME_TO_LIVE_S)
+        yield "SET", count, debt.failures, "EX", TIME_TO_LIVE_S
     elif debt.failures:
-        pipeline.eval(_SCRIPT, 1, count, 0, TIME_TO_LIVE_S, debt.failures)
+        yield "EVAL", _SCRIPT, 1, count, 1, TIME_TO_LIVE_S, debt.failures
     elif debt.fresh:
-        pipeline.delete(count, _ERROR + id)
+        yield "DEL", count, _ERROR + id
     if debt.error is not None:
-        pipeline.set(_ERROR + id, orjson.dumps(asdict(debt.error)), ex=TIME_TO_LIVE_S)
+        error = orjson.dumps(asdict(debt.error))
+        yield "SET", _ERROR + id, error, "EX", TIME_TO_LIVE_S
     if debt.ended_at:
-        pipeline.set(_ENDED + id, debt.ended_at, ex=TIME_TO_LIVE_S)
+        yield "SET", _ENDED + id, debt.ended_at, "EX", TIME_TO_LIVE_S
+
+
+def _up_to(places: Sequence[str]) -> dict[str, int]:
+    """The keys of their partitions, each with the first record beyond these."""
+    raised: dict[str, int] = {}
+    for part, _, offset in (place.rpartition("|") for place in places):
+        raised[_UP_TO + part] = max(raised.get(_UP_TO + part, 0), int(offset) + 1)
+    return raised
 
 
 def _heard(asking: Future[Any]) -> None:

@@ -100,8 +100,14 @@ class FailureCounter(Protocol):
     async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question."""
 
-    async def failed(self, failures: Sequence[tuple[TicketId, int]]) -> list[int]:
-        """One more failure of each: how many it has now, at least as many as the caller knows of; in one question."""
+    async def counted_up_to(self, parts: Sequence[Part]) -> list[int] | None:
+        """Of each partition the first record beyond all that it heard of; None: not known, each must be looked at."""
+
+    async def failed(self, failures: Sequence[tuple[TicketId, int, str]]) -> list[int]:
+        """One more failure of each: how many it has now, at least as many as the caller knows of; in one question.
+
+        The third is the place of its record.
+        """
 
     async def ended(self, places: Sequence[tuple[TicketId, str]]) -> None:
         """Each is done, or its dead letter is stored: forget its failures, and remember the place of its record.

@@ -164,11 +164,15 @@ class Runner:
     # --- what the log tells -----------------------------------------------------------------------
 
     async def assigned(self, given: Sequence[Given]) -> None:
-        """Begin where the last owner ended."""
-        for each in given:
+        """Begin where the last owner ended; the counter says how far it need be asked."""
+        counted = await self._counter.counted_up_to([each.part for each in given])
+        for place, each in enumerate(given):
             partition = Partition(each.part, Offsets(each.noted), each.committed)
             known = self._known_until(each)
-            partition.unsure_until = None if known is None else known + _READ_AHEAD
+            bounds = [] if known is None else [known + _READ_AHEAD]
+            bounds += [] if counted is None else [counted[place]]
+            partition.unsure_until = min(bounds, default=None)
+            partition.is_sure = partition.unsure_until == 0
             self._partitions[each.part] = partition
         events.partitions_assigned([each.part for each in given])
 

@@ -63,10 +63,13 @@ class Settling:
         """Pause the type if too many of its tickets cannot reach something; a success ends that."""
         now, health, begin = time.monotonic(), line.health, 0
         for at in (*failed, len(works)):
-            done, begin = works[begin:at], at + 1
-            if done and not health.is_perfect and health.succeeded([w.began for w in done], now):
-                self.resume(line)
-                self.watch.pause_ended(line.type)
+            if at > begin and not health.is_perfect:
+                # Only in a pause it matters which of them was a trial.
+                trials = [w.began for w in works[begin:at]] if health.is_paused else []
+                if health.succeeded(trials or [None] * (at - begin), now):
+                    self.resume(line)
+                    self.watch.pause_ended(line.type)
+            begin = at + 1
             if at < len(works):
                 self._notice(works[at], line, now)
 
@@ -171,7 +174,7 @@ class Settling:
     async def _count(self, works: Sequence[Work]) -> None:
         """Count their failures, in one round trip, and decide what becomes of each."""
         live = [work for work in works if work.partition.is_live]
-        failed = [(work.ticket.id, work.failures + 1) for work in live]
+        failed = [(w.ticket.id, w.failures + 1, w.ticket.record.place) for w in live]
         counts = dict(zip(live, await self.counter.failed(failed) if failed else (), strict=True))
         for work in works:
             error, work.error = work.error, None

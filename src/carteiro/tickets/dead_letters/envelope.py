@@ -19,7 +19,7 @@ from carteiro.model import value
 from carteiro.tickets import ticket as records
 from carteiro.tickets.deaths import Death
 from carteiro.tickets.json_members import with_members
-from carteiro.tickets.scrubbing import cut, scrub, scrubbed_start
+from carteiro.tickets.scrubbing import cut, scrubbed_start
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
@@ -97,16 +97,15 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     """All forms, from the fullest to the shortest; each is made when it is asked for."""
     key = death.ticket.id.encode()
     error = scrubbed_start(death.error, LONG_ERROR)
-    whole = _metadata(death, error, published_at_ms)
-    short = _metadata(death, cut(error, SHORT_ERROR), published_at_ms)
-    shortest = _metadata(death, cut(error, SHORTEST_ERROR), published_at_ms) | _whence(death)
-    headers = _headers(death, shortest["original_error"], group)
+    shortest_error = cut(error, SHORTEST_ERROR)
+    headers = _headers(death, shortest_error, group)
     with_its_own = headers + carried(death.ticket.record)
-    yield Envelope(key, _body(death, whole), with_its_own)
-    short_body = _body(death, short)
+    yield Envelope(key, _body(death, _metadata(death, error, published_at_ms)), with_its_own)
+    short_body = _body(death, _metadata(death, cut(error, SHORT_ERROR), published_at_ms))
     yield Envelope(key, short_body, with_its_own)
     yield Envelope(key, short_body, headers)
     record = death.ticket.record
+    shortest = _metadata(death, shortest_error, published_at_ms) | _whence(death)
     if record.body is not None:
         told = (METADATA, orjson.dumps(shortest))
         yield Envelope(key, record.body, (*headers, told))
@@ -205,7 +204,7 @@ def carried(record: records.Record) -> Headers:
 
 def _name(text: str) -> str:
     """One short line, whatever it was."""
-    return cut(" ".join(scrub(text[:_LONGEST_NAME]).split()), _LONGEST_NAME) or "Error"
+    return " ".join(scrubbed_start(text[:_LONGEST_NAME], _LONGEST_NAME).split()) or "Error"
 
 
 def done_envelope(ticket: records.Ticket | records.Unreadable, *, redrives: int) -> Envelope:

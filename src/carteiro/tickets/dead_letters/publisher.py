@@ -21,7 +21,7 @@ from carteiro.tickets.dead_letters.envelope import LIMIT, Envelope, done_envelop
 from carteiro.tickets.deaths import Death
 from carteiro.tickets.errors import PublishFailed
 from carteiro.tickets.kafka_client import client_options, refusal
-from carteiro.tickets.scrubbing import scrub
+from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Ticket, Unreadable
 
 _T = TypeVar("_T")
@@ -30,6 +30,7 @@ TIMED_OUT, TOO_LARGE = "TimeoutError", "MSG_SIZE_TOO_LARGE"  # types of errors
 
 _LARGEST = 16 * 1024 * 1024  # bytes, before they are compressed; what is larger is not even tried
 _SENT_AT_ONCE, _SENT_AT_ONCE_BYTES = 1000, 8 * 1024 * 1024
+_LONGEST_SAID = 4096  # bytes of an error
 _BOUND_S = 12.0  # the library reports before, unless it is broken
 _LAST_WORDS_S = 5.0
 _LOOKING_S = 2.0
@@ -277,7 +278,7 @@ def _type(error: KafkaError) -> str:
 
 
 def _failed(type: str, text: str) -> PublishFailed:
-    return PublishFailed(scrub(text), error_type=type)
+    return PublishFailed(scrubbed_start(text, _LONGEST_SAID), error_type=type)
 
 
 def _is_too_large(result: object) -> bool:

@@ -20,6 +20,7 @@ CREATE TABLE carteiro.tenants (
     limits text,                                  -- JSON: [a minute, an hour, a day]
     retry_preset text,
     external_id_is_key boolean NOT NULL DEFAULT false,
+    contact text,
     next_token_us bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL
 );
@@ -256,14 +257,47 @@ CREATE TABLE carteiro.dead_letters (
     enqueued_at bigint NOT NULL,
     moved_at bigint NOT NULL,
     ttl_ms bigint NOT NULL,
-    redriven_at bigint
+    redriven_at bigint,
+    failure_group text COLLATE "C" NOT NULL -- of failures that are alike: see policy/grouping.py
 );
 CREATE INDEX dead_letters_by_age ON carteiro.dead_letters (moved_at, message_id);
 CREATE INDEX dead_letters_of_tenant ON carteiro.dead_letters (tenant, moved_at, message_id);
 CREATE INDEX dead_letters_with_code ON carteiro.dead_letters (code, moved_at, message_id);
 CREATE INDEX dead_letters_for_reason ON carteiro.dead_letters (reason, moved_at, message_id);
+CREATE INDEX dead_letters_in_group ON carteiro.dead_letters (failure_group, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON carteiro.dead_letters ((moved_at + ttl_ms), message_id)
     WHERE redriven_at IS NULL;
+
+-- Jobs that redrive dead letters: see policy/ramp.py. tenant '': all of them.
+CREATE TABLE carteiro.redrives (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    wanted text NOT NULL,                 -- the filter, as JSON
+    requester text NOT NULL,
+    state text NOT NULL,
+    reason text,                          -- why it stopped or paused by itself
+    ramp text NOT NULL,                   -- JSON
+    course text NOT NULL,                 -- progress, as JSON
+    total bigint NOT NULL,
+    started_at bigint NOT NULL,
+    changed_at bigint NOT NULL,
+    version bigint NOT NULL,
+    is_clean boolean NOT NULL               -- ended, and without items
+);
+CREATE INDEX redrives_by_age ON carteiro.redrives (started_at, id);
+CREATE INDEX redrives_of_tenant ON carteiro.redrives (tenant, started_at, id);
+CREATE INDEX redrives_unclean ON carteiro.redrives (id) WHERE NOT is_clean;
+
+-- Messages that a redrive has sent, until it ends. result NULL: not known yet.
+CREATE TABLE carteiro.redrive_items (
+    redrive text COLLATE "C" NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    run integer NOT NULL,
+    at bigint NOT NULL,
+    result text,
+    PRIMARY KEY (redrive, message_id)
+);
+CREATE INDEX redrive_items_watched ON carteiro.redrive_items (redrive, at, message_id) WHERE result IS NULL;
 
 -- The content of a version never changes. A type is deleted when its newest version is deleted.
 CREATE TABLE carteiro.templates (
@@ -466,10 +500,96 @@ CREATE TABLE carteiro.rollups (
     provider text COLLATE "C" NOT NULL,
     at bigint NOT NULL,                   -- its start
     weight bigint NOT NULL,               -- if there are too many rows, the lightest go
+    sent bigint NOT NULL,                 -- as in the figures
+    failed bigint NOT NULL,
     figures text NOT NULL,                -- JSON
     PRIMARY KEY (span, tenant, template, provider, at)
 ) WITH (fillfactor = 70);
 CREATE INDEX rollups_by_age ON carteiro.rollups (span, at);
+-- To find templates that fail without reading those that do not.
+CREATE INDEX rollups_failing ON carteiro.rollups (span, at) WHERE template > '' AND failed > 0;
+
+-- Reports of processes about themselves, while they last. A move does not copy them: they are made again.
+CREATE TABLE carteiro.reports (
+    process text COLLATE "C" PRIMARY KEY,
+    until bigint NOT NULL,
+    said text NOT NULL                    -- JSON: see stores/sql/reports.py
+) WITH (fillfactor = 50);
+
+-- Alerts: see policy/alerting.py. An empty subject: the whole installation, or all subjects beyond the limit.
+CREATE TABLE carteiro.alerts (
+    name text COLLATE "C" NOT NULL,
+    subject text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,     -- '': not about a tenant
+    state text COLLATE "C" NOT NULL,
+    value double precision NOT NULL,
+    threshold double precision NOT NULL,
+    since bigint NOT NULL,
+    seen_at bigint NOT NULL,
+    changed_at bigint NOT NULL,
+    told text COLLATE "C",                -- the state of the last notice
+    told_at bigint,
+    acknowledged_by text NOT NULL,
+    PRIMARY KEY (name, subject)
+) WITH (fillfactor = 70);
+
+CREATE TABLE carteiro.silences (
+    id text COLLATE "C" PRIMARY KEY,
+    alert text COLLATE "C" NOT NULL,      -- '*': all
+    subject text COLLATE "C" NOT NULL,    -- '': all
+    tenant text COLLATE "C" NOT NULL,
+    reason text NOT NULL,
+    by text NOT NULL,
+    created_at bigint NOT NULL,
+    until bigint NOT NULL
+);
+
+-- Notices on their way: for each channel a row, until it has it. An empty channel: for all of them.
+CREATE TABLE carteiro.notices (
+    id text COLLATE "C" NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    due_at bigint NOT NULL,
+    tries integer NOT NULL,
+    error text NOT NULL,
+    document text NOT NULL,               -- JSON
+    PRIMARY KEY (id, channel)
+);
+
+-- Failures that are alike: see policy/failures.py. Few: the least recently seen go first.
+CREATE TABLE carteiro.failure_groups (
+    id text COLLATE "C" PRIMARY KEY,
+    provider text COLLATE "C" NOT NULL,
+    rule text COLLATE "C" NOT NULL,
+    error text COLLATE "C" NOT NULL,
+    reason text NOT NULL,
+    code text COLLATE "C" NOT NULL,
+    category text COLLATE "C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    first_seen bigint NOT NULL,
+    opened_at bigint NOT NULL, -- the first one since it was resolved
+    last_seen bigint NOT NULL,
+    resolved_at bigint,
+    attempts bigint NOT NULL, -- failed ones
+    deaths bigint NOT NULL
+) WITH (fillfactor = 70);
+
+-- By hour and tenant; '': all of them.
+CREATE TABLE carteiro.failure_counts (
+    group_id text COLLATE "C" NOT NULL,
+    at bigint NOT NULL, -- the start of the hour
+    tenant text COLLATE "C" NOT NULL,
+    attempts bigint NOT NULL,
+    deaths bigint NOT NULL,
+    first_at bigint NOT NULL,
+    last_at bigint NOT NULL,
+    samples text NOT NULL, -- JSON: the newest messages of the tenant, [[time, id], …]
+    PRIMARY KEY (group_id, at, tenant)
+) WITH (fillfactor = 70);
+CREATE INDEX failure_counts_by_age ON carteiro.failure_counts (at);
+CREATE INDEX failure_counts_of_tenant ON carteiro.failure_counts (tenant, group_id);
 
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -12,61 +12,78 @@ RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page; null matches all.
--- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.code = :code AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_find_by_group
+-- Dead letters of all tenants of one group, newest first, after the previous page; null matches
+-- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM carteiro.dead_letters AS d
+WHERE
+    d.failure_group = :group AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.reason = :reason AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_tenant
 -- Dead letters of one tenant, newest first, after the previous page; null matches all.
--- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.tenant = :tenant AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- Counts of dead letters by one field, the largest group first; null matches all.
--- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
+-- Counts of dead letters by one field, the largest group first; null matches all. Without `is_wanted`, unless a text is
+-- searched: a call for each of 100,000 takes a second.
+-- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
 SELECT key, count(*), min(moved_at), max(moved_at)
 FROM (
     SELECT
-        CASE :by::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason ELSE d.category END
-            AS key,
+        CASE :by::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
+            WHEN 'group' THEN d.failure_group ELSE d.category END AS key,
         d.moved_at
     FROM carteiro.dead_letters AS d
     WHERE
         d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-        AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
+        AND (:tenant::text IS NULL OR d.tenant = :tenant::text) AND (:kind::text IS NULL OR d.kind = :kind::text)
+        AND (:reason::text IS NULL OR d.reason = :reason::text) AND (:code::text IS NULL OR d.code = :code::text)
+        AND (:category::text IS NULL OR d.category = :category::text)
+        AND (:group::text IS NULL OR d.failure_group = :group::text)
+        AND (:is_redriven::boolean IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven::boolean)
+        AND (:text::text IS NULL OR carteiro.is_wanted(d, NULL, NULL, NULL, NULL, NULL, NULL, NULL, :text::text))
 ) AS wanted
 GROUP BY key
 ORDER BY count(*) DESC, key;
@@ -75,7 +92,7 @@ ORDER BY count(*) DESC, key;
 -- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
 FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
 LEFT JOIN LATERAL (SELECT n.content FROM carteiro.messages AS n WHERE n.no = d.message_no LIMIT 1) AS c ON true
@@ -90,13 +107,17 @@ WHERE message_id = ANY (:ids::text[]);
 -- name: dead_letters_restore
 -- Puts back dead letters of messages that are still dead and have none. The entries are locked: a concurrent redrive or
 -- prune comes either before this, or finds the dead letter. Returns ids and tenants. :rows = [[message id, tenant, reason, code, category,
--- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+-- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms, group], …]
 WITH told AS (
     SELECT DISTINCT ON (r.id) r.*
     FROM unnest(
         :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::json[],
-        :rows_6::integer[], :rows_7::bigint[], :rows_8::bigint[], :rows_9::bigint[], :rows_10::bigint[]
-    ) AS r (id, tenant, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms)
+        :rows_6::integer[], :rows_7::bigint[], :rows_8::bigint[], :rows_9::bigint[], :rows_10::bigint[],
+        :rows_11::text[]
+    ) AS r (
+        id, tenant, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+        failure_group
+    )
 ),
 dead AS (
     SELECT m.no, m.kind, r.*
@@ -108,10 +129,11 @@ dead AS (
 )
 INSERT INTO carteiro.dead_letters (
     message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
-    moved_at, ttl_ms
+    moved_at, ttl_ms, failure_group
 )
 SELECT
-    id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+    id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+    failure_group
 FROM dead
 ON CONFLICT (message_id) DO NOTHING
 RETURNING message_id, tenant;

@@ -210,11 +210,17 @@ SELECT
 -- name: erase_tenant
 -- Deletes a tenant and its last rows. The caller holds it, and the lock of the ring. :tenant
 WITH letters AS (DELETE FROM carteiro.dead_letters WHERE tenant = :tenant::text),
+items AS (
+    DELETE FROM carteiro.redrive_items
+    WHERE redrive IN (SELECT id FROM carteiro.redrives WHERE tenant = :tenant::text)
+),
+redrives AS (DELETE FROM carteiro.redrives WHERE tenant = :tenant::text),
 tags AS (DELETE FROM carteiro.message_tags WHERE tenant = :tenant::text),
 templates AS (DELETE FROM carteiro.templates WHERE tenant = :tenant::text),
 domains AS (DELETE FROM carteiro.sender_domains WHERE tenant = :tenant::text),
 keys AS (DELETE FROM carteiro.access_keys WHERE tenant = :tenant::text),
 counts AS (DELETE FROM carteiro.api_counts WHERE tenant = :tenant::text),
+failures AS (DELETE FROM carteiro.failure_counts WHERE tenant = :tenant::text),
 rollups AS (DELETE FROM carteiro.rollups WHERE span IN ('minute', 'hour') AND tenant = :tenant::text),
 ready AS (DELETE FROM carteiro.ready WHERE tenant = :tenant::text),
 delayed AS (DELETE FROM carteiro.delayed WHERE tenant = :tenant::text),

@@ -24,6 +24,8 @@ UNION ALL SELECT 'events', count(*) FROM carteiro.events
 UNION ALL SELECT 'unfinished', count(*) FROM carteiro.unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM carteiro.message_tags
 UNION ALL SELECT 'dead_letters', count(*) FROM carteiro.dead_letters
+UNION ALL SELECT 'redrives', count(*) FROM carteiro.redrives
+UNION ALL SELECT 'redrive_items', count(*) FROM carteiro.redrive_items
 UNION ALL SELECT 'idempotency_keys', count(*) FROM carteiro.idempotency_keys
 UNION ALL SELECT 'api_counts', count(*) FROM carteiro.api_counts
 UNION ALL SELECT 'templates', count(*) FROM carteiro.templates
@@ -32,6 +34,11 @@ UNION ALL SELECT 'inbox', count(*) FROM carteiro.inbox
 UNION ALL SELECT 'overrides', count(*) FROM carteiro.overrides WHERE name <> 'moved_from'
 UNION ALL SELECT 'rollups', count(*) FROM carteiro.rollups
 UNION ALL SELECT 'rollup_notes', count(*) FROM carteiro.rollup_notes
+UNION ALL SELECT 'alerts', count(*) FROM carteiro.alerts
+UNION ALL SELECT 'silences', count(*) FROM carteiro.silences
+UNION ALL SELECT 'notices', count(*) FROM carteiro.notices
+UNION ALL SELECT 'failure_groups', count(*) FROM carteiro.failure_groups
+UNION ALL SELECT 'failure_counts', count(*) FROM carteiro.failure_counts
 UNION ALL SELECT 'ring_clock', count(*) FROM carteiro.ring_clock
 UNION ALL SELECT 'seats', count(*) FROM carteiro.seats
 UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed);
@@ -41,8 +48,10 @@ UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*
 TRUNCATE
 carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.audit, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.events, carteiro.unfinished, carteiro.message_tags, carteiro.dead_letters,
+carteiro.redrives, carteiro.redrive_items,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
-carteiro.suppressions, carteiro.rollups, carteiro.rollup_notes,
+carteiro.suppressions, carteiro.rollups, carteiro.rollup_notes, carteiro.alerts, carteiro.silences, carteiro.notices,
+carteiro.failure_groups, carteiro.failure_counts,
 carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.claims, carteiro.notes, carteiro.tallies,
 carteiro.leads,
 carteiro.queue_rows, carteiro.queue_changes;

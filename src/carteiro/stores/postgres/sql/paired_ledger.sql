@@ -14,31 +14,7 @@ WHERE e.state = 'SENT_ATTEMPT' AND e.holder = l.claim;
 
 -- name: open
 -- Messages as a worker must know them. :ids; :places: number (1, 2, …) of the tenant of each; :tenants, each once
-SELECT
-    m.id, m.tenant, m.state, m.held_until, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.revision,
-    m.cancel_requested_at IS NOT NULL, m.provider, m.request_id, m.delivery, m.recipient_id,
-    coalesce(
-        CASE WHEN m.template_type IS NOT NULL THEN (
-            SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
-            WHERE t.tenant = m.tenant AND t.type = m.template_type
-            ORDER BY t.version DESC LIMIT 1
-        ) END,
-        -- once for each tenant, not for each message
-        (
-            SELECT array_agg((SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = g.id) ORDER BY g.place)
-            FROM unnest(:tenants::text::text[]) WITH ORDINALITY AS g (id, place)
-        )[i.place]
-    ),
-    m.content,
-    (
-        SELECT array_agg((
-            SELECT true FROM carteiro.suppressions AS s WHERE s.tenant = g.id
-            ORDER BY s.tenant, s.key, s.reason LIMIT 1 -- so that no table is scanned for tenants that have none
-        ) IS NOT NULL ORDER BY g.place)
-        FROM unnest(:tenants::text::text[]) WITH ORDINALITY AS g (id, place)
-    )[i.place]
-FROM unnest(:ids::text::text[], :places::text::integer[]) AS i (id, place)
-CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m;
+SELECT * FROM carteiro.opened(:ids::text::text[], :places::text::integer[], :tenants::text::text[]);
 
 -- name: shares
 -- The shares of tenants. :ids

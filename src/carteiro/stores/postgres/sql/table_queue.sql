@@ -56,12 +56,21 @@ SET content = regexp_replace(m.content, '^\{"maxRetries":\d+', '{"maxRetries":' 
 FROM taken AS t
 WHERE m.no = t.message_no;
 
+-- name: rows_pending
+-- The number of unfinished ones among the newest rows; a message without an entry is one. $1 limit
+SELECT count(*)
+FROM (SELECT q.message_no FROM carteiro.queue_rows AS q ORDER BY q.message_no DESC LIMIT $1) AS r
+LEFT JOIN LATERAL (
+    SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = r.message_no OFFSET 0
+) AS e ON true
+WHERE e.finished_at IS NULL;
+
 -- name: requests_take
 -- Deletes requested changes: another transaction that wants them waits, and finds none. $1 = [change, …]
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $43 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $44 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -73,12 +82,12 @@ WITH saved AS MATERIALIZED (
         $25::text::integer[], $26::text::bigint[],
         $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
         $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-        $37::text::integer[], $38::text::integer[], $39::text::json[], $40, $41, $42
+        $37::text::integer[], $38::text::text[], $39::text::integer[], $40::text::json[], $41, $42, $43
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($43::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($44::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;

@@ -2,7 +2,7 @@
 -- Makes jobs claimable at their time. A known job does not change; one that waits for its due time gets the new one.
 -- Nothing is put while memory is full.
 -- KEYS: the prefix. ARGV: now or '', lists: ids, numbers of their seats (1, 2, …), ranks, parked until; kinds and tenants of
--- the seats. Returns the number of new ones.
+-- the seats; then the name of whose own workers are awake. Returns the number of new ones.
 local now, new, has_moved = moment(ARGV[1]), 0, false
 local ids, numbers, ranks, parks, kinds, tenants = unpack(cjson.decode(ARGV[2]))
 local NEW_SEAT = cmsgpack.pack({0, 0, 0, 0, 0, 0})
@@ -62,6 +62,6 @@ if new > 0 or has_moved then
   for i = 2, #kinds do
     kinds[1] = kinds[i] == kinds[1] and kinds[1] or ''
   end
-  bell(kinds[1])
+  bell(kinds[1], ARGV[3])
 end
 return new

@@ -307,7 +307,7 @@ local function save_draws(kind, draws)
   redis.call('HSET', key('clock', kind), 'draws', #draws > 0 and cjson.encode(draws) or '[]')
 end
 
--- Wakes those who wait for a kind, without one: everybody.
-local function bell(kind)
-  redis.call('PUBLISH', P .. ':bell', kind or '')
+-- Wakes those who wait for a kind, without one: everybody. Who has woken its own already gives its name.
+local function bell(kind, by)
+  redis.call('PUBLISH', P .. ':bell', (kind or '') .. '\t' .. (by or ''))
 end

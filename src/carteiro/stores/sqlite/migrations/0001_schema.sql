@@ -18,7 +18,8 @@ CREATE TABLE tenants (
     allowed_networks TEXT NOT NULL DEFAULT '[]',  -- JSON
     limits TEXT,                                  -- JSON: [a minute, an hour, a day]
     retry_preset TEXT,
-    external_id_is_key INTEGER NOT NULL DEFAULT 0
+    external_id_is_key INTEGER NOT NULL DEFAULT 0,
+    contact TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- Owners of domains: the domains of tenants.from_domains, in normal form. A domain belongs to only one tenant.
@@ -202,6 +203,7 @@ CREATE TABLE dead_letters (
     moved_at INTEGER NOT NULL,
     ttl_ms INTEGER NOT NULL,
     redriven_at INTEGER,
+    failure_group TEXT NOT NULL,          -- of failures that are alike: see policy/grouping.py
     code TEXT GENERATED ALWAYS AS (failure ->> 'code') VIRTUAL,
     category TEXT GENERATED ALWAYS AS (failure ->> 'category') VIRTUAL
 ) STRICT, WITHOUT ROWID;
@@ -209,7 +211,39 @@ CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
 CREATE INDEX dead_letters_of_tenant ON dead_letters (tenant, moved_at, message_id);
 CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id);
 CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
+CREATE INDEX dead_letters_in_group ON dead_letters (failure_group, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
+
+-- Jobs that redrive dead letters: see policy/ramp.py. tenant '': all of them.
+CREATE TABLE redrives (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    wanted TEXT NOT NULL,                 -- the filter, as JSON
+    requester TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT,                          -- why it stopped or paused by itself
+    ramp TEXT NOT NULL,                   -- JSON
+    course TEXT NOT NULL,                 -- progress, as JSON
+    total INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    is_clean INTEGER NOT NULL               -- ended, and without items
+) STRICT, WITHOUT ROWID;
+CREATE INDEX redrives_by_age ON redrives (started_at, id);
+CREATE INDEX redrives_of_tenant ON redrives (tenant, started_at, id);
+CREATE INDEX redrives_unclean ON redrives (id) WHERE NOT is_clean;
+
+-- Messages that a redrive has sent, until it ends. result NULL: not known yet.
+CREATE TABLE redrive_items (
+    redrive TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    result TEXT,
+    PRIMARY KEY (redrive, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX redrive_items_watched ON redrive_items (redrive, at, message_id) WHERE result IS NULL;
 
 -- The content of a version never changes. A type is deleted when its newest version is deleted. A table with row ids, and
 -- the long columns last: lists and lookups must not read long texts that they do not need.
@@ -388,10 +422,96 @@ CREATE TABLE rollups (
     provider TEXT NOT NULL,
     at INTEGER NOT NULL,                  -- its start
     weight INTEGER NOT NULL,              -- if there are too many rows, the lightest go
+    sent INTEGER NOT NULL,                -- as in the figures
+    failed INTEGER NOT NULL,
     figures TEXT NOT NULL,                -- JSON
     PRIMARY KEY (span, tenant, template, provider, at)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX rollups_by_age ON rollups (span, at);
+-- To find templates that fail without reading those that do not.
+CREATE INDEX rollups_failing ON rollups (span, at) WHERE template > '' AND failed > 0;
+
+-- Reports of processes about themselves, while they last. A move does not copy them: they are made again.
+CREATE TABLE reports (
+    process TEXT PRIMARY KEY,
+    until INTEGER NOT NULL,
+    said TEXT NOT NULL                    -- JSON: see stores/sql/reports.py
+) STRICT, WITHOUT ROWID;
+
+-- Alerts: see policy/alerting.py. An empty subject: the whole installation, or all subjects beyond the limit.
+CREATE TABLE alerts (
+    name TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    tenant TEXT NOT NULL,                 -- '': not about a tenant
+    state TEXT NOT NULL,
+    value REAL NOT NULL,
+    threshold REAL NOT NULL,
+    since INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    told TEXT,                            -- the state of the last notice
+    told_at INTEGER,
+    acknowledged_by TEXT NOT NULL,
+    PRIMARY KEY (name, subject)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE silences (
+    id TEXT PRIMARY KEY,
+    alert TEXT NOT NULL,                  -- '*': all
+    subject TEXT NOT NULL,                -- '': all
+    tenant TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Notices on their way: for each channel a row, until it has it. An empty channel: for all of them.
+CREATE TABLE notices (
+    id TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    error TEXT NOT NULL,
+    document TEXT NOT NULL,               -- JSON
+    PRIMARY KEY (id, channel)
+) STRICT, WITHOUT ROWID;
+
+-- Failures that are alike: see policy/failures.py. Few: the least recently seen go first.
+CREATE TABLE failure_groups (
+    id TEXT PRIMARY KEY,
+    provider TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    error TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    code TEXT NOT NULL,
+    category TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    state TEXT NOT NULL,
+    first_seen INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,           -- the first one since it was resolved
+    last_seen INTEGER NOT NULL,
+    resolved_at INTEGER,
+    attempts INTEGER NOT NULL,            -- failed ones
+    deaths INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- By hour and tenant; '': all of them.
+CREATE TABLE failure_counts (
+    group_id TEXT NOT NULL,
+    at INTEGER NOT NULL,                  -- the start of the hour
+    tenant TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    deaths INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    samples TEXT NOT NULL,                -- JSON: the newest messages of the tenant, [[time, id], …]
+    PRIMARY KEY (group_id, at, tenant)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX failure_counts_by_age ON failure_counts (at);
+CREATE INDEX failure_counts_of_tenant ON failure_counts (tenant, group_id);
 
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,

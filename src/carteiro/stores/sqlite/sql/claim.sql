@@ -80,20 +80,20 @@ FROM seats AS s CROSS JOIN leased AS l ON l.seat = s.no
 WHERE s.tenant = :tenant AND l.until > :now AND l.until <= :now + :longest;
 
 -- name: claim_lease
--- Leases a job that was ready. ? = seat, message no, claim, until, claims
-INSERT INTO leased (seat, message_no, claim, until, claims)
-VALUES (?, ?, ?, ?, ?);
+-- Leases a job that was ready; claim and until are shared by many. ? = claim, until, seat, message no, claims
+INSERT INTO leased (claim, until, seat, message_no, claims)
+VALUES (?1, ?2, ?, ?, ?);
 
 -- name: claim_load
--- Data of the messages in the ledger, in the given order; the columns from the number on are those of a place (see
--- `places.py`), without the seat. Each column costs time, so those of the entry are left to `claim_entries`.
--- :numbers = [message no, …]
+-- Data of the messages, of those that the ledger has, in the given order; the columns from the number on are those of a
+-- place (see `places.py`), without seat and claim. Each column costs time, so those of the entry are left to
+-- `claim_entries`. :numbers = [message no, …]
 SELECT
-    c.content, m.request_id, m.delivery, m.recipient_id, m.template_type,
-    m.no, m.tenant, m.kind = 'email:send', m.created_at, m.declares, m.due_at,
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state
+    c.content, m.request_id, m.delivery, m.recipient_id,
+    m.no, m.tenant, m.kind = 'email:send', m.created_at, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms),
+    m.declares, e.state, m.template_type
 FROM json_each(:numbers) AS i
-LEFT JOIN messages AS m ON m.no = i.value
+CROSS JOIN messages AS m ON m.no = i.value
 LEFT JOIN contents AS c ON c.message_no = i.value
 LEFT JOIN entries AS e ON e.message_no = i.value;
 

@@ -6,7 +6,7 @@ RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
@@ -16,6 +16,7 @@ WHERE
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:code IS NULL OR d.code = :code)
     AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
     AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
     AND (
         :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
@@ -26,7 +27,7 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
@@ -35,6 +36,27 @@ WHERE
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_find_by_group
+-- Dead letters of all tenants of one group, newest first, after the previous page;
+-- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM dead_letters AS d
+WHERE
+    d.failure_group = :group AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:code IS NULL OR d.code = :code)
     AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
     AND (
         :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
@@ -45,7 +67,7 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
@@ -54,6 +76,7 @@ WHERE
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:code IS NULL OR d.code = :code)
     AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
     AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
     AND (
         :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
@@ -64,7 +87,7 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_tenant
 -- Dead letters of one tenant, newest first, after the previous page;
--- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
@@ -74,6 +97,7 @@ WHERE
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:code IS NULL OR d.code = :code)
     AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
     AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
     AND (
         :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
@@ -83,11 +107,12 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- Counts of dead letters by :by (code, tenant, reason or category), the largest group first;
--- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- Counts of dead letters by :by (code, tenant, reason, category or group), the largest group first;
+-- null matches all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id
 SELECT
-    CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason ELSE d.category END AS key,
+    CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
+        WHEN 'group' THEN d.failure_group ELSE d.category END AS key,
     count(*), min(d.moved_at), max(d.moved_at)
 FROM dead_letters AS d
 WHERE
@@ -97,6 +122,7 @@ WHERE
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:code IS NULL OR d.code = :code)
     AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
     AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
     AND (
         :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
@@ -109,7 +135,7 @@ ORDER BY count(*) DESC, key;
 -- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
 FROM json_each(:ids) AS i
 CROSS JOIN dead_letters AS d ON d.message_id = i.value
 LEFT JOIN messages AS m ON m.id = d.message_id
@@ -124,13 +150,14 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: dead_letters_restore
 -- Puts back dead letters of messages that are still dead and have none; returns ids and tenants. :rows = [[message id,
--- tenant, reason, code, category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+-- tenant, reason, code, category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms, group], …]
 INSERT INTO dead_letters (
-    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+    failure_group
 )
 SELECT
     m.id, m.tenant, m.kind, r.value ->> 2, r.value ->> 5, r.value ->> 6, r.value ->> 7, r.value ->> 8, r.value ->> 9,
-    r.value ->> 10
+    r.value ->> 10, r.value ->> 11
 FROM json_each(:rows) AS r CROSS JOIN ledger AS m
 WHERE m.id = r.value ->> 0 AND m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
 ON CONFLICT (message_id) DO NOTHING

@@ -153,11 +153,14 @@ SELECT
 -- name: erase_tenant
 -- Deletes a tenant and its last rows. :tenant
 DELETE FROM dead_letters WHERE tenant = :tenant;
+DELETE FROM redrive_items WHERE redrive IN (SELECT id FROM redrives WHERE tenant = :tenant);
+DELETE FROM redrives WHERE tenant = :tenant;
 DELETE FROM message_tags WHERE tenant = :tenant;
 DELETE FROM templates WHERE tenant = :tenant;
 DELETE FROM sender_domains WHERE tenant = :tenant;
 DELETE FROM access_keys WHERE tenant = :tenant;
 DELETE FROM api_counts WHERE tenant = :tenant;
+DELETE FROM failure_counts WHERE tenant = :tenant;
 DELETE FROM rollups WHERE span IN ('minute', 'hour') AND tenant = :tenant;
 DELETE FROM ready WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);
 DELETE FROM delayed WHERE seat IN (SELECT no FROM seats WHERE tenant = :tenant);

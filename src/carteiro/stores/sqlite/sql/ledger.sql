@@ -1,16 +1,14 @@
 -- name: bury
--- Stores dead letters; a new failure of a redriven one updates its entry.
--- :rows = [[message id, reason, failure, failed attempts], …]; :now; :ttl_ms
-INSERT INTO dead_letters (
-    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+-- Stores dead letters; a new failure of a redriven one replaces its entry.
+-- :rows = [[message id, reason, failure, failed attempts, group], …]; :now; :ttl_ms
+INSERT OR REPLACE INTO dead_letters (
+    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+    failure_group
 )
 SELECT
-    m.id, m.tenant, m.kind, r.value ->> 1, r.value ->> 2, r.value ->> 3, :now, m.created_at, :now, :ttl_ms
-FROM json_each(:rows) AS r JOIN messages AS m ON m.id = r.value ->> 0
-WHERE true
-ON CONFLICT (message_id) DO UPDATE
-SET reason = excluded.reason, failure = excluded.failure, failed_attempts = excluded.failed_attempts,
-    failed_at = excluded.failed_at, moved_at = excluded.moved_at, ttl_ms = excluded.ttl_ms, redriven_at = NULL;
+    m.id, m.tenant, m.kind, r.value ->> 1, r.value ->> 2, r.value ->> 3, :now, m.created_at, :now, :ttl_ms,
+    r.value ->> 4
+FROM json_each(:rows) AS r JOIN messages AS m ON m.id = r.value ->> 0;
 
 -- name: declare_first
 -- Stores the first attempt of a message to which nothing had happened before.
@@ -30,6 +28,11 @@ WHERE message_no = ?;
 -- Ends a lease. ? = seat, message no, claim
 DELETE FROM leased
 WHERE seat = ? AND message_no = ? AND claim = ?;
+
+-- name: drop_leased_stretch
+-- Ends neighbouring leases of a claim, from the first message to the last. ? = seat, claim, message no, message no
+DELETE FROM leased
+WHERE seat = ? AND claim = ? AND message_no BETWEEN ? AND ?;
 
 -- name: drop_ready
 -- Deletes a job that is not ready any more. ? = seat, priority, due_at, id
@@ -53,9 +56,9 @@ LIMIT :limit;
 -- The place of each message (see `places.py`), and the claim that has its job, whether its timeline has room and it was
 -- never redriven, who holds its attempt, and until when. :ids = [id, …]; :most = length of a timeline
 SELECT
-    l.seat, m.no, m.tenant, m.kind = 'email:send', m.created_at, m.declares, m.due_at,
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), e.state, m.template_type,
-    l.claim, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
+    l.seat, m.no, m.tenant, m.kind = 'email:send', m.created_at, m.due_at,
+    coalesce(e.expires_at, m.due_at + m.ttl_ms), m.declares, e.state, m.template_type,
+    l.claim, NULL, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
 FROM json_each(:ids) AS i
 LEFT JOIN messages AS m ON m.id = i.value
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
@@ -77,6 +80,13 @@ WHERE wake_at IS NOT NULL AND tenant IN (
 UPDATE leased
 SET until = ?
 WHERE seat = ? AND message_no = ? AND claim = ?;
+
+-- name: hold_leased_stretch
+-- The holds of declared attempts replace neighbouring leases, from the first message to the last.
+-- ? = seat, claim, message no, message no, until
+UPDATE leased
+SET until = ?5
+WHERE seat = ?1 AND claim = ?2 AND message_no BETWEEN ?3 AND ?4;
 
 -- name: load_entries
 -- The ledger entries of the known ones of the ids, each with its job if it has one here. :ids = [id, …]

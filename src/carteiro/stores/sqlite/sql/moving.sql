@@ -5,6 +5,27 @@ FROM access_keys
 WHERE id > (:after ->> 0)
 ORDER BY id;
 
+-- name: move_alerts
+-- The next alerts. :after = [name, subject]
+SELECT {alert}
+FROM alerts
+WHERE (name, subject) > (:after ->> 0, :after ->> 1)
+ORDER BY name, subject;
+
+-- name: move_notices
+-- The next notices. :after = [id, channel]
+SELECT id, channel, tenant, at, due_at, tries, error, document
+FROM notices
+WHERE (id, channel) > (:after ->> 0, :after ->> 1)
+ORDER BY id, channel;
+
+-- name: move_silences
+-- The next silences. :after = [id]
+SELECT {silence}
+FROM silences
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
 -- name: move_audit
 -- The next audit rows. :after = [id]
 SELECT {audit}
@@ -53,6 +74,8 @@ UNION ALL SELECT 'events', count(*) FROM events
 UNION ALL SELECT 'unfinished', count(*) FROM unfinished
 UNION ALL SELECT 'message_tags', count(*) FROM message_tags
 UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters AS d JOIN messages AS m ON m.id = d.message_id
+UNION ALL SELECT 'redrives', count(*) FROM redrives
+UNION ALL SELECT 'redrive_items', count(*) FROM redrive_items
 UNION ALL SELECT 'idempotency_keys', count(*) FROM idempotency_keys
 UNION ALL SELECT 'api_counts', count(*) FROM api_counts
 UNION ALL SELECT 'templates', count(*) FROM templates
@@ -61,6 +84,11 @@ UNION ALL SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'overrides', count(*) FROM overrides WHERE name <> 'moved'
 UNION ALL SELECT 'rollups', count(*) FROM rollups
 UNION ALL SELECT 'rollup_notes', count(*) FROM rollup_notes
+UNION ALL SELECT 'alerts', count(*) FROM alerts
+UNION ALL SELECT 'silences', count(*) FROM silences
+UNION ALL SELECT 'notices', count(*) FROM notices
+UNION ALL SELECT 'failure_groups', count(*) FROM failure_groups
+UNION ALL SELECT 'failure_counts', count(*) FROM failure_counts
 UNION ALL SELECT 'ring_clock', count(*) FROM ring_clock
 UNION ALL SELECT 'seats', count(*) FROM seats
 UNION ALL SELECT 'jobs', count(*) FROM unfinished;
@@ -69,7 +97,7 @@ UNION ALL SELECT 'jobs', count(*) FROM unfinished;
 -- The next dead letters of existing messages. :after = [message id]
 SELECT
     d.message_id, m.no AS message_no, d.tenant, d.kind, d.reason, d.code, d.category, d.failure, d.failed_attempts,
-    d.failed_at, d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
+    d.failed_at, d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
 FROM dead_letters AS d CROSS JOIN messages AS m ON m.id = d.message_id
 WHERE d.message_id > (:after ->> 0)
 ORDER BY d.message_id;
@@ -90,6 +118,20 @@ SELECT message_no, position, type, metadata, created_at
 FROM events
 WHERE (message_no, position) > (:after ->> 0, :after ->> 1)
 ORDER BY message_no, position;
+
+-- name: move_failure_counts
+-- The next hours of failure groups. :after = [group, at, tenant]
+SELECT group_id, at, tenant, attempts, deaths, first_at, last_at, samples
+FROM failure_counts
+WHERE (group_id, at, tenant) > (:after ->> 0, :after ->> 1, :after ->> 2)
+ORDER BY group_id, at, tenant;
+
+-- name: move_failure_groups
+-- The next failure groups. :after = [id]
+SELECT {failure_group}
+FROM failure_groups
+WHERE id > (:after ->> 0)
+ORDER BY id;
 
 -- name: move_idempotency_keys
 -- The next idempotency keys. :after = [tenant, key]
@@ -152,6 +194,20 @@ FROM recipient_records
 WHERE id > (:after ->> 0)
 ORDER BY id;
 
+-- name: move_redrive_items
+-- The next messages of redrives. :after = [redrive, message id]
+SELECT redrive, message_id, run, at, result
+FROM redrive_items
+WHERE (redrive, message_id) > (:after ->> 0, :after ->> 1)
+ORDER BY redrive, message_id;
+
+-- name: move_redrives
+-- The next redrives. :after = [id]
+SELECT {redrive}, is_clean
+FROM redrives
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
 -- name: move_ring_clock
 -- The next clocks and send limits of kinds. :after = [kind]
 SELECT kind, v, turn, seen_at, limit_count, limit_per_ms, draws
@@ -168,7 +224,7 @@ ORDER BY no;
 
 -- name: move_rollups
 -- The next figures. :after = [span, tenant, template, provider, at]
-SELECT span, tenant, template, provider, at, weight, figures
+SELECT span, tenant, template, provider, at, weight, sent, failed, figures
 FROM rollups
 WHERE
     (span, tenant, template, provider, at)
@@ -207,7 +263,7 @@ ORDER BY tenant, type, version;
 -- The next tenants. :after = [id]
 SELECT
     id, name, tier, weight, stride, cap, rate_per_second, paused, disabled, default_from, from_domains,
-    allowed_networks, limits, retry_preset, external_id_is_key, next_token_us, created_at
+    allowed_networks, limits, retry_preset, external_id_is_key, contact, next_token_us, created_at
 FROM tenants
 WHERE id > (:after ->> 0)
 ORDER BY id;

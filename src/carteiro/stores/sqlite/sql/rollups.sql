@@ -12,14 +12,15 @@ SELECT
 FROM json_each(:rows) AS i CROSS JOIN messages AS m ON m.no = i.value ->> 0;
 
 -- name: rollup_put
--- Stores figures. :rows = [[span, tenant, template, provider, at, weight, figures], …]
-INSERT INTO rollups (span, tenant, template, provider, at, weight, figures)
+-- Stores figures. :rows = [[span, tenant, template, provider, at, weight, sent, failed, figures], …]
+INSERT INTO rollups (span, tenant, template, provider, at, weight, sent, failed, figures)
 SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+    value ->> 7, value ->> 8
 FROM json_each(:rows)
 WHERE true
 ON CONFLICT (span, tenant, template, provider, at) DO UPDATE
-SET weight = excluded.weight, figures = excluded.figures;
+SET weight = excluded.weight, sent = excluded.sent, failed = excluded.failed, figures = excluded.figures;
 
 -- name: rollup_rows
 -- The known ones of these rows. :rows = [[span, tenant, template, provider, at], …]
@@ -33,3 +34,28 @@ CROSS JOIN rollups AS r
 -- The known ones of these tenants. :ids = [id, …]
 SELECT t.id
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
+
+-- name: rollup_trim_templates
+-- Keeps the templates with the most messages: the first of each tenant, then the second of each. The
+-- primary key would read all minutes. :span; :at; :most
+DELETE FROM rollups
+WHERE
+    span = :span AND at = :at AND template > ''
+    AND (tenant, template) NOT IN (
+        SELECT tenant, template FROM rollups INDEXED BY rollups_by_age
+        WHERE span = :span AND at = :at AND template > ''
+        ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY weight DESC, template), weight DESC, tenant
+        LIMIT :most
+    );
+
+-- name: rollup_trim_tenants
+-- Keeps the tenants with the most messages. :span; :at; :most
+DELETE FROM rollups
+WHERE
+    span = :span AND at = :at AND tenant > '' AND template = ''
+    AND tenant NOT IN (
+        SELECT tenant FROM rollups INDEXED BY rollups_by_age
+        WHERE span = :span AND at = :at AND tenant > '' AND template = ''
+        ORDER BY weight DESC, tenant
+        LIMIT :most
+    );

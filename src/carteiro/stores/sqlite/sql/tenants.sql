@@ -37,31 +37,32 @@ WHERE s.kind = :kind
 ORDER BY s.vt, s.last_turn, s.tenant;
 
 -- name: tenants_ensure
--- Creates the missing tenants; known ones do not change. :ids = [id, …]; :stride; :now
+-- Creates the missing tenants, and returns their ids; known ones do not change. :ids = [id, …]; :stride; :now
 INSERT INTO tenants (id, name, stride, paused, created_at)
 SELECT value, '', :stride, 0, :now
 FROM json_each(:ids)
 WHERE true
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
 
 -- name: tenants_find
 -- The tenants with these ids. :ids = [id, …]
 SELECT
     t.id, t.name, t.tier, t.weight, t.cap, t.rate_per_second, t.paused, t.disabled, t.default_from, t.from_domains,
-    t.allowed_networks, t.limits, t.retry_preset, t.external_id_is_key
+    t.allowed_networks, t.limits, t.retry_preset, t.external_id_is_key, t.contact
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
 -- name: tenants_define
 -- Creates or changes tenants, each named once; if the rate does not change, the drawn tokens stay.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
--- limits, retry preset, external_id_is_key, stride], …]; :now
+-- limits, retry preset, external_id_is_key, contact, stride], …]; :now
 INSERT INTO tenants (
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, stride, created_at
+    limits, retry_preset, external_id_is_key, contact, stride, created_at
 )
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, :now
+    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, :now
 FROM json_each(:rows)
 WHERE true
 ON CONFLICT (id) DO UPDATE
@@ -69,7 +70,7 @@ SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride
     cap = excluded.cap, rate_per_second = excluded.rate_per_second, paused = excluded.paused,
     disabled = excluded.disabled, default_from = excluded.default_from, from_domains = excluded.from_domains,
     allowed_networks = excluded.allowed_networks, limits = excluded.limits, retry_preset = excluded.retry_preset,
-    external_id_is_key = excluded.external_id_is_key,
+    external_id_is_key = excluded.external_id_is_key, contact = excluded.contact,
     next_token_us = iif(rate_per_second IS excluded.rate_per_second, next_token_us, 0);
 
 -- name: tenants_reseat

@@ -1,0 +1,93 @@
+"""Redrives: time of a plan, of a start and of one page, with many dead letters of 1,000 tenants."""
+
+import argparse
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from carteiro.dead_letters.redrive import plan_redrive, start_redrive
+from carteiro.model import DeadFilter, Ramp, TenantId
+from ours.shared import opened, run
+
+_TENANTS = 1000
+_FILL = """
+INSERT INTO {schema}dead_letters (
+    message_id, {more}tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
+    failure_group
+)
+SELECT
+    {identity}, {numbers}'tenant-' || (n % {tenants}), 'email:send', 'permanent_error',
+    '{{"code": "550", "category": "PERMANENT_ERROR", "retryable": false, "scope": "message", "reason": "No such user",
+    "rule": "smtp.550", "original_code": null}}',
+    1, 1800000000000 + n, 1800000000000, 1800000000000 + n, 604800000, 'group-' || (n % 50)
+FROM {series}
+"""
+_SQLITE = {
+    "schema": "",
+    "more": "",
+    "numbers": "",
+    "identity": "printf('01900000-0000-7000-8000-%012x', n)",
+    "series": "(WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {letters}) SELECT n FROM s)",
+}
+_POSTGRES = {
+    "schema": "carteiro.",
+    "more": "message_no, code, category, ",
+    "numbers": "n, '550', 'PERMANENT_ERROR', ",
+    "identity": "'01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
+    "series": "generate_series(1, {letters}) AS n",
+}
+
+
+async def _fill(folder: Path, letters: int) -> None:
+    url = os.environ.get("BENCH_STORE", "").format(name=folder.name)
+    parts: dict[str, Any] = {"tenants": _TENANTS}
+    if not url:
+        parts |= _SQLITE | {"series": _SQLITE["series"].format(letters=letters)}
+        with closing(sqlite3.connect(folder / "carteiro.db")) as db, db:
+            db.execute(_FILL.format(**parts))
+        return
+    parts |= _POSTGRES | {"series": _POSTGRES["series"].format(letters=letters)}
+    connection = await asyncpg.connect(url)
+    await connection.execute(_FILL.format(**parts))
+    await connection.execute("ANALYZE carteiro.dead_letters")
+    await connection.close()
+
+
+async def _measure(letters: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with opened(folder) as post:
+            await _fill(folder, letters)
+            everything, mine = DeadFilter(), DeadFilter(tenant=TenantId("tenant-7"))
+            backend = post.backend
+            await _timed("plan, all tenants", lambda: plan_redrive(backend, everything))
+            await _timed("plan, one tenant", lambda: plan_redrive(backend, mine))
+            searched = replace(everything, text="no such")
+            await _timed("plan, by text", lambda: plan_redrive(backend, searched))
+            ramp = Ramp()
+            await _timed("start", lambda: start_redrive(backend, everything, by="bench", ramp=ramp))
+
+
+async def _timed(name: str, work: Callable[[], Awaitable[Any]]) -> None:
+    began, cpu = time.perf_counter(), time.process_time()
+    answer = await work()
+    took = {
+        "ms": 1000 * (time.perf_counter() - began),
+        "cpu_ms": 1000 * (time.process_time() - cpu),
+    }
+    print(json.dumps({"name": name, "total": answer.total} | took), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--letters", type=int, default=100_000)
+    run(_measure(parser.parse_args().letters))

@@ -1,0 +1,1 @@
+"""Channels: ways to tell people about alerts, one file each."""

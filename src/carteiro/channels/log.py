@@ -1,0 +1,18 @@
+"""Notices as log lines."""
+
+from collections.abc import Sequence
+
+from carteiro.model.alerts import Notice
+from carteiro.observability import log
+from carteiro.views import notices
+
+
+class LogChannel:
+    """See `carteiro.ports.alerts.Channel`."""
+
+    async def tell(self, notice: Notice) -> None:
+        """Write a line."""
+        log.alert_told(notice, notices.title(notice))
+
+    async def hold(self, firing: Sequence[Notice]) -> None:
+        """Nothing: a line stays."""

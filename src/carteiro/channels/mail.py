@@ -1,0 +1,155 @@
+"""Notices as e-mails, through Carteiro itself, from a tenant of its own.
+
+No loop: what is about this tenant goes to the log, and so does a notice whose mail was not sent soon, because then
+e-mail is what is broken. A mail has the notice's id as its idempotency key: it is accepted once. Mails about one tenant
+are bounded: its templates can begin and end to fail all day, and others wait for their notices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from carteiro.errors import CarteiroError, NotTold
+from carteiro.model import (
+    FINISHED,
+    Accepted,
+    MessageId,
+    Replayed,
+    State,
+    StoredMessage,
+    Tenant,
+    TenantId,
+)
+from carteiro.model.alerts import Notice
+from carteiro.observability import log
+from carteiro.path.accept import Accepting, SendAnswer
+from carteiro.ports import Backend
+from carteiro.runtime.messages import find_message
+from carteiro.runtime.polling import polls
+from carteiro.views import notices
+
+_LOOK = timedelta(seconds=5)
+SENT_WITHIN = timedelta(minutes=2)
+MOST_OF_A_TENANT = 30  # in an hour, by one process; further notices are log lines
+_HOUR = timedelta(hours=1)
+
+
+class MailChannel:
+    """See `carteiro.ports.alerts.Channel`. Without ``to``, mails go to the contact of the tenant that it is about."""
+
+    def __init__(  # noqa: PLR0913 - a sender and a recipient
+        self,
+        name: str,
+        accepting: Accepting,
+        ports: Backend,
+        *,
+        tenant: TenantId,
+        sender: str,
+        to: str | None,
+        look: timedelta = _LOOK,
+    ) -> None:
+        self._name = name
+        self._accepting = accepting
+        self._ports = ports
+        self._tenant = tenant
+        self._sender = sender
+        self._to = to
+        self._look = look
+        self._mailed: dict[str, tuple[TenantId, datetime]] = {}  # by notice, in the last hour
+
+    async def tell(self, notice: Notice) -> None:
+        """Send it, and wait until it is sent; a mail that cannot be sent is a log line."""
+        if notice.tenant == self._tenant:
+            self._log(notice, "it is about the tenant that sends notices")
+            return
+        to = self._to or await self._contact(notice.tenant)
+        if to is None:
+            return
+        if not self._has_room(notice):
+            self._log(notice, f"there were {MOST_OF_A_TENANT} mails about this tenant in an hour")
+            return
+        try:
+            state = await self._state_of(await self._sent(notice, to))
+        except NotTold as error:
+            self._again(notice, str(error))
+            return
+        if state in FINISHED and state is not State.SENT:
+            self._log(notice, f"its mail ended as {state}")
+        elif state is not State.SENT:
+            self._again(notice, "its mail is not sent yet")
+
+    async def hold(self, firing: Sequence[Notice]) -> None:
+        """Nothing: a mail stays."""
+
+    def _has_room(self, notice: Notice) -> bool:
+        """True if a mail may be sent, also if it is the same again."""
+        now = datetime.now(UTC)
+        self._mailed = {
+            each: mailed for each, mailed in self._mailed.items() if now - mailed[1] < _HOUR
+        }
+        if not notice.tenant or notice.id in self._mailed:
+            return True
+        if sum(whose == notice.tenant for whose, _ in self._mailed.values()) >= MOST_OF_A_TENANT:
+            return False
+        self._mailed[notice.id] = notice.tenant, now
+        return True
+
+    async def _contact(self, tenant: TenantId) -> str | None:
+        [found] = await self._ports.tenants.find([tenant]) if tenant else [None]
+        return None if found is None else found.contact
+
+    async def _sent(self, notice: Notice, to: str) -> MessageId:
+        """Accept the mail, or find it again."""
+        said = notices.text(notice) if self._to else notices.text_for_tenant(notice)
+        try:
+            await self._settle_in()
+            [answer] = await self._accepting.items(
+                [
+                    {
+                        "tenant": self._tenant,
+                        "from": self._sender,
+                        "to": to,
+                        "subject": f"[Carteiro] {notices.title(notice)}",
+                        "text": said,
+                        "idempotency_key": f"{notice.id}-{self._name}",
+                    }
+                ]
+            )
+        except CarteiroError as error:
+            raise NotTold(str(error)) from error
+        return _accepted(answer)
+
+    async def _settle_in(self) -> None:
+        """The tenant exists, and may use the sender."""
+        tenants = self._ports.tenants
+        [known] = await tenants.find([self._tenant])
+        if known is None:
+            own = Tenant(self._tenant, name="Carteiro", default_from=self._sender)
+            await tenants.define([own])
+        elif known.default_from != self._sender and not known.from_domains:
+            await tenants.change(
+                self._tenant, lambda stored: replace(stored, default_from=self._sender)
+            )
+
+    async def _state_of(self, message: MessageId) -> State | None:
+        found: StoredMessage | None = None
+        async for _ in polls(within=self._look):
+            found = await find_message(self._ports.reading, message, tenant=self._tenant)
+            if found is None or found.state in FINISHED:
+                break
+        return None if found is None else found.state
+
+    def _again(self, notice: Notice, why: str) -> None:
+        """Try it again, but not for long: people wait for it."""
+        if datetime.now(UTC) - notice.at < SENT_WITHIN:
+            raise NotTold(why)
+        self._log(notice, why)
+
+    def _log(self, notice: Notice, why: str) -> None:
+        log.notice_not_delivered(notice, self._name, why, notices.text(notice))
+
+
+def _accepted(answer: SendAnswer) -> MessageId:
+    if isinstance(answer, Accepted | Replayed):
+        return answer.id
+    raise NotTold(f"its mail is refused: {answer}")

@@ -1,0 +1,42 @@
+"""Failure groups: messages that fail alike."""
+
+from datetime import timedelta
+from typing import Protocol
+
+from carteiro import model
+
+
+class Failures(Protocol):
+    """Groups of failures (see `carteiro.policy.grouping`), from the notes of `Rollups`: its `fold` adds them up.
+
+    Promises, one module each in ``tests/contract/failures``:
+
+    grouped   Each failed attempt and each death is counted once in the group of its cause, folded or not: by hour,
+              and by tenant. A success adds nothing.
+    moved     A state stays until somebody changes it. A resolved group opens again with the next failure, and only
+              then. Every change has an audit row.
+    bounded   Groups, tenants of an hour and sample messages have a maximum; totals of a group stay exact. The least
+              recently seen groups go first; open ones with dead letters last, and those acknowledged or ignored.
+    isolated  A tenant sees only groups of its own failures, with its own counts, times and samples. They are deleted
+              with the tenant.
+    """
+
+    async def list(
+        self,
+        wanted: model.FailureFilter = model.FailureFilter(),  # noqa: B008 - a value, never changed
+        *,
+        cursor: model.Cursor | None = None,
+        limit: int = 100,
+    ) -> model.Page[model.FailureGroup]:
+        """The matching groups, most recently seen first."""
+
+    async def show(
+        self, group: str, *, tenant: model.TenantId | None = None
+    ) -> model.FailureReport | None:
+        """One group, up to 48 hours before it was last seen; None if there is none, or the tenant has no part in it."""
+
+    async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
+        """Change the state, and return the group as it is then; None if there is none."""
+
+    async def prune(self, *, older: timedelta, limit: int) -> int:
+        """Delete hours, at most ``limit``, and groups that are older than this; return the number of hours."""

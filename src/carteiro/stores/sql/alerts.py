@@ -1,0 +1,311 @@
+"""Alerts: every change reads and writes under one lock, so that all of them happen one after the other."""
+
+import builtins
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from dataclasses import astuple, fields
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, TypeVar
+
+import orjson
+from uuid_utils import uuid7
+
+from carteiro.model import MILLISECOND, Cursor, Page, TenantId
+from carteiro.model.alerts import (
+    DEAD_LETTERS,
+    Alert,
+    AlertRefusal,
+    AlertRules,
+    DeadCount,
+    DueNotice,
+    Finding,
+    Notice,
+    NoticeKind,
+    Severity,
+    Silence,
+)
+from carteiro.policy import alerting
+from carteiro.runtime.acting import actor
+from carteiro.stores.columns import in_ms, made, moment
+from carteiro.stores.cursors import FAR, cursor_at, key_of
+from carteiro.stores.sql.audit import Noted, note
+from carteiro.stores.sql.door import lock
+from carteiro.stores.sql.session import Database, Session
+
+MOST_SILENCES = 100
+MOST_RESOLVED = 1000
+KEPT_RESOLVED = timedelta(days=30)
+# Dead letters that are younger than this are counted the next time: their transaction may not have ended yet.
+SETTLED_AFTER = timedelta(minutes=1)
+_OVER = timedelta(days=2)  # more than a channel of this installation is tried
+_COUNTED = "dead letters counted"  # the mark of the moment up to which they were counted
+_LAST_PLACE = chr(0x7F)
+_SILENCE = [each.name for each in fields(Silence)]
+
+Result = TypeVar("Result")
+_Change: TypeAlias = Callable[[Session, datetime], Coroutine[Any, Any, Result]]
+
+
+class SqlAlerts:
+    """See `carteiro.ports.alerts.Alerts` for what it promises."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def _changed(self, change: _Change[Result]) -> Result:
+        """Make a change while nobody else changes alerts."""
+        now = moment(await self._db.now())
+
+        async def alone(session: Session) -> Result:
+            await lock_alerts(session)
+            return await change(session, now)
+
+        return await self._db.write(alone)
+
+    async def move(self, findings: Sequence[Finding], rules: AlertRules) -> builtins.list[Notice]:
+        """Move the alerts by what holds now; return the stored notices."""
+        if not findings and not await self._db.value("alerts_any"):
+            return []
+
+        async def move(session: Session, now: datetime) -> builtins.list[Notice]:
+            known = [made(Alert, row) for row in await session.fetch("alerts_unsettled")]
+            step = alerting.step(known, findings, await _silences(session, now), rules, now)
+            asked = sorted({each.tenant for each in step.alerts} - {""})
+            there = {"", *[row[0] for row in await session.fetch("rollup_tenants", ids=asked)]}
+            await _store(session, [each for each in step.alerts if each.tenant in there])
+            for name, subject in step.gone:
+                await session.run("alert_drop", name=name, subject=subject)
+            notices = [each for each in step.notices if each.tenant in there]
+            await _send(session, notices)
+            before = in_ms(now - KEPT_RESOLVED)
+            await session.run("alerts_trim", before=before, most=MOST_RESOLVED)
+            return notices
+
+        return await self._changed(move)
+
+    async def acknowledge(self, name: str, subject: str, rules: AlertRules) -> Alert | AlertRefusal:
+        """Acknowledge a firing alert, as the current actor; repeated, it changes nothing."""
+
+        async def acknowledge(session: Session, now: datetime) -> Alert | AlertRefusal:
+            row = await session.first("alert_find", name=name, subject=subject)
+            if row is None:
+                return AlertRefusal.UNKNOWN
+            before = made(Alert, row)
+            after = alerting.acknowledged(before, actor().who, now)
+            if after is None:
+                return AlertRefusal.NOT_FIRING
+            if after == before:
+                return before
+            [told], notices = alerting.tell([after], await _silences(session, now), rules, now)
+            await _store(session, [told])
+            await _send(session, notices)
+            await _note(session, now, "acknowledge", name, subject, told.tenant)
+            return told
+
+        return await self._changed(acknowledge)
+
+    async def list(
+        self,
+        *,
+        name: str | None = None,
+        tenant: TenantId | None = None,
+        resolved: bool = False,
+        cursor: Cursor | None = None,
+        limit: int = 100,
+    ) -> Page[Alert]:
+        """The open alerts, or the resolved ones; those that changed last first."""
+        at, place = key_of(cursor, (FAR, _LAST_PLACE))
+        asked = {"name": name, "tenant": tenant, "resolved": resolved, "limit": limit + 1}
+        rows = await self._db.fetch("alerts_list", at=at, place=place, **asked)
+        alerts = [made(Alert, row) for row in rows[:limit]]
+        if len(rows) <= limit:
+            return Page(alerts, None)
+        last = alerts[-1]
+        return Page(alerts, cursor_at(in_ms(last.changed_at), " ".join(last.key)))
+
+    # --- silences
+
+    async def silence(
+        self, alert: str, subject: str, tenant: TenantId, *, lasts: timedelta, reason: str
+    ) -> Silence | AlertRefusal:
+        """Tell nobody about an alert for a time, as the current actor."""
+
+        async def silence(session: Session, now: datetime) -> Silence | AlertRefusal:
+            if len(await _silences(session, now)) >= MOST_SILENCES:
+                return AlertRefusal.TOO_MANY
+            by = actor().who
+            new = Silence(str(uuid7()), alert, subject, tenant, reason, by, now, now + lasts)
+            row = dict(zip(_SILENCE, _row(new), strict=True))
+            await session.run("silence_add", **row)
+            await session.run("silences_end", now=in_ms(now))
+            until = {"until": new.until.isoformat()}
+            await _note(session, now, "silence", alert, subject, tenant, after=until)
+            return new
+
+        return await self._changed(silence)
+
+    async def unsilence(self, silence: str) -> bool:
+        """End a silence now; False: there is none with this id."""
+
+        async def unsilence(session: Session, now: datetime) -> bool:
+            row = await session.first("silence_drop", id=silence)
+            if row is None:
+                return False
+            ended = made(Silence, row)
+            await _note(session, now, "unsilence", ended.alert, ended.subject, ended.tenant)
+            return True
+
+        return await self._changed(unsilence)
+
+    async def silences(self) -> builtins.list[Silence]:
+        """The silences that have not ended, the next to end first."""
+        return await _silences(self._db, moment(await self._db.now()))
+
+    # --- notices
+
+    async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
+        """Store a notice about dead letters since the last one, unless that is younger than ``every``."""
+        mark, now_ms = await self._db.value("override_get", name=_COUNTED), await self._db.now()
+        if mark is not None and now_ms - int(mark) < every // MILLISECOND:
+            return None
+
+        async def count(session: Session, now: datetime) -> Notice | None:
+            until = in_ms(now - SETTLED_AFTER)
+            stored = await session.value("override_get", name=_COUNTED)
+            since = until if stored is None else int(stored)
+            if stored is not None and in_ms(now) - since < every // MILLISECOND:
+                return None
+            most = alerting.MOST_COUNTS
+            asked = {"since": since, "until": until, "but": but, "limit": most}
+            rows = await session.fetch("dead_letters_new", **asked)
+            silences = await _silences(session, now)
+            counts = [DeadCount(*row[:3]) for row in rows]
+            notice = alerting.dead_letter_notice(
+                counts, total=int(rows[0][3]) if rows else 0, since=moment(since), now=now
+            )
+            if notice and alerting.is_silenced(DEAD_LETTERS, "", silences, now):
+                notice = None
+            await _send(session, [notice] if notice else [])
+            await session.run("override_set", name=_COUNTED, setting=str(until))
+            return notice
+
+        return await self._changed(count)
+
+    async def test(self) -> Notice:
+        """Store a notice for every channel that only shows that the channel works."""
+
+        async def test(session: Session, now: datetime) -> Notice:
+            notice = alerting.trial_notice(actor().who, now)
+            await _send(session, [notice])
+            await _note(session, now, "test", notice.alert, "", notice.tenant)
+            return notice
+
+        return await self._changed(test)
+
+    async def spread(self, channels: Collection[str]) -> bool:
+        """Give each channel a copy of the new notices; False: no notice is on its way."""
+        has_new, has_any = await self._db.first("notices_any")
+        if has_new:
+            await self._changed(lambda session, _: _spread(session, channels))
+        if has_any:
+            over = await self._db.now() - _OVER // MILLISECOND
+            await self._db.run("notices_prune", before=over)
+        return bool(has_any)
+
+    async def due(self, channel: str, *, limit: int) -> builtins.list[DueNotice]:
+        """The notices that a channel is to be given now, oldest first."""
+        asked = {"channel": channel, "now": await self._db.now(), "limit": limit}
+        return [_due_notice(row) for row in await self._db.fetch("notices_due", **asked)]
+
+    async def waiting(self, *, limit: int = 100) -> builtins.list[DueNotice]:
+        """The notices on their way, oldest first; the channel of those that no loop has seen yet is empty."""
+        return [_due_notice(row) for row in await self._db.fetch("notices_waiting", limit=limit)]
+
+    async def delivered(self, notice: str, channel: str) -> None:
+        """Forget a notice of a channel: it has it, or never will."""
+        await self._db.run("notice_drop", id=notice, channel=channel)
+
+    async def put_off(self, notice: str, channel: str, *, wait: timedelta, error: str) -> None:
+        """Give the notice to the channel again after a time."""
+        due_at = await self._db.now() + wait // MILLISECOND
+        await self._db.run("notice_put_off", id=notice, channel=channel, due_at=due_at, error=error)
+
+
+async def lock_alerts(session: Session) -> None:
+    """Let nobody else change alerts until the transaction ends."""
+    await lock(session, ["alerts"])
+
+
+async def forget_alerts(session: Session, tenant: TenantId) -> None:
+    """Delete everything about a tenant, with the lock of alerts; notices about many tenants lose its part."""
+    for statement in ("alerts_forget", "silences_forget", "notices_forget"):
+        await session.run(statement, tenant=tenant)
+    for identity, text in await session.fetch("notices_of_all"):
+        notice = _notice_of(text)
+        after = alerting.without(notice, tenant)
+        if after != notice:
+            await session.run("notice_rewrite", id=identity, document=_text_of(after))
+
+
+async def _silences(session: Session, now: datetime) -> list[Silence]:
+    rows = await session.fetch("silences_live", now=in_ms(now))
+    return [made(Silence, row) for row in rows]
+
+
+async def _store(session: Session, alerts: Sequence[Alert]) -> None:
+    if alerts:
+        await session.run("alerts_put", rows=[_row(each) for each in alerts])
+
+
+async def _send(session: Session, notices: Iterable[Notice]) -> None:
+    """Store notices, for every channel that the next loop has."""
+    rows = [
+        (each.id, "", each.tenant, in_ms(each.at), in_ms(each.at), 0, "", _text_of(each))
+        for each in notices
+    ]
+    if rows:
+        await session.run("notices_put", rows=rows)
+
+
+async def _spread(session: Session, channels: Iterable[str]) -> None:
+    """Replace new notices by one row for each channel."""
+    new = await session.fetch("notices_new")
+    rows = [(row[0], channel, *row[2:]) for row in new for channel in channels]
+    if rows:
+        await session.run("notices_put", rows=rows)
+
+
+async def _note(  # noqa: PLR0913, PLR0917 - what a row says
+    session: Session,
+    now: datetime,
+    action: str,
+    alert: str,
+    subject: str,
+    tenant: TenantId,
+    after: dict[str, str] | None = None,
+) -> None:
+    named = f"{alert} {subject}".rstrip()
+    noted = Noted(action, "alert", named, tenant or None, after=after)
+    await note(session, in_ms(now), noted)
+
+
+def _row(each: Alert | Silence) -> list[object]:
+    return [in_ms(part) if isinstance(part, datetime) else part for part in astuple(each)]
+
+
+def _text_of(notice: Notice) -> str:
+    return orjson.dumps(notice).decode()
+
+
+def _notice_of(text: str) -> Notice:
+    stored = orjson.loads(text)
+    moments = [datetime.fromisoformat(stored.pop(name)) for name in ("at", "since")]
+    counts = tuple(DeadCount(**each) for each in stored.pop("counts"))
+    kind, severity = NoticeKind(stored.pop("kind")), Severity(stored.pop("severity"))
+    return Notice(
+        **stored, at=moments[0], since=moments[1], counts=counts, kind=kind, severity=severity
+    )
+
+
+def _due_notice(row: Sequence[Any]) -> DueNotice:
+    document, channel, tries, due_at, error = row
+    return DueNotice(_notice_of(document), channel, tries, moment(due_at), error)

@@ -1,0 +1,147 @@
+-- name: alert_drop
+-- Deletes an alert. :name; :subject
+DELETE FROM carteiro.alerts
+WHERE name = :name AND subject = :subject;
+
+-- name: alert_find
+-- One alert. :name; :subject
+SELECT {alert}
+FROM carteiro.alerts
+WHERE name = :name AND subject = :subject;
+
+-- name: alerts_any
+-- True if an alert is open, or there was no notice of its end.
+SELECT EXISTS (
+    SELECT 1 FROM carteiro.alerts WHERE state <> 'resolved' OR told IN ('firing', 'acknowledged')
+);
+
+-- name: alerts_forget
+-- Deletes the alerts of a tenant. :tenant
+DELETE FROM carteiro.alerts
+WHERE tenant = :tenant;
+
+-- name: alerts_list
+-- The next alerts, the last change first. :at and :place of the last one; :name and :tenant, null for any; :resolved; :limit
+SELECT {alert}
+FROM carteiro.alerts
+WHERE
+    (changed_at, name || ' ' || subject) < (:at, :place) AND (state = 'resolved') = :resolved
+    AND name = coalesce(:name, name) AND tenant = coalesce(:tenant, tenant)
+ORDER BY changed_at DESC, name || ' ' || subject DESC
+LIMIT :limit;
+
+-- name: alerts_trim
+-- Deletes resolved alerts before a moment, and the oldest beyond a number. :before; :most
+DELETE FROM carteiro.alerts
+WHERE
+    state = 'resolved'
+    AND (
+        changed_at < :before
+        OR (name, subject) NOT IN (
+            SELECT name, subject FROM carteiro.alerts
+            WHERE state = 'resolved'
+            ORDER BY changed_at DESC, name, subject
+            LIMIT :most
+        )
+    );
+
+-- name: alerts_unsettled
+-- The alerts that are open, or without a notice of their end.
+SELECT {alert}
+FROM carteiro.alerts
+WHERE state <> 'resolved' OR told IN ('firing', 'acknowledged');
+
+-- name: dead_letters_new
+-- New dead letters by tenant and code, the largest number first, and the sum of all. :since; :until; :but; :limit
+SELECT tenant, code, count(*), sum(count(*)) OVER ()
+FROM carteiro.dead_letters
+WHERE moved_at > :since AND moved_at <= :until AND tenant <> :but
+GROUP BY tenant, code
+ORDER BY count(*) DESC, tenant, code
+LIMIT :limit;
+
+-- name: notice_drop
+-- Deletes a notice of a channel. :id; :channel
+DELETE FROM carteiro.notices
+WHERE id = :id AND channel = :channel;
+
+-- name: notice_put_off
+-- Tries a notice again later. :id; :channel; :due_at; :error
+UPDATE carteiro.notices
+SET due_at = :due_at, tries = tries + 1, error = :error
+WHERE id = :id AND channel = :channel;
+
+-- name: notice_rewrite
+-- Changes the document of a notice. :id; :document
+UPDATE carteiro.notices
+SET document = :document
+WHERE id = :id;
+
+-- name: notices_any
+-- Two booleans: notices are not given to channels yet; there are notices.
+SELECT
+    EXISTS (SELECT 1 FROM carteiro.notices WHERE channel = ''), EXISTS (SELECT 1 FROM carteiro.notices);
+
+-- name: notices_due
+-- The notices that a channel is to be given now, oldest first. :channel; :now; :limit
+SELECT document, channel, tries, due_at, error
+FROM carteiro.notices
+WHERE channel = :channel AND due_at <= :now
+ORDER BY at, id
+LIMIT :limit;
+
+-- name: notices_forget
+-- Deletes the notices about a tenant. :tenant
+DELETE FROM carteiro.notices
+WHERE tenant = :tenant;
+
+-- name: notices_new
+-- Deletes the notices that are for all channels, and returns them.
+DELETE FROM carteiro.notices
+WHERE channel = ''
+RETURNING id, channel, tenant, at, due_at, tries, error, document;
+
+-- name: notices_of_all
+-- The documents of the notices that are not about a tenant.
+SELECT DISTINCT id, document FROM carteiro.notices
+WHERE tenant = '';
+
+-- name: notices_prune
+-- Deletes the notices of channels that are gone. :before
+DELETE FROM carteiro.notices
+WHERE at < :before;
+
+-- name: notices_waiting
+-- The notices on their way, oldest first. :limit
+SELECT document, channel, tries, due_at, error
+FROM carteiro.notices
+ORDER BY at, id, channel
+LIMIT :limit;
+
+-- name: silence_add
+-- Adds a silence. :id; :alert; :subject; :tenant; :reason; :by; :created_at; :until
+INSERT INTO carteiro.silences ({silence})
+VALUES (:id, :alert, :subject, :tenant, :reason, :by, :created_at, :until);
+
+-- name: silence_drop
+-- Deletes a silence, and returns it. :id
+DELETE FROM carteiro.silences
+WHERE id = :id
+RETURNING {silence};
+
+-- name: silences_end
+-- Deletes the silences that have ended. :now
+DELETE FROM carteiro.silences
+WHERE until <= :now;
+
+-- name: silences_forget
+-- Deletes the silences of a tenant. :tenant
+DELETE FROM carteiro.silences
+WHERE tenant = :tenant;
+
+-- name: silences_live
+-- The silences that have not ended, the next to end first. :now
+SELECT {silence}
+FROM carteiro.silences
+WHERE until > :now
+ORDER BY until, id;

@@ -1,0 +1,182 @@
+"""Failure groups. There are few, so that lists are made of all of them, and of the notes that are not folded yet."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from datetime import timedelta
+from typing import Any
+
+from carteiro import model
+from carteiro.policy import failures
+from carteiro.policy.failures import SHOWN_MS, Count, Group, Place, Told
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.columns import FAR, in_ms, made, moment
+from carteiro.stores.cursors import cursor_at, key_of
+from carteiro.stores.sql.audit import Noted, note
+from carteiro.stores.sql.failing import groups_of, put
+from carteiro.stores.sql.rollups import fold, lock_figures
+from carteiro.stores.sql.session import Database, Session
+
+_ANY = model.FailureFilter()
+_NOTES = 1000  # added up in one go
+_ACTIONS = {
+    model.GroupState.OPEN: "open",
+    model.GroupState.ACKNOWLEDGED: "acknowledge",
+    model.GroupState.RESOLVED: "resolve",
+    model.GroupState.IGNORED: "ignore",
+}
+
+
+class SqlFailures:
+    """See `carteiro.ports.failures.Failures` for what it promises."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def list(
+        self,
+        wanted: model.FailureFilter = _ANY,
+        *,
+        cursor: model.Cursor | None = None,
+        limit: int = 100,
+    ) -> model.Page[model.FailureGroup]:
+        """The matching groups, most recently seen first."""
+        end = key_of(cursor, (FAR, ""))
+        groups = [
+            (in_ms(each.last_seen), each.id, each)
+            for each in (await self._groups(wanted.tenant)).values()
+            if wanted.state in {None, each.state} and wanted.provider in {None, each.provider}
+        ]
+        left = sorted((each for each in groups if each[:2] < end), reverse=True)
+        page = [each for _, _, each in left[:limit]]
+        return model.Page(page, cursor_at(*left[limit - 1][:2]) if len(left) > limit else None)
+
+    async def show(
+        self, group: str, *, tenant: model.TenantId | None = None
+    ) -> model.FailureReport | None:
+        """One group, up to 48 hours before it was last seen."""
+        found = (await self._groups(tenant)).get(group)
+        if found is None:
+            return None
+        since = in_ms(found.last_seen) - SHOWN_MS
+        rows = await self._read("failure_counts_of_group", group=group, since=since)
+        return await asyncio.to_thread(_shown, found, rows, since, tenant)
+
+    async def _groups(self, tenant: model.TenantId | None) -> dict[str, model.FailureGroup]:
+        """All groups by id; of a tenant its own, with its counts and times."""
+        rows = await self._read("failure_groups_list")
+        mine = [] if tenant is None else await self._read("failure_counts_of_tenant", tenant=tenant)
+        return await asyncio.to_thread(_groups, rows, mine, tenant)  # many notes may wait
+
+    async def _read(self, statement: str, **asked: object) -> Sequence[Any]:
+        return await self._db.read(lambda session: session.fetch(statement, **asked))
+
+    async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
+        """Change the state, and return the group as it is then; None if there is none."""
+        now = await self._db.now()
+        while await fold(self._db, limit=_NOTES, most=FAR) == _NOTES:
+            pass  # it may be new, or open again
+        moved = await self._db.write(lambda session: _move(session, group, state, now))
+        return None if moved is None else made(model.FailureGroup, astuple(moved))
+
+    async def prune(self, *, older: timedelta, limit: int) -> int:
+        """Delete hours and groups that are older than this; return the number of hours."""
+        before = await self._db.now() - older // MILLISECOND
+
+        async def prune(session: Session) -> int:
+            await lock_figures(session)
+            await session.run("failure_groups_prune", before=before)
+            return await session.run("failure_counts_prune", before=before, limit=limit)
+
+        return await self._db.write(prune)
+
+
+async def _move(session: Session, identity: str, state: model.GroupState, now: int) -> Group | None:
+    await lock_figures(session)  # a fold would write the state that it has read
+    found = await groups_of(session, [identity])
+    if not found:
+        return None
+    group = found[identity]
+    if group.state != state:
+        states = {"state": group.state}, {"state": state.value}
+        await note(session, now, Noted(_ACTIONS[state], "failure group", identity, None, *states))
+        group.state = state.value
+        if state is model.GroupState.RESOLVED:
+            group.resolved_at = now
+        await put(session, [group])
+    return group
+
+
+def _groups(
+    rows: Sequence[Any], mine: Sequence[Any], tenant: model.TenantId | None
+) -> dict[str, model.FailureGroup]:
+    groups = {row[1]: Group(*row[1:]) for row in rows if row[0] == "group"}
+    failures.add_groups(groups, failures.told((row[0], row[10], row[1]) for row in rows))
+    found = {each.id: made(model.FailureGroup, astuple(each)) for each in groups.values()}
+    if tenant is None:
+        return found
+    counts, told = _taken_apart(mine)
+    failures.add_counts(counts, (each for each in told if each.tenant == tenant), {tenant})
+    own: dict[str, Count] = {}
+    for (group, _, whose), count in counts.items():
+        if whose and group in own:
+            own[group].add(count)
+        elif whose:
+            own[group] = count
+    return {id_: _of_tenant(found[id_], each) for id_, each in own.items() if id_ in found}
+
+
+def _taken_apart(rows: Sequence[Any]) -> tuple[dict[Place, Count], list[Told]]:
+    """Counts, and failures of notes."""
+    counts = dict(failures.counted(row[1:]) for row in rows if row[0] == "count")
+    return counts, [*failures.told((row[0], row[2], row[8]) for row in rows)]
+
+
+def _of_tenant(group: model.FailureGroup, own: Count) -> model.FailureGroup:
+    first, last = moment(own.first_at), moment(own.last_at)
+    return replace(
+        group,
+        attempts=own.attempts,
+        deaths=own.deaths,
+        first_seen=first,
+        opened_at=max(first, group.opened_at),
+        last_seen=last,
+    )
+
+
+def _shown(
+    group: model.FailureGroup, rows: Sequence[Any], since: int, tenant: model.TenantId | None
+) -> model.FailureReport:
+    counts, told = _taken_apart(rows)
+    own = [each for each in told if each.group == group.id and each.at >= since]
+    failures.add_counts(counts, own, {each.tenant for each in own})
+    return _report(group, counts, tenant)
+
+
+def _report(
+    group: model.FailureGroup, counts: dict[Place, Count], tenant: model.TenantId | None
+) -> model.FailureReport:
+    shown = [(place, each) for place, each in sorted(counts.items()) if place[2] == (tenant or "")]
+    hours = [
+        model.HourOfFailures(moment(at), each.attempts, each.deaths) for (_, at, _), each in shown
+    ]
+    named = [
+        (whose, each) for (_, _, whose), each in counts.items() if whose and tenant in {None, whose}
+    ]
+    attempts, deaths = Counter[str](), Counter[str]()
+    for whose, each in named:
+        attempts[whose] += each.attempts
+        deaths[whose] += each.deaths
+    tenants = [
+        model.TenantFailures(model.TenantId(each), attempts[each], deaths[each])
+        for each in sorted(attempts, key=lambda each: (-deaths[each], -attempts[each], each))
+    ]
+    others = [
+        sum(each.attempts for each in hours) - attempts.total(),
+        sum(each.deaths for each in hours) - deaths.total(),
+    ]
+    if any(others):
+        tenants.append(model.TenantFailures(None, *others))
+    samples = failures.newest(sample for _, each in named for sample in each.samples)
+    return model.FailureReport(group, hours, tenants, [message for _, message in samples])

@@ -1,0 +1,66 @@
+"""Alerts, bounded: resolved alerts are deleted after a month, and the oldest of too many before."""
+
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import AuditFilter
+from carteiro.model.alerts import AlertState
+from carteiro.ports import Backend
+from carteiro.stores.sql import alerts as sql_alerts
+from support.alerting import FULL, MINUTE, OFTEN, RULES, full, moved, often, states
+from support.builders import ACME, BRASA
+from support.clock import StoreClock
+
+
+async def _over(backend: Backend, clock: StoreClock, *findings: object) -> None:
+    await backend.alerts.move(list(findings), RULES)  # type: ignore[arg-type]
+    clock.advance(2 * MINUTE)
+    await moved(backend)
+
+
+async def test_resolved_alerts_are_deleted_after_a_month(
+    backend: Backend, clock: StoreClock
+) -> None:
+    await _over(backend, clock, full())
+    kept = await states(backend)
+    clock.advance(timedelta(days=31))
+    await moved(backend, often())
+
+    assert kept == {FULL: AlertState.RESOLVED}
+    assert await states(backend) == {f"{OFTEN} {ACME}": AlertState.FIRING}
+
+
+async def test_oldest_of_too_many_resolved_alerts_is_deleted(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_alerts, "MOST_RESOLVED", 1)
+    await _over(backend, clock, often(ACME))
+    await _over(backend, clock, often(BRASA))
+    await moved(backend, full())
+
+    assert set(await states(backend)) == {FULL, f"{OFTEN} {BRASA}"}
+
+
+async def test_look_without_findings_and_alerts_writes_nothing(backend: Backend) -> None:
+    assert await moved(backend) == []
+    assert await states(backend) == {}
+
+
+async def test_changes_by_people_have_audit_rows(backend: Backend) -> None:
+    """With the name of the alert and its subject; the reason of a silence may have any content, and is not in them."""
+    await moved(backend, often())
+    await backend.alerts.acknowledge(OFTEN, ACME, RULES)
+    await backend.alerts.acknowledge(OFTEN, ACME, RULES)
+    made = await backend.alerts.silence(OFTEN, ACME, ACME, lasts=MINUTE, reason="ana@x.example")
+    await backend.alerts.unsilence(getattr(made, "id", ""))
+    await backend.alerts.test()
+    rows = (await backend.audit.list(AuditFilter(kind="alert"))).rows
+
+    assert [(row.action, row.object, row.tenant) for row in rows[::-1]] == [
+        ("acknowledge", f"{OFTEN} {ACME}", ACME),
+        ("silence", f"{OFTEN} {ACME}", ACME),
+        ("unsilence", f"{OFTEN} {ACME}", ACME),
+        ("test", "Test", None),
+    ]
+    assert "x.example" not in str(rows)

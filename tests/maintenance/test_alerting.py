@@ -1,0 +1,170 @@
+"""The loops of alerts: what holds moves them, and each channel gets the notices, whatever another one does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.errors import NotTold
+from carteiro.maintenance.alerting import Teller, raise_alerts, tell
+from carteiro.model import TenantId
+from carteiro.model.alerts import Finding, Notice
+from carteiro.policy import alerting
+from carteiro.ports import Backend
+from support.alerting import FULL, RULES, full, moved, often, rules, states
+from support.builders import ACME, tenants_named
+from support.quick_store import quick_backend
+from support.working import TOO_LONG
+
+SOON = timedelta(milliseconds=1)
+SYSTEM = TenantId("system")
+
+
+class Heard:
+    """A channel that remembers its notices; ``faults`` are raised first."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults = list(faults)
+        self.notices: list[Notice] = []
+        self.held: list[Sequence[Notice]] = []
+        self.is_told = asyncio.Event()
+
+    async def tell(self, notice: Notice) -> None:
+        """Remember it."""
+        self.notices.append(notice)
+        self.is_told.set()
+        if self.faults:
+            raise self.faults.pop(0)
+
+    async def hold(self, firing: Sequence[Notice]) -> None:
+        """Remember it."""
+        self.held.append(firing)
+
+
+@pytest.fixture
+async def backend() -> AsyncIterator[Backend]:
+    """A store with a tenant."""
+    async with quick_backend() as opened:
+        await opened.tenants.define(tenants_named([ACME]))
+        yield opened
+
+
+@asynccontextmanager
+async def running(*loops: Any) -> AsyncIterator[None]:
+    """Loops, until the block ends."""
+    tasks = [asyncio.create_task(each) for each in loops]
+    try:
+        async with asyncio.timeout(TOO_LONG):
+            yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_condition_is_announced_by_the_loops(backend: Backend) -> None:
+    """From a finding to a channel."""
+    channel = Heard()
+
+    async def findings() -> list[Finding]:
+        return [full()]
+
+    raising = raise_alerts(
+        backend.upkeep,
+        backend.alerts,
+        findings,
+        RULES,
+        dead_letters_every=timedelta(minutes=15),
+        system=SYSTEM,
+        every=SOON,
+    )
+    async with running(
+        raising, tell(backend.upkeep, backend.alerts, {"one": channel}, RULES, every=SOON)
+    ):
+        await channel.is_told.wait()
+
+    assert [each.alert for each in channel.notices] == [FULL]
+    assert await states(backend) == {FULL: "firing"}
+
+
+async def test_findings_that_fail_change_no_alert(backend: Backend) -> None:
+    """A store that does not answer is not the end of a condition."""
+    await moved(backend, full())
+    looks = 0
+    looked = asyncio.Event()
+
+    async def findings() -> list[Finding]:
+        nonlocal looks
+        looks += 1
+        if looks > 2:
+            looked.set()
+        raise RuntimeError
+
+    loop = raise_alerts(
+        backend.upkeep,
+        backend.alerts,
+        findings,
+        rules(resolve_after=timedelta(0)),
+        dead_letters_every=None,
+        system=SYSTEM,
+        every=SOON,
+    )
+    async with running(loop):
+        await looked.wait()
+
+    assert await states(backend) == {FULL: "firing"}
+
+
+async def test_failing_channel_holds_up_no_other(backend: Backend) -> None:
+    """And not itself for long: the next notice is tried in the next round, this one after its wait."""
+    await moved(backend, full(), often())
+    good, bad, broken = Heard(), Heard(NotTold("it answers 500")), Heard(RuntimeError("a bug"))
+    teller = Teller(backend.alerts, {"good": good, "bad": bad, "broken": broken}, RULES)
+    await teller.round()
+    first = [len(each.notices) for each in (good, bad, broken)]
+    await teller.round()
+
+    assert first == [2, 1, 1]
+    assert [len(each.notices) for each in (good, bad, broken)] == [2, 2, 2]
+    waiting = {each.channel: (each.tries, each.error) for each in await backend.alerts.waiting()}
+    assert waiting == {"bad": (1, "it answers 500"), "broken": (1, "RuntimeError")}
+
+
+async def test_notice_is_given_up_after_a_day(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log line has it then."""
+    await moved(backend, full())
+    monkeypatch.setattr(alerting, "GIVE_UP_AFTER", timedelta(0))
+    await Teller(backend.alerts, {"bad": Heard(NotTold("no answer"))}, RULES).round()
+
+    assert await backend.alerts.waiting() == []
+
+
+async def test_channels_learn_what_fires_now_and_then(backend: Backend) -> None:
+    """Also if there is no notice; a silenced alert does not fire for them."""
+    await moved(backend, full(), often())
+    await backend.alerts.silence(FULL, "", TenantId(""), lasts=timedelta(hours=1), reason="known")
+    channel = Heard()
+    teller = Teller(backend.alerts, {"one": channel}, RULES)
+    await teller.round()
+    await teller.round()
+
+    [held] = channel.held
+    assert [each.subject for each in held] == [ACME]
+
+
+async def test_round_without_notices_asks_once(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most rounds are like this."""
+    teller = Teller(backend.alerts, {"one": Heard(), "other": Heard()}, RULES)
+    await teller.round()
+    monkeypatch.setattr(backend.alerts, "due", None)
+    monkeypatch.setattr(backend.alerts, "list", None)
+
+    assert await teller.round() is False

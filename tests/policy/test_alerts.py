@@ -1,0 +1,257 @@
+"""Alerts: each condition just short of its threshold, and just beyond."""
+
+from collections import Counter
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.config import load
+from carteiro.model.alerts import Finding
+from carteiro.model.figures import Figures, TemplateResult
+from carteiro.model.reports import QueueReport, Report
+from carteiro.policy import alerts
+from carteiro.policy.alerts import MOST_SUBJECTS, Seen, Thresholds, definitions, holding
+from carteiro.policy.rollups import DELAYS
+from support.builders import ACME, BRASA
+
+NOW = datetime(2027, 1, 15, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+THRESHOLDS = load(environ={}).alerts.thresholds
+UNDER_5_MINUTES = DELAYS.index(300_000)
+QUIET = Seen(
+    now=NOW,
+    minutes={},
+    yesterday=Counter(),
+    templates=[],
+    dead=0,
+    dead_by_tenant=[],
+    last_upkeep=None,
+    reports=[],
+)
+
+
+def _minute(**figures: int) -> dict[datetime, Figures]:
+    return {NOW - MINUTE: Counter({name.replace("_of_", "."): n for name, n in figures.items()})}
+
+
+def _delays(soon: int, late: int) -> dict[datetime, Figures]:
+    slots = {f"delay.{UNDER_5_MINUTES}": soon, f"delay.{UNDER_5_MINUTES + 1}": late}
+    return {NOW - MINUTE: Counter(slots)}
+
+
+def _ages(*seconds: int) -> dict[datetime, Figures]:
+    return {
+        NOW - (number + 1) * MINUTE: Counter(max_queue_age_ms=age * 1000)
+        for number, age in enumerate(seconds)
+    }
+
+
+def _errors(**categories: int) -> Figures:
+    return Counter({f"error.{name}.{name}": number for name, number in categories.items()})
+
+
+def _queue(**told: Any) -> list[Report]:
+    return [Report("a", {}, QueueReport(**told)), Report("b", {}), Report("c", {}, QueueReport())]
+
+
+def _open(**since: timedelta) -> list[Report]:
+    circuits = {name: NOW - each for name, each in since.items()}
+    return [Report("a", {"smtp": NOW}), Report("b", circuits)]
+
+
+# Alert, what is seen at the threshold, what is seen beyond it, and the value there.
+_SHARE = {"min_messages": 20}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
+    "ManyDeadLetters": ({"dead": 100}, {"dead": 101}, 101),
+    "DeadLetterShareHigh": (
+        {"minutes": _minute(sent=98, failed=2)},
+        {"minutes": _minute(sent=97, failed=3)},
+        0.03,
+    ),
+    "TenantManyDeadLetters": (
+        {"dead_by_tenant": [(ACME, 50)]},
+        {"dead_by_tenant": [(BRASA, 51), (ACME, 50)]},
+        51,
+    ),
+    "FailureRateHigh": (
+        {"minutes": _minute(ended_of_1=60, ended_of_2=40, error_of_A=10)},
+        {"minutes": _minute(ended_of_1=60, ended_of_2=40, error_of_A=5, error_of_B=6)},
+        0.11,
+    ),
+    "TemplateFails": (
+        {"templates": [TemplateResult(ACME, "welcome", 10, 10)]},
+        {"templates": [TemplateResult(ACME, "welcome", 9, 11)]},
+        0.55,
+    ),
+    "ErrorMixChanged": (
+        {"minutes": {NOW: _errors(A=70, B=30)}, "yesterday": _errors(A=100)},
+        {"minutes": {NOW: _errors(A=69, B=31)}, "yesterday": _errors(A=100)},
+        0.31,
+    ),
+    "DeliverySlow": ({"minutes": _delays(95, 5)}, {"minutes": _delays(94, 6)}, 400),
+    "QueueAgeHigh": ({"minutes": _ages(120, 120)}, {"minutes": _ages(130, 130)}, 130),
+    "TableQueuePending": ({"table_queue_pending": 50}, {"table_queue_pending": 51}, 51),
+    "SchedulerSilent": (
+        {"last_upkeep": NOW - 10 * MINUTE},
+        {"last_upkeep": NOW - 10 * MINUTE - SECOND},
+        601,
+    ),
+    "CircuitOpen": (
+        {"reports": _open(ses=5 * MINUTE)},
+        {"reports": _open(ses=5 * MINUTE + SECOND)},
+        301,
+    ),
+    "StoreUnreachable": (
+        {"reports": _queue(away_since=NOW)},  # others reach it
+        {"reports": _queue(away_since=NOW)[:2]},
+        1,
+    ),
+    "QueueMemoryHigh": (
+        {"reports": _queue(used_bytes=80, max_bytes=100)},
+        {"reports": _queue(used_bytes=81, max_bytes=100)},
+        0.81,
+    ),
+    "QueueMemoryCritical": (
+        {"reports": _queue(used_bytes=90, max_bytes=100)},
+        {"reports": _queue(used_bytes=91, max_bytes=100)},
+        0.91,
+    ),
+    "QueueConnectionsRejected": (
+        {"reports": _queue(rejected=0)},
+        {"reports": _queue(rejected=1)},
+        1,
+    ),
+    "QueueOutOfMemory": (
+        {"reports": _queue(out_of_memory=0)},
+        {"reports": _queue(out_of_memory=2)},
+        2,
+    ),
+}
+SUBJECTS = {
+    "TenantManyDeadLetters": BRASA,
+    "TemplateFails": f"{ACME}/welcome",
+    "CircuitOpen": "ses",
+}
+
+
+def _found(alert: str, thresholds: Thresholds = THRESHOLDS, **seen: Any) -> list[Finding]:
+    return [each for each in holding(replace(QUIET, **seen), thresholds) if each.alert == alert]
+
+
+@pytest.mark.parametrize("alert", CASES)
+def test_condition_holds_beyond_its_threshold_only(alert: str) -> None:
+    """The finding has the value, and the threshold that it exceeds."""
+    at, beyond, measured = CASES[alert]
+    threshold = {each.name: each.threshold for each in definitions(THRESHOLDS)}[alert]
+
+    assert _found(alert, **at) == []
+    [finding] = _found(alert, **beyond)
+    assert finding.value == pytest.approx(measured)
+    assert finding == Finding(alert, SUBJECTS.get(alert, ""), finding.value, threshold)
+
+
+def test_every_alert_is_tried() -> None:
+    """And nothing is found where nothing happens."""
+    assert [each.name for each in definitions(THRESHOLDS)] == list(CASES)
+    assert holding(QUIET, THRESHOLDS) == []
+
+
+def test_every_threshold_is_a_setting() -> None:
+    """Two more are the least numbers of messages and of failures that shares are made of."""
+    keys = {each.setting.removesuffix("_ms") for each in definitions(THRESHOLDS)} - {""}
+
+    assert keys | {"min_messages", "error_mix_failures"} == {
+        each.name for each in fields(Thresholds)
+    }
+
+
+@pytest.mark.parametrize(
+    ("alert", "few", "enough"),
+    [
+        ("DeadLetterShareHigh", _minute(failed=19), _minute(failed=20)),
+        (
+            "FailureRateHigh",
+            _minute(ended_of_1=19, error_of_A=19),
+            _minute(ended_of_1=20, error_of_A=20),
+        ),
+    ],
+)
+def test_share_of_few_messages_says_nothing(
+    alert: str, few: dict[datetime, Figures], enough: dict[datetime, Figures]
+) -> None:
+    """One dead letter in a quiet night must not wake anybody."""
+    assert _found(alert, minutes=few) == []
+    assert len(_found(alert, minutes=enough)) == 1
+
+
+def test_few_failures_have_no_mix() -> None:
+    """In either hour."""
+    many, few = _errors(A=100), _errors(B=99)
+
+    assert _found("ErrorMixChanged", minutes={NOW: many}, yesterday=few) == []
+    assert _found("ErrorMixChanged", minutes={NOW: few}, yesterday=many) == []
+    assert len(_found("ErrorMixChanged", minutes={NOW: many}, yesterday=_errors(B=100))) == 1
+
+
+def test_longest_open_circuit_counts() -> None:
+    """Processes open it at different times; it is one finding for each provider."""
+    seen = [
+        Report(str(minutes), {"smtp": NOW - minutes * MINUTE, "ses": NOW - 6 * MINUTE})
+        for minutes in (1, 7, 3)
+    ]
+
+    found = _found("CircuitOpen", reports=seen)
+    assert [(each.subject, each.value) for each in found] == [("smtp", 420), ("ses", 360)]
+
+
+def test_queue_without_a_limit_has_no_share() -> None:
+    """And a process that does not reach it knows nothing of its memory."""
+    assert _found("QueueMemoryHigh", reports=_queue(used_bytes=100)) == []
+    away = _queue(used_bytes=100, max_bytes=100, away_since=NOW)
+    assert _found("QueueMemoryHigh", reports=away) == []
+
+
+def test_only_recent_minutes_count_for_percentiles() -> None:
+    """Those of the last quarter of an hour."""
+    old = {NOW - 17 * MINUTE: Counter({"max_queue_age_ms": 10**9, f"delay.{len(DELAYS)}": 10**6})}
+
+    assert holding(replace(QUIET, minutes=old), THRESHOLDS) == []
+
+
+def test_one_old_minute_in_a_quarter_of_an_hour_is_no_p95() -> None:
+    """The interpolation gives it a small part."""
+    assert _found("QueueAgeHigh", minutes=_ages(300)) == []
+
+
+def test_delays_beyond_the_last_slot_are_at_least_its_start() -> None:
+    """They have no upper bound."""
+    slow = {NOW: Counter({f"delay.{len(DELAYS)}": 1})}
+
+    assert alerts.delivery_p95(NOW, slow) == DELAYS[-1] / 1000
+    assert alerts.delivery_p95(NOW, {NOW: Counter()}) is None
+
+
+def test_findings_of_one_alert_are_bounded() -> None:
+    """Those with the highest values are kept."""
+    many = [(f"tenant-{number}", number) for number in range(1000)]
+
+    found = _found("TenantManyDeadLetters", dead_by_tenant=many)
+    assert [each.value for each in found] == list(range(999, 999 - MOST_SUBJECTS, -1))
+
+
+_COUNTS = st.dictionaries(st.sampled_from("ABCD"), st.integers(1, 100), min_size=1).map(Counter)
+
+
+@given(_COUNTS, _COUNTS)
+def test_distance_is_a_distance(one: Counter[str], other: Counter[str]) -> None:
+    """Between 0 and 1, the same in both directions, 0 for the same shares."""
+    between = alerts.distance(one, other)
+
+    assert 0 <= between <= 1 + 1e-9
+    assert between == pytest.approx(alerts.distance(other, one))
+    assert alerts.distance(one, Counter({name: 3 * each for name, each in one.items()})) < 1e-9
+    assert (one.keys() & other.keys() != set()) or between == pytest.approx(1)
