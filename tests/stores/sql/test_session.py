@@ -145,6 +145,15 @@ def test_shared_statements_lose_schema_and_casts_on_sqlite() -> None:
     assert "FROM carteiro.overrides" in statements_of("carteiro.stores.postgres")["override_get"]
 
 
+def test_a_statement_of_one_dialect_is_for_that_store_alone() -> None:
+    """Both variants have one name and are in one file."""
+    on_sqlite = statements_of("carteiro.stores.sqlite", has_schema=False)["alerts_put"]
+    on_postgres = statements_of("carteiro.stores.postgres")["alerts_put"]
+
+    assert "json_each" in on_sqlite
+    assert "unnest" in on_postgres
+
+
 def test_a_word_in_braces_becomes_a_list_of_columns() -> None:
     """An empty array and a path stay; a word that stands for no list is a mistake."""
     text = expanded("SELECT {shown}, '{}', x #> '{a,b}'")

@@ -145,3 +145,62 @@ SELECT {silence}
 FROM carteiro.silences
 WHERE until > :now
 ORDER BY until, id;
+
+-- name: alerts_put (sqlite)
+-- Stores alerts. :rows = [[name, subject, tenant, state, value, threshold, since, seen_at, changed_at, notice, notice_at, by], …]
+INSERT OR REPLACE INTO alerts ({alert})
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+    value ->> 9, value ->> 10, value ->> 11
+FROM json_each(:rows);
+
+-- name: alerts_put (postgres)
+-- Stores alerts. :rows = [[name, subject, tenant, state, value, threshold, since, seen_at, changed_at, notice, notice_at, by], …]
+INSERT INTO carteiro.alerts ({alert})
+SELECT *
+FROM unnest(
+    :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::double precision[],
+    :rows_5::double precision[], :rows_6::bigint[], :rows_7::bigint[], :rows_8::bigint[], :rows_9::text[],
+    :rows_10::bigint[], :rows_11::text[]
+)
+ON CONFLICT (name, subject) DO UPDATE
+SET tenant = excluded.tenant, state = excluded.state, value = excluded.value, threshold = excluded.threshold,
+    since = excluded.since, seen_at = excluded.seen_at, changed_at = excluded.changed_at, told = excluded.told,
+    told_at = excluded.told_at, acknowledged_by = excluded.acknowledged_by;
+
+-- name: notices_put (sqlite)
+-- Stores notices, except known ones. :rows = [[id, channel, tenant, at, due_at, tries, error, document], …]
+INSERT INTO notices (id, channel, tenant, at, due_at, tries, error, document)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+FROM json_each(:rows)
+WHERE true
+ON CONFLICT (id, channel) DO NOTHING;
+
+-- name: notices_put (postgres)
+-- Stores notices, except known ones. :rows = [[id, channel, tenant, at, due_at, tries, error, document], …]
+INSERT INTO carteiro.notices (id, channel, tenant, at, due_at, tries, error, document)
+SELECT *
+FROM unnest(
+    :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::bigint[], :rows_4::bigint[], :rows_5::integer[],
+    :rows_6::text[], :rows_7::text[]
+)
+ON CONFLICT (id, channel) DO NOTHING;
+
+-- name: report_delete
+-- Deletes the report of a process, and those whose stay is over. :process; :now; :latest
+DELETE FROM carteiro.reports
+WHERE process = :process OR until <= :now OR until > :latest;
+
+-- name: report_put
+-- Stores the report of a process. :process; :until; :said
+INSERT INTO carteiro.reports (process, until, said)
+VALUES (:process, :until, :said)
+ON CONFLICT (process) DO UPDATE SET until = excluded.until, said = excluded.said;
+
+-- name: reports_list
+-- The live reports, by process. :now; :latest; :limit
+SELECT process, said FROM carteiro.reports
+WHERE until > :now AND until <= :latest
+ORDER BY process
+LIMIT :limit;

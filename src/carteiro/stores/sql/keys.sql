@@ -32,3 +32,46 @@ WHERE
     ((tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL))
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at DESC, id DESC;
+
+-- name: keys_revoke (sqlite)
+-- Ends live keys of a tenant. :ids = [id, …]; :tenant, null for the tokens of administrators; :now
+UPDATE access_keys
+SET revoked_at = :now
+WHERE
+    id IN (SELECT value FROM json_each(:ids)) AND iif(:tenant IS NULL, role IS NOT NULL, tenant = :tenant AND role IS NULL)
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+RETURNING id, tenant, name;
+
+-- name: keys_revoke (postgres)
+-- Ends live keys of a tenant. :ids = [id, …]; :tenant, null for the tokens of administrators; :now
+WITH held AS (
+    SELECT id FROM carteiro.access_keys
+    WHERE id = ANY (:ids::text[])
+    ORDER BY id
+    FOR NO KEY UPDATE
+)
+UPDATE carteiro.access_keys
+SET revoked_at = :now
+WHERE
+    id = ANY (ARRAY(SELECT held.id FROM held))
+    AND CASE WHEN :tenant::text IS NULL THEN role IS NOT NULL ELSE tenant = :tenant::text AND role IS NULL END
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+RETURNING id, tenant, name;
+
+-- name: keys_used (sqlite)
+-- Records when keys were last used. :ids = [id, …]; :now
+UPDATE access_keys
+SET last_used_at = :now
+WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: keys_used (postgres)
+-- Records when keys were last used. :ids = [id, …]; :now
+WITH held AS (
+    SELECT id FROM carteiro.access_keys
+    WHERE id = ANY (:ids::text[])
+    ORDER BY id
+    FOR NO KEY UPDATE
+)
+UPDATE carteiro.access_keys
+SET last_used_at = :now
+WHERE id = ANY (ARRAY(SELECT held.id FROM held));

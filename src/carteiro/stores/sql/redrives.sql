@@ -67,3 +67,57 @@ LEFT JOIN carteiro.entries AS e ON e.message_no = m.no
 WHERE i.redrive = :id AND i.result IS NULL
 ORDER BY i.at, i.message_id
 LIMIT :limit;
+
+-- name: redrives_drop (sqlite)
+-- Deletes items of a redrive. :id; :limit
+DELETE FROM redrive_items
+WHERE (redrive, message_id) IN (
+    SELECT i.redrive, i.message_id FROM redrive_items AS i WHERE i.redrive = :id LIMIT :limit
+);
+
+-- name: redrives_drop (postgres)
+-- Deletes items of a redrive. :id; :limit
+DELETE FROM carteiro.redrive_items
+WHERE ctid = ANY (ARRAY(SELECT i.ctid FROM carteiro.redrive_items AS i WHERE i.redrive = :id LIMIT :limit));
+
+-- name: redrives_judge (sqlite)
+-- Stores results of items. :id; :rows = [[message id, result], …]
+UPDATE redrive_items
+SET result = r.result
+FROM (SELECT value ->> 0 AS message_id, value ->> 1 AS result FROM json_each(:rows)) AS r
+WHERE redrive_items.redrive = :id AND redrive_items.message_id = r.message_id;
+
+-- name: redrives_judge (postgres)
+-- Stores results of items. :id; :rows = [[message id, result], …]
+UPDATE carteiro.redrive_items AS i
+SET result = r.result
+FROM unnest(:rows_0::text[], :rows_1::text[]) AS r (message_id, result)
+WHERE i.redrive = :id AND i.message_id = r.message_id;
+
+-- name: redrives_known (sqlite)
+-- Those of the messages that the redrive has. :id; :ids = [message id, …]
+SELECT message_id FROM redrive_items
+WHERE redrive = :id AND message_id IN (SELECT value FROM json_each(:ids));
+
+-- name: redrives_known (postgres)
+-- Those of the messages that the redrive has. :id; :ids = [message id, …]
+SELECT message_id FROM carteiro.redrive_items
+WHERE redrive = :id AND message_id = ANY (:ids::text[]);
+
+-- name: redrives_put (sqlite)
+-- Adds items. :id; :ids = [message id, …]; :run; :now
+INSERT INTO redrive_items (redrive, message_id, run, at)
+SELECT :id, value, :run, :now FROM json_each(:ids);
+
+-- name: redrives_put (postgres)
+-- Adds items. :id; :ids = [message id, …]; :run; :now
+INSERT INTO carteiro.redrive_items (redrive, message_id, run, at)
+SELECT :id::text, i.id, :run::integer, :now::bigint FROM unnest(:ids::text[]) AS i (id);
+
+-- name: redrives_take (sqlite)
+-- One redrive, which nobody else changes until the transaction ends. :id
+SELECT {redrive} FROM redrives WHERE id = :id;
+
+-- name: redrives_take (postgres)
+-- One redrive, which nobody else changes until the transaction ends. :id
+SELECT {redrive} FROM carteiro.redrives WHERE id = :id FOR UPDATE;

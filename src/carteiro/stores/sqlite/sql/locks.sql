@@ -18,3 +18,7 @@ SELECT 1;
 -- name: by_index
 -- Nothing: without statistics, plans always use the indexes.
 SELECT 1;
+
+-- name: rate_lock
+-- The rate of one provider; no other transaction writes. :provider
+SELECT provider, ceiling, cut_to, peak, cut_at_us, next_us, stays, trouble FROM rates WHERE provider = :provider;
