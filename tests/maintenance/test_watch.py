@@ -8,7 +8,7 @@ from carteiro.config import load
 from carteiro.maintenance.watch import TASK, findings
 from carteiro.model import Category, Dead, DeadReason
 from carteiro.model.reports import QueueReport, Report
-from carteiro.policy.alerts import Thresholds
+from carteiro.policy.alert_values import Thresholds
 from carteiro.ports import Backend
 from support.builders import ACME, a_failure, a_message, messages, sent, tenants_named
 from support.clock import StoreClock

@@ -6,15 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from carteiro.config import load
 from carteiro.model.alerts import Finding
 from carteiro.model.figures import Figures, TemplateResult
 from carteiro.model.reports import QueueReport, Report
-from carteiro.policy import alerts
-from carteiro.policy.alerts import MOST_SUBJECTS, Seen, Thresholds, definitions, holding
+from carteiro.policy.alert_values import Seen, Thresholds
+from carteiro.policy.alerts import MOST_SUBJECTS, definitions, holding
 from carteiro.policy.rollups import DELAYS
 from support.builders import ACME, BRASA
 
@@ -227,31 +225,9 @@ def test_one_old_minute_in_a_quarter_of_an_hour_is_no_p95() -> None:
     assert _found("QueueAgeHigh", minutes=_ages(300)) == []
 
 
-def test_delays_beyond_the_last_slot_are_at_least_its_start() -> None:
-    """They have no upper bound."""
-    slow = {NOW: Counter({f"delay.{len(DELAYS)}": 1})}
-
-    assert alerts.delivery_p95(NOW, slow) == DELAYS[-1] / 1000
-    assert alerts.delivery_p95(NOW, {NOW: Counter()}) is None
-
-
 def test_findings_of_one_alert_are_bounded() -> None:
     """Those with the highest values are kept."""
     many = [(f"tenant-{number}", number) for number in range(1000)]
 
     found = _found("TenantManyDeadLetters", dead_by_tenant=many)
     assert [each.value for each in found] == list(range(999, 999 - MOST_SUBJECTS, -1))
-
-
-_COUNTS = st.dictionaries(st.sampled_from("ABCD"), st.integers(1, 100), min_size=1).map(Counter)
-
-
-@given(_COUNTS, _COUNTS)
-def test_distance_is_a_distance(one: Counter[str], other: Counter[str]) -> None:
-    """Between 0 and 1, the same in both directions, 0 for the same shares."""
-    between = alerts.distance(one, other)
-
-    assert 0 <= between <= 1 + 1e-9
-    assert between == pytest.approx(alerts.distance(other, one))
-    assert alerts.distance(one, Counter({name: 3 * each for name, each in one.items()})) < 1e-9
-    assert (one.keys() & other.keys() != set()) or between == pytest.approx(1)

@@ -22,7 +22,8 @@ from carteiro.config.providers import answers, is_remote, specs
 from carteiro.config.tickets import TicketSettings
 from carteiro.errors import ConfigError
 from carteiro.model.alerts import AlertRules
-from carteiro.policy.alerts import Thresholds, definitions
+from carteiro.policy.alert_values import Thresholds
+from carteiro.policy.alerts import definitions
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage

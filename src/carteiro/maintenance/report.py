@@ -17,7 +17,7 @@ from carteiro.errors import StoreUnavailable
 from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.observability import log
-from carteiro.policy.alerts import REFUSALS
+from carteiro.policy.alert_values import REFUSALS
 from carteiro.ports.queue import QueueMemory, QueueWatch
 from carteiro.ports.reports import Reports
 

@@ -8,7 +8,8 @@ them is not found to fail, while the totals, and the dead letters of its tenant,
 from datetime import UTC, datetime
 
 from carteiro.model.alerts import Finding
-from carteiro.policy.alerts import DAY, HOUR, MOST_SUBJECTS, Seen, Thresholds, added, holding
+from carteiro.policy.alert_values import DAY, HOUR, Seen, Thresholds, added
+from carteiro.policy.alerts import MOST_SUBJECTS, holding
 from carteiro.ports import Backend
 
 # The lead under which alerts are evaluated; `Upkeep.last_seen` leaves it out.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from carteiro.model.basics import TenantId, value
+from carteiro.model.basics import ZERO, TenantId, value
 
 ALL_ALERTS = "*"  # a silence of every alert
 DEAD_LETTERS = "NewDeadLetters"  # the name of the notices about them
@@ -41,13 +41,13 @@ class AlertDefinition:
 
     name: str
     severity: Severity
-    about: About
     condition: str  # one sentence
-    window: timedelta  # the time that is looked at; zero: this moment
     threshold: float
-    lasts: timedelta  # the time for which the condition must hold before the alert fires
     action: str  # what to do, in one sentence
     runbook: str  # path of the page, and its heading
+    about: About = About.INSTALLATION
+    window: timedelta = ZERO  # the time that is looked at; zero: this moment
+    lasts: timedelta = ZERO  # the time for which the condition must hold before the alert fires
     unit: Unit = Unit.COUNT
     setting: str = ""  # the key of the threshold in [alerts]; empty: it has none
     summary: str = ""  # for Prometheus: one sentence with the value

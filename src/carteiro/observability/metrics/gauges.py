@@ -12,7 +12,7 @@ from carteiro.model import EMAIL, Depth, Standing, TenantId, value
 from carteiro.model.figures import TemplateResult
 from carteiro.observability import log
 from carteiro.observability.metrics.definitions import OTHER
-from carteiro.policy.alerts import HOUR, RECENT, delivery_p95
+from carteiro.policy.alert_values import HOUR, RECENT, delivery_p95
 from carteiro.ports import Backend
 from carteiro.ports.queue import QueueMemory
 
