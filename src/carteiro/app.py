@@ -16,8 +16,9 @@ from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.jobs.kind import Pool
-from carteiro.maintenance.alerting import Teller, raise_alerts, raise_once, tell
+from carteiro.maintenance.alerts import evaluate_alerts, evaluate_once
 from carteiro.maintenance.expire import expire, expire_once
+from carteiro.maintenance.notices import NoticeSender, send_notices
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
 from carteiro.maintenance.redrives import OpenCircuits, Progress, redrive_once, run_redrives
@@ -364,14 +365,16 @@ class Carteiro:
     def _alerting(self) -> list[Any]:
         upkeep, alerts, channels = self.backend.upkeep, self.backend.alerts, self._channels()
         rules = self.settings.alert_rules()
-        raising = raise_alerts(upkeep, alerts, self._findings, rules, **self._dead_letter_notices())
-        return [raising, tell(upkeep, alerts, channels, rules)]
+        raising = evaluate_alerts(
+            upkeep, alerts, self._findings, rules, **self._dead_letter_notices()
+        )
+        return [raising, send_notices(upkeep, alerts, channels, rules)]
 
     async def alert_once(self) -> None:
         """Evaluate alerts and give due notices to their channels, once: for one-shot processes."""
         alerts, rules = self.backend.alerts, self.settings.alert_rules()
-        await raise_once(alerts, self._findings, rules, **self._dead_letter_notices())
-        while await Teller(alerts, self._channels(), rules).round():
+        await evaluate_once(alerts, self._findings, rules, **self._dead_letter_notices())
+        while await NoticeSender(alerts, self._channels(), rules).round():
             pass
 
     def check_notices(self) -> None:

@@ -12,7 +12,7 @@ CarteiroError
 ├── BadCursor              the cursor is not from one of our lists
 ├── TextUnfit              a text that the store cannot hold or search: U+0000, half a surrogate pair
 ├── FeedbackRefused        the feedback is not from the provider, or is not enabled
-├── NotTold                a channel could not deliver a notice; it is tried again
+├── NotDelivered           a channel could not deliver a notice; it is tried again
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a forbidden transition of a message: a bug, nothing was written
 ├── DeliveryFailed         a classified failure, raised by a task or provider
@@ -139,7 +139,7 @@ class FeedbackRefused(CarteiroError):
         super().__init__(message)
 
 
-class NotTold(CarteiroError):
+class NotDelivered(CarteiroError):
     """A channel could not deliver a notice; it is tried again."""
 
 

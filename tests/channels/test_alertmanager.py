@@ -8,7 +8,7 @@ import pytest
 from uuid_utils import uuid7
 
 from carteiro.channels.alertmanager import AlertmanagerChannel
-from carteiro.errors import NotTold
+from carteiro.errors import NotDelivered
 from carteiro.model.alerts import Notice, NoticeKind
 from support.alerting import a_notice
 from support.receiving import a_receiver
@@ -32,11 +32,11 @@ def _found(notice: Notice) -> list[dict[str, Any]]:
 async def test_alert_begins_and_ends_at_the_alertmanager() -> None:
     """Repetitions are one alert: its labels are the same."""
     notice, channel = _now(), AlertmanagerChannel(shared_alertmanager().url)
-    await channel.tell(notice)
-    await channel.tell(replace(notice, kind=NoticeKind.REMINDER, value=12))
-    await channel.hold([notice])
+    await channel.send(notice)
+    await channel.send(replace(notice, kind=NoticeKind.REMINDER, value=12))
+    await channel.repeat([notice])
     [alert] = _found(notice)
-    await channel.tell(replace(notice, kind=NoticeKind.RESOLVED))
+    await channel.send(replace(notice, kind=NoticeKind.RESOLVED))
 
     assert alert["labels"] == {
         "alertname": "TenantFails",
@@ -49,11 +49,11 @@ async def test_alert_begins_and_ends_at_the_alertmanager() -> None:
 
 @pytest.mark.servers
 async def test_firing_alert_is_kept_from_ending() -> None:
-    """Each hold moves its end; after a crash of Carteiro it ends by itself."""
+    """Each repetition moves its end; after a crash of Carteiro it ends by itself."""
     notice, channel = _now(), AlertmanagerChannel(shared_alertmanager().url)
-    await channel.tell(notice)
+    await channel.send(notice)
     [before] = _found(notice)
-    await channel.hold([notice])
+    await channel.repeat([notice])
     [after] = _found(notice)
 
     assert before["endsAt"] < after["endsAt"]
@@ -61,9 +61,9 @@ async def test_firing_alert_is_kept_from_ending() -> None:
 
 async def test_refusal_is_an_error() -> None:
     async with a_receiver(500) as receiver:
-        with pytest.raises(NotTold, match="500"):
-            await AlertmanagerChannel(receiver.url).tell(a_notice())
-        await AlertmanagerChannel(receiver.url).hold([])
+        with pytest.raises(NotDelivered, match="500"):
+            await AlertmanagerChannel(receiver.url).send(a_notice())
+        await AlertmanagerChannel(receiver.url).repeat([])
 
     [request] = receiver.received
     assert request.path == "/told/api/v2/alerts"

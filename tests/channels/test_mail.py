@@ -14,7 +14,7 @@ import pytest
 from carteiro.app import Carteiro
 from carteiro.channels.mail import MailChannel
 from carteiro.channels.open import open_channels
-from carteiro.errors import NotTold
+from carteiro.errors import NotDelivered
 from carteiro.model import Tenant, TenantId
 from carteiro.model.alerts import Notice
 from carteiro.observability import log
@@ -69,8 +69,8 @@ async def test_notice_is_a_mail_to_the_administrator() -> None:
     """It is delivered when the mail is sent; repeated, it is the same mail."""
     async with at_work() as post:
         notice = _now()
-        await _channel(post).tell(notice)
-        await _channel(post).tell(notice)
+        await _channel(post).send(notice)
+        await _channel(post).send(notice)
         found = await _inbox(post)
         [mail] = await post.backend.inbox.list()
         [tenant] = await post.backend.tenants.find([SYSTEM])
@@ -87,7 +87,7 @@ async def test_notice_about_a_tenant_goes_to_its_contact() -> None:
     async with at_work() as post:
         await post.backend.tenants.define([Tenant(ACME, contact="ops@sandbox.test"), Tenant(BRASA)])
         for tenant in (ACME, BRASA):
-            await _channel(post, "contact").tell(_now(tenant))
+            await _channel(post, "contact").send(_now(tenant))
         [mail] = await post.backend.inbox.list()
 
     assert mail.to == "ops@sandbox.test"
@@ -98,7 +98,7 @@ async def test_notice_about_a_tenant_goes_to_its_contact() -> None:
 async def test_notice_about_the_system_tenant_goes_to_the_log(lines: Any) -> None:
     """A mail about mails that fail would fail, and make a notice."""
     async with at_work() as post:
-        await _channel(post).tell(_now(SYSTEM))
+        await _channel(post).send(_now(SYSTEM))
         found = await _inbox(post)
 
     assert found == []
@@ -110,7 +110,7 @@ async def test_notice_about_the_system_tenant_goes_to_the_log(lines: Any) -> Non
 async def test_mail_that_fails_is_a_log_line(lines: Any) -> None:
     """E-mail is what is broken; the mail is not tried for ever."""
     async with at_work(mail_to="bounce-550@sandbox.test") as post:
-        await _channel(post).tell(_now())
+        await _channel(post).send(_now())
         states = await post.backend.reading.states(tenant=SYSTEM)
 
     [line] = [each for each in lines() if each["event"] == "notice.not_delivered"]
@@ -134,10 +134,10 @@ async def test_mail_that_is_not_sent_soon_is_a_log_line(
         )
         notice = _now()
         for _ in range(2):
-            with pytest.raises(NotTold, match="not sent yet"):
-                await channel.tell(notice)
+            with pytest.raises(NotDelivered, match="not sent yet"):
+                await channel.send(notice)
         monkeypatch.setattr("carteiro.channels.mail.SENT_WITHIN", timedelta(0))
-        await channel.tell(notice)
+        await channel.send(notice)
         states = await post.backend.reading.states()
 
     assert [each["event"] for each in lines()] == ["notice.not_delivered"]
@@ -148,9 +148,9 @@ async def test_refused_mail_is_tried_again_and_then_a_log_line(lines: Any) -> No
     """The domain of the sender is another tenant's: the settings have to change."""
     async with Carteiro.open("memory://", notices=MAIL, senders={"without_domains": "any"}) as post:
         await post.backend.tenants.define([Tenant(ACME, from_domains=("ops.example",))])
-        with pytest.raises(NotTold, match="claimed"):
-            await _channel(post).tell(_now())
-        await _channel(post).tell(_now(old=True))
+        with pytest.raises(NotDelivered, match="claimed"):
+            await _channel(post).send(_now())
+        await _channel(post).send(_now(old=True))
 
     assert "claimed" in lines()[-1]["errorReason"]
 
@@ -168,7 +168,7 @@ async def test_tenant_with_the_domain_of_the_sender_can_send_notices() -> None:
             sender=MAIL["mail_from"],
             to=MAIL["mail_to"],
         )
-        await channel.tell(_now(BRASA))
+        await channel.send(_now(BRASA))
         found, kept = await _inbox(post), await post.backend.tenants.find([ACME])
 
     assert len(found) == 1
@@ -186,7 +186,7 @@ async def test_mails_about_one_tenant_are_bounded(
         channel = _channel(post, "contact")
         many = [replace(_now(), id=f"ntc_{number}") for number in range(3)]
         for each in (many[0], *many, _now(BRASA)):
-            await channel.tell(each)
+            await channel.send(each)
         found = sorted(to for to, _ in await _inbox(post))
 
     assert found == ["acme@sandbox.test"] * 2 + ["brasa@sandbox.test"]

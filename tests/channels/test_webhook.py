@@ -7,8 +7,8 @@ from hashlib import sha256
 import pytest
 
 from carteiro.channels.webhook import WebhookChannel
-from carteiro.errors import FeedbackRefused, NotTold
-from carteiro.policy.alerting import trial_notice
+from carteiro.errors import FeedbackRefused, NotDelivered
+from carteiro.policy.notices import trial_notice
 from carteiro.providers.resend.feedback import Signed, Webhooks
 from support.alerting import NOON, a_notice
 from support.receiving import Received, a_receiver
@@ -27,7 +27,7 @@ async def test_webhook_is_signed_by_the_scheme() -> None:
     """Over id, time and body; a receiver with the secret verifies it, one with another secret refuses it."""
     notice = a_notice()
     async with a_receiver() as receiver:
-        await WebhookChannel(receiver.url, KEY, clock=lambda: 1_700_000_000.9).tell(notice)
+        await WebhookChannel(receiver.url, KEY, clock=lambda: 1_700_000_000.9).send(notice)
     [request] = receiver.received
 
     signed = b"%s.1700000000.%s" % (notice.id.encode(), request.body)
@@ -42,7 +42,7 @@ async def test_webhook_is_signed_by_the_scheme() -> None:
 async def test_document_says_what_happened() -> None:
     notice = a_notice()
     async with a_receiver() as receiver:
-        await WebhookChannel(receiver.url, KEY).tell(notice)
+        await WebhookChannel(receiver.url, KEY).send(notice)
     [request] = receiver.received
 
     assert (request.path, request.headers["content-type"]) == ("/told", "application/json")
@@ -57,9 +57,9 @@ async def test_repetition_has_the_same_id_and_body() -> None:
     """So the receiver drops it."""
     async with a_receiver(500) as receiver:
         channel = WebhookChannel(receiver.url, KEY)
-        with pytest.raises(NotTold, match="it answers 500"):
-            await channel.tell(a_notice())
-        await channel.tell(a_notice())
+        with pytest.raises(NotDelivered, match="it answers 500"):
+            await channel.send(a_notice())
+        await channel.send(a_notice())
     first, second = receiver.received
 
     assert _verified(first) == _verified(second)
@@ -70,8 +70,8 @@ async def test_redirect_is_an_error_and_not_followed() -> None:
     """Only the URL of the settings is trusted, not one that it names."""
     async with a_receiver() as other, a_receiver(302) as receiver:
         receiver.location = other.url
-        with pytest.raises(NotTold, match="it answers 302"):
-            await WebhookChannel(receiver.url, KEY).tell(a_notice())
+        with pytest.raises(NotDelivered, match="it answers 302"):
+            await WebhookChannel(receiver.url, KEY).send(a_notice())
 
     assert other.received == []
 
@@ -80,7 +80,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with a_receiver() as receiver:
-        await WebhookChannel(receiver.url, KEY).tell(trial_notice("ana", NOON))
+        await WebhookChannel(receiver.url, KEY).send(trial_notice("ana", NOON))
 
     assert len(receiver.received) == 1
 
@@ -88,12 +88,12 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 async def test_unreachable_and_broken_receivers_are_errors() -> None:
     async with a_receiver(0) as receiver:
         for url in (UNREACHABLE, receiver.url):
-            with pytest.raises(NotTold):
-                await WebhookChannel(url, KEY).tell(a_notice())
+            with pytest.raises(NotDelivered):
+                await WebhookChannel(url, KEY).send(a_notice())
 
 
 async def test_firing_alerts_are_not_repeated() -> None:
     async with a_receiver() as receiver:
-        await WebhookChannel(receiver.url, KEY).hold([a_notice()])
+        await WebhookChannel(receiver.url, KEY).repeat([a_notice()])
 
     assert receiver.received == []

@@ -14,7 +14,7 @@ from carteiro.model.alerts import (
     Notice,
     Severity,
 )
-from carteiro.policy import alerting
+from carteiro.policy import alert_states
 from carteiro.ports import Backend
 from support.builders import ACME
 
@@ -101,5 +101,5 @@ NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
 def a_notice(tenant: str = ACME, at: datetime = NOON) -> Notice:
     """The mails of a tenant begin to fail often."""
-    [notice] = alerting.step([], [often(tenant)], [], RULES, at).notices
+    [notice] = alert_states.step([], [often(tenant)], [], RULES, at).notices
     return notice

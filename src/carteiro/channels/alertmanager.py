@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from carteiro.errors import NotTold
+from carteiro.errors import NotDelivered
 from carteiro.model.alerts import Notice, NoticeKind
 from carteiro.runtime import posting
 from carteiro.views import notices
@@ -21,11 +21,11 @@ class AlertmanagerChannel:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Begin the alert, or end it."""
         await self._post([notice])
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Keep the alerts that fire from ending."""
         if firing:
             await self._post(firing)
@@ -34,7 +34,7 @@ class AlertmanagerChannel:
         async with posting.client() as client:
             fault = await posting.post_alerts(client, self._url, [_document(each) for each in told])
         if fault is not None:
-            raise NotTold(fault)
+            raise NotDelivered(fault)
 
 
 def _document(notice: Notice) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from carteiro.views import notices
 class LogChannel:
     """See `carteiro.ports.alerts.Channel`."""
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Write a line."""
         log.alert_told(notice, notices.title(notice))
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: a line stays."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from carteiro.errors import CarteiroError, NotTold
+from carteiro.errors import CarteiroError, NotDelivered
 from carteiro.model import (
     FINISHED,
     Accepted,
@@ -57,7 +57,7 @@ class MailChannel:
         self._look = look
         self._mailed: dict[str, tuple[TenantId, datetime]] = {}  # by notice, in the last hour
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Send it, and wait until it is sent; a mail that cannot be sent is a log line."""
         if notice.tenant == self._tenant:
             self._log(notice, "it is about the tenant that sends notices")
@@ -70,7 +70,7 @@ class MailChannel:
             return
         try:
             state = await self._state_of(await self._sent(notice, to))
-        except NotTold as error:
+        except NotDelivered as error:
             self._again(notice, str(error))
             return
         if state in FINISHED and state is not State.SENT:
@@ -78,7 +78,7 @@ class MailChannel:
         elif state is not State.SENT:
             self._again(notice, "its mail is not sent yet")
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: a mail stays."""
 
     def _has_room(self, notice: Notice) -> bool:
@@ -116,7 +116,7 @@ class MailChannel:
                 ]
             )
         except CarteiroError as error:
-            raise NotTold(str(error)) from error
+            raise NotDelivered(str(error)) from error
         return _accepted(answer)
 
     async def _settle_in(self) -> None:
@@ -142,7 +142,7 @@ class MailChannel:
     def _again(self, notice: Notice, why: str) -> None:
         """Try it again, but not for long: people wait for it."""
         if datetime.now(UTC) - notice.at < SENT_WITHIN:
-            raise NotTold(why)
+            raise NotDelivered(why)
         self._log(notice, why)
 
     def _log(self, notice: Notice, why: str) -> None:
@@ -152,4 +152,4 @@ class MailChannel:
 def _accepted(answer: SendAnswer) -> MessageId:
     if isinstance(answer, Accepted | Replayed):
         return answer.id
-    raise NotTold(f"its mail is refused: {answer}")
+    raise NotDelivered(f"its mail is refused: {answer}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from carteiro.errors import NotTold
+from carteiro.errors import NotDelivered
 from carteiro.model.alerts import Notice
 from carteiro.policy.webhooks import VERSION, signature
 from carteiro.runtime import posting
@@ -20,7 +20,7 @@ class WebhookChannel:
         self._secret = secret
         self._clock = clock
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Post it; any answer but 2xx is an error."""
         body = orjson.dumps(notices.to_json(notice))
         sent_at = str(int(self._clock()))
@@ -32,7 +32,7 @@ class WebhookChannel:
         async with posting.client() as client:
             fault = await posting.post(client, self._url, body, headers)
         if fault is not None:
-            raise NotTold(fault)
+            raise NotDelivered(fault)
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: the receiver keeps its notices."""

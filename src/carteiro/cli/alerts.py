@@ -24,7 +24,7 @@ from carteiro.model.alerts import (
     Silence,
     Unit,
 )
-from carteiro.policy.alerting import silenced_tenant
+from carteiro.policy.alert_states import silenced_tenant
 from carteiro.views.dead_letters import in_iso
 from carteiro.views.notices import title
 

@@ -18,7 +18,7 @@ from carteiro.model.alerts import (
 
 
 class Alerts(Protocol):
-    """States of alerts. They move as `carteiro.policy.alerting` says, one move after the other.
+    """States of alerts. They move as `carteiro.policy.alert_states` says, one move after the other.
 
     Promises, one module each in ``tests/contract/alerts``:
 
@@ -86,10 +86,10 @@ class Alerts(Protocol):
 
 
 class Channel(Protocol):
-    """A way to tell people."""
+    """A way to notify people."""
 
-    async def tell(self, notice: Notice) -> None:
-        """Tell it; the same notice may come again. Raises `NotTold` if it must be tried again."""
+    async def send(self, notice: Notice) -> None:
+        """Deliver a notice; the same one may come again. Raises `NotDelivered` if it must be tried again."""
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
-        """Learn which alerts fire now, as their notices; called about twice a minute. Raises `NotTold`."""
+    async def repeat(self, firing: Sequence[Notice]) -> None:
+        """Take the notices of all alerts that fire now; called about twice a minute. Raises `NotDelivered`."""

@@ -17,7 +17,8 @@ from carteiro.config import load
 from carteiro.engine.tasks import Task
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Kind, Pool
-from carteiro.maintenance.alerting import raise_alerts, tell
+from carteiro.maintenance.alerts import evaluate_alerts
+from carteiro.maintenance.notices import send_notices
 from carteiro.maintenance.redrives import redrive_once, run_redrives
 from carteiro.maintenance.relay import relay
 from carteiro.model import LeasedJob, TenantId
@@ -77,11 +78,11 @@ class MarkChannel:
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Leave a mark."""
         leave_mark(self._place, f"{TOLD}{notice.alert}")
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: a mark stays."""
 
 
@@ -115,14 +116,14 @@ class PostOffice(Carteiro):
         async def findings() -> list[Finding]:
             return [Finding("ManyDeadLetters", "", 101, 100)]
 
-        raising = raise_alerts(
+        raising = evaluate_alerts(
             *(ports.upkeep, ports.alerts, findings, rules),
             dead_letters_every=None,
             system=TenantId("system"),
             every=LEASE / 5,
         )
         channels = {"marks": MarkChannel(self.place)}
-        return [raising, tell(ports.upkeep, ports.alerts, channels, rules, every=LEASE / 5)]
+        return [raising, send_notices(ports.upkeep, ports.alerts, channels, rules, every=LEASE / 5)]
 
     def _watched(self, kind: Kind) -> Kind:
         if kind.chain is not None:

@@ -22,7 +22,7 @@ from carteiro.model.alerts import (
     Severity,
     Silence,
 )
-from carteiro.policy.alerting import silenced_tenant
+from carteiro.policy.alert_states import silenced_tenant
 from carteiro.ports import Alerts
 from carteiro.views import notices
 

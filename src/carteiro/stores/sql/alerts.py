@@ -23,7 +23,7 @@ from carteiro.model.alerts import (
     Severity,
     Silence,
 )
-from carteiro.policy import alerting
+from carteiro.policy import alert_states, notices
 from carteiro.runtime.acting import actor
 from carteiro.stores.columns import in_ms, made, moment
 from carteiro.stores.cursors import FAR, cursor_at, key_of
@@ -68,17 +68,17 @@ class SqlAlerts:
 
         async def move(session: Session, now: datetime) -> builtins.list[Notice]:
             known = [made(Alert, row) for row in await session.fetch("alerts_unsettled")]
-            step = alerting.step(known, findings, await _silences(session, now), rules, now)
+            step = alert_states.step(known, findings, await _silences(session, now), rules, now)
             asked = sorted({each.tenant for each in step.alerts} - {""})
             there = {"", *[row[0] for row in await session.fetch("rollup_tenants", ids=asked)]}
             await _store(session, [each for each in step.alerts if each.tenant in there])
             for name, subject in step.gone:
                 await session.run("alert_drop", name=name, subject=subject)
-            notices = [each for each in step.notices if each.tenant in there]
-            await _send(session, notices)
+            due = [each for each in step.notices if each.tenant in there]
+            await _send(session, due)
             before = in_ms(now - KEPT_RESOLVED)
             await session.run("alerts_trim", before=before, most=MOST_RESOLVED)
-            return notices
+            return due
 
         return await self._changed(move)
 
@@ -90,14 +90,14 @@ class SqlAlerts:
             if row is None:
                 return AlertRefusal.UNKNOWN
             before = made(Alert, row)
-            after = alerting.acknowledged(before, actor().who, now)
+            after = alert_states.acknowledged(before, actor().who, now)
             if after is None:
                 return AlertRefusal.NOT_FIRING
             if after == before:
                 return before
-            [told], notices = alerting.tell([after], await _silences(session, now), rules, now)
+            [told], due = notices.announced([after], await _silences(session, now), rules, now)
             await _store(session, [told])
-            await _send(session, notices)
+            await _send(session, due)
             await _note(session, now, "acknowledge", name, subject, told.tenant)
             return told
 
@@ -174,15 +174,15 @@ class SqlAlerts:
             since = until if stored is None else int(stored)
             if stored is not None and in_ms(now) - since < every // MILLISECOND:
                 return None
-            most = alerting.MOST_COUNTS
+            most = notices.MOST_COUNTS
             asked = {"since": since, "until": until, "but": but, "limit": most}
             rows = await session.fetch("dead_letters_new", **asked)
             silences = await _silences(session, now)
             counts = [DeadCount(*row[:3]) for row in rows]
-            notice = alerting.dead_letter_notice(
+            notice = notices.dead_letter_notice(
                 counts, total=int(rows[0][3]) if rows else 0, since=moment(since), now=now
             )
-            if notice and alerting.is_silenced(DEAD_LETTERS, "", silences, now):
+            if notice and notices.is_silenced(DEAD_LETTERS, "", silences, now):
                 notice = None
             await _send(session, [notice] if notice else [])
             await session.run("override_set", name=_COUNTED, setting=str(until))
@@ -194,7 +194,7 @@ class SqlAlerts:
         """Store a notice for every channel that only shows that the channel works."""
 
         async def test(session: Session, now: datetime) -> Notice:
-            notice = alerting.trial_notice(actor().who, now)
+            notice = notices.trial_notice(actor().who, now)
             await _send(session, [notice])
             await _note(session, now, "test", notice.alert, "", notice.tenant)
             return notice
@@ -241,7 +241,7 @@ async def forget_alerts(session: Session, tenant: TenantId) -> None:
         await session.run(statement, tenant=tenant)
     for identity, text in await session.fetch("notices_of_all"):
         notice = _notice_of(text)
-        after = alerting.without(notice, tenant)
+        after = notices.without(notice, tenant)
         if after != notice:
             await session.run("notice_rewrite", id=identity, document=_text_of(after))
 

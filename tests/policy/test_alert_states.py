@@ -15,13 +15,13 @@ from carteiro.model.alerts import (
     Alert,
     AlertRules,
     AlertState,
-    DeadCount,
     Finding,
     Notice,
     NoticeKind,
     Silence,
 )
-from carteiro.policy import alerting
+from carteiro.policy import alert_states
+from carteiro.policy.notices import announced, is_silenced
 from support.alerting import (
     FULL,
     MINUTE,
@@ -61,7 +61,7 @@ class Life:
             for each in self.alerts.values()
             if each.state is not AlertState.RESOLVED or each.told not in {None, AlertState.RESOLVED}
         ]
-        step = alerting.step(unsettled, findings, self.silences, self.rules, self.now)
+        step = alert_states.step(unsettled, findings, self.silences, self.rules, self.now)
         self.alerts |= {each.key: each for each in step.alerts}
         for key in step.gone:
             del self.alerts[key]
@@ -70,9 +70,9 @@ class Life:
         return kinds(step.notices)
 
     def acknowledge(self, name: str = FULL) -> list[str]:
-        after = alerting.acknowledged(self.alerts[name, ""], "ana", self.now)
+        after = alert_states.acknowledged(self.alerts[name, ""], "ana", self.now)
         assert after is not None
-        [told], notices = alerting.tell([after], self.silences, self.rules, self.now)
+        [told], notices = announced([after], self.silences, self.rules, self.now)
         self.alerts[told.key] = told
         self.notices += notices
         return kinds(notices)
@@ -147,7 +147,10 @@ def test_only_a_firing_alert_can_be_acknowledged() -> None:
     pending = life.alerts[SLOW, ""]
     over = replace(pending, state=AlertState.RESOLVED)
 
-    assert [alerting.acknowledged(each, "ana", NOON) for each in (pending, over)] == [None, None]
+    assert [alert_states.acknowledged(each, "ana", NOON) for each in (pending, over)] == [
+        None,
+        None,
+    ]
 
 
 def test_firing_alert_is_reminded_of_after_a_while() -> None:
@@ -222,9 +225,7 @@ def test_silence_is_for_its_alert_and_its_subject() -> None:
         "another alert": a_silence(FULL),
         "over": a_silence(OFTEN, minutes=-1),
     }
-    silenced = {
-        name for name, each in silences.items() if alerting.is_silenced(OFTEN, "acme", [each], NOON)
-    }
+    silenced = {name for name, each in silences.items() if is_silenced(OFTEN, "acme", [each], NOON)}
 
     assert silenced == {"this", "any subject", "all"}
 
@@ -270,10 +271,10 @@ def test_unknown_findings_and_alerts_without_a_definition_are_dropped() -> None:
 def test_subject_belongs_to_its_tenant() -> None:
     """Ids of tenants may have a slash, types of templates have none."""
     found = [
-        alerting.tenant_of(About.TENANT, "acme"),
-        alerting.tenant_of(About.TEMPLATE, "acme/brasil/welcome"),
-        alerting.tenant_of(About.PROVIDER, "ses"),
-        alerting.tenant_of(About.INSTALLATION, ""),
+        alert_states.tenant_of(About.TENANT, "acme"),
+        alert_states.tenant_of(About.TEMPLATE, "acme/brasil/welcome"),
+        alert_states.tenant_of(About.PROVIDER, "ses"),
+        alert_states.tenant_of(About.INSTALLATION, ""),
     ]
 
     assert found == ["acme", "acme/brasil", "", ""]
@@ -324,24 +325,3 @@ def test_any_life_is_announced_in_order(steps: list[str]) -> None:
 
 
 # --- other notices -------------------------------------------------------------------------------
-
-
-def test_notice_about_dead_letters_has_counts() -> None:
-    counts = [DeadCount(TenantId("acme"), "550", 3), DeadCount(TenantId("brasa"), "421", 1)]
-    notice = alerting.dead_letter_notice(counts, total=9, since=NOON, now=NOON + MINUTE)
-
-    assert notice is not None
-    assert (notice.value, notice.counts) == (9, tuple(counts))
-    assert alerting.without(notice, TenantId("acme")).counts == tuple(counts[1:])
-    assert alerting.dead_letter_notice([], total=0, since=NOON, now=NOON) is None
-
-
-def test_waits_grow_up_to_a_bound_and_end_after_a_day() -> None:
-    waits = [alerting.wait_after(tries).total_seconds() for tries in (0, 1, 2, 50)]
-    notice = alerting.trial_notice("ana", NOON)
-
-    assert waits == [5, 10, 20, 600]
-    assert [alerting.is_given_up(notice, NOON + timedelta(hours=each)) for each in (23, 24)] == [
-        False,
-        True,
-    ]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from carteiro.errors import NotTold
-from carteiro.maintenance.alerting import Teller, raise_alerts, tell
+from carteiro.errors import NotDelivered
+from carteiro.maintenance.alerts import evaluate_alerts
+from carteiro.maintenance.notices import NoticeSender, send_notices
 from carteiro.model import TenantId
 from carteiro.model.alerts import Finding, Notice
-from carteiro.policy import alerting
+from carteiro.policy import notices
 from carteiro.ports import Backend
 from support.alerting import FULL, RULES, full, moved, often, rules, states
 from support.builders import ACME, tenants_named
@@ -32,14 +33,14 @@ class Heard:
         self.held: list[Sequence[Notice]] = []
         self.is_told = asyncio.Event()
 
-    async def tell(self, notice: Notice) -> None:
+    async def send(self, notice: Notice) -> None:
         """Remember it."""
         self.notices.append(notice)
         self.is_told.set()
         if self.faults:
             raise self.faults.pop(0)
 
-    async def hold(self, firing: Sequence[Notice]) -> None:
+    async def repeat(self, firing: Sequence[Notice]) -> None:
         """Remember it."""
         self.held.append(firing)
 
@@ -73,7 +74,7 @@ async def test_condition_is_announced_by_the_loops(backend: Backend) -> None:
     async def findings() -> list[Finding]:
         return [full()]
 
-    raising = raise_alerts(
+    raising = evaluate_alerts(
         backend.upkeep,
         backend.alerts,
         findings,
@@ -83,7 +84,7 @@ async def test_condition_is_announced_by_the_loops(backend: Backend) -> None:
         every=SOON,
     )
     async with running(
-        raising, tell(backend.upkeep, backend.alerts, {"one": channel}, RULES, every=SOON)
+        raising, send_notices(backend.upkeep, backend.alerts, {"one": channel}, RULES, every=SOON)
     ):
         await channel.is_told.wait()
 
@@ -104,7 +105,7 @@ async def test_findings_that_fail_change_no_alert(backend: Backend) -> None:
             looked.set()
         raise RuntimeError
 
-    loop = raise_alerts(
+    loop = evaluate_alerts(
         backend.upkeep,
         backend.alerts,
         findings,
@@ -119,14 +120,14 @@ async def test_findings_that_fail_change_no_alert(backend: Backend) -> None:
     assert await states(backend) == {FULL: "firing"}
 
 
-async def test_failing_channel_holds_up_no_other(backend: Backend) -> None:
+async def test_failing_channel_delays_no_other(backend: Backend) -> None:
     """And not itself for long: the next notice is tried in the next round, this one after its wait."""
     await moved(backend, full(), often())
-    good, bad, broken = Heard(), Heard(NotTold("it answers 500")), Heard(RuntimeError("a bug"))
-    teller = Teller(backend.alerts, {"good": good, "bad": bad, "broken": broken}, RULES)
-    await teller.round()
+    good, bad, broken = Heard(), Heard(NotDelivered("it answers 500")), Heard(RuntimeError("a bug"))
+    sender = NoticeSender(backend.alerts, {"good": good, "bad": bad, "broken": broken}, RULES)
+    await sender.round()
     first = [len(each.notices) for each in (good, bad, broken)]
-    await teller.round()
+    await sender.round()
 
     assert first == [2, 1, 1]
     assert [len(each.notices) for each in (good, bad, broken)] == [2, 2, 2]
@@ -139,8 +140,8 @@ async def test_notice_is_given_up_after_a_day(
 ) -> None:
     """A log line has it then."""
     await moved(backend, full())
-    monkeypatch.setattr(alerting, "GIVE_UP_AFTER", timedelta(0))
-    await Teller(backend.alerts, {"bad": Heard(NotTold("no answer"))}, RULES).round()
+    monkeypatch.setattr(notices, "GIVE_UP_AFTER", timedelta(0))
+    await NoticeSender(backend.alerts, {"bad": Heard(NotDelivered("no answer"))}, RULES).round()
 
     assert await backend.alerts.waiting() == []
 
@@ -150,9 +151,9 @@ async def test_channels_learn_what_fires_now_and_then(backend: Backend) -> None:
     await moved(backend, full(), often())
     await backend.alerts.silence(FULL, "", TenantId(""), lasts=timedelta(hours=1), reason="known")
     channel = Heard()
-    teller = Teller(backend.alerts, {"one": channel}, RULES)
-    await teller.round()
-    await teller.round()
+    sender = NoticeSender(backend.alerts, {"one": channel}, RULES)
+    await sender.round()
+    await sender.round()
 
     [held] = channel.held
     assert [each.subject for each in held] == [ACME]
@@ -162,9 +163,9 @@ async def test_round_without_notices_asks_once(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Most rounds are like this."""
-    teller = Teller(backend.alerts, {"one": Heard(), "other": Heard()}, RULES)
-    await teller.round()
+    sender = NoticeSender(backend.alerts, {"one": Heard(), "other": Heard()}, RULES)
+    await sender.round()
     monkeypatch.setattr(backend.alerts, "due", None)
     monkeypatch.setattr(backend.alerts, "list", None)
 
-    assert await teller.round() is False
+    assert await sender.round() is False

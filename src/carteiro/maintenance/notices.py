@@ -1,0 +1,106 @@
+"""Notices are given to their channels.
+
+A notice stays in the store until its channel has it. After a crash the channel may get it again, under the same id.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from carteiro.errors import NotDelivered
+from carteiro.maintenance.loop import run_led
+from carteiro.maintenance.watch import TASK
+from carteiro.model.alerts import AlertRules, DueNotice
+from carteiro.observability import log
+from carteiro.policy.notices import is_given_up, standing, wait_after
+from carteiro.ports.alerts import Alerts, Channel
+from carteiro.ports.upkeep import Upkeep
+from carteiro.views import notices
+
+_PAGE = 20
+_MOST_OPEN = 500
+_ROUND_S = 10.0  # after it, no further notice is begun: the lead must not end meanwhile
+_SEND_S = 15.0
+_REPEAT_S = 30.0
+_LONGEST_ERROR = 300
+
+
+async def send_notices(
+    upkeep: Upkeep,
+    alerts: Alerts,
+    channels: Mapping[str, Channel],
+    rules: AlertRules,
+    *,
+    every: timedelta = timedelta(seconds=5),
+) -> None:
+    """Send notices until cancelled."""
+    await run_led(upkeep, TASK, NoticeSender(alerts, channels, rules).round, every=every)
+
+
+class NoticeSender:
+    """Sends notices to channels; one that fails is tried again later, without delaying the others."""
+
+    def __init__(self, alerts: Alerts, channels: Mapping[str, Channel], rules: AlertRules) -> None:
+        self._alerts = alerts
+        self._channels = channels
+        self._rules = rules
+        self._repeat_at = 0.0
+        self._away: set[str] = set()
+
+    async def round(self) -> bool:
+        """Give each channel its due notices; True if there may be more."""
+        has_more = False
+        if await self._alerts.spread(self._channels):
+            has_more = any(await asyncio.gather(*map(self._send_all, self._channels)))
+        if time.monotonic() >= self._repeat_at:
+            self._repeat_at = time.monotonic() + _REPEAT_S
+            await self._repeat()
+        return has_more
+
+    async def _send_all(self, channel: str) -> bool:
+        end = time.monotonic() + _ROUND_S
+        due = await self._alerts.due(channel, limit=_PAGE)
+        for each in due:
+            if time.monotonic() >= end or not await self._send(channel, each):
+                return False
+        return len(due) == _PAGE
+
+    async def _send(self, channel: str, due: DueNotice) -> bool:
+        """Return True if the channel has the notice, or never will."""
+        notice = due.notice
+        error = await _fault(self._channels[channel].send(notice))
+        if error is not None and not is_given_up(notice, datetime.now(UTC)):
+            wait = wait_after(due.tries)
+            await self._alerts.put_off(notice.id, channel, wait=wait, error=error)
+            log.notice_put_off(notice, channel, error, wait=wait)
+            return False
+        if error is not None:
+            log.notice_not_delivered(notice, channel, error, notices.text(notice))
+        await self._alerts.delivered(notice.id, channel)
+        return True
+
+    async def _repeat(self) -> None:
+        alerts = (await self._alerts.list(limit=_MOST_OPEN)).rows
+        silences = await self._alerts.silences()
+        firing = standing(alerts, silences, self._rules, datetime.now(UTC))
+        for name, channel in self._channels.items():
+            error = await _fault(channel.repeat(firing))
+            if error is not None and name not in self._away:
+                log.channel_away(name, error)
+            (self._away.discard if error is None else self._away.add)(name)
+
+
+async def _fault(sending: Awaitable[None]) -> str | None:
+    """The error of a channel; None if there is none."""
+    try:
+        async with asyncio.timeout(_SEND_S):
+            await sending
+    except NotDelivered as error:
+        return str(error)[:_LONGEST_ERROR]
+    except TimeoutError:
+        return f"no answer within {_SEND_S:g} s"
+    except Exception as error:  # noqa: BLE001 - a bug in one channel must not stop the others
+        log.unexpected("notices", error)
+        return type(error).__name__
+    return None

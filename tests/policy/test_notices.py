@@ -1,0 +1,35 @@
+"""Notices: about dead letters, and until they are given up."""
+
+from datetime import timedelta
+
+from carteiro.model import TenantId
+from carteiro.model.alerts import DeadCount
+from carteiro.policy.notices import (
+    dead_letter_notice,
+    is_given_up,
+    trial_notice,
+    wait_after,
+    without,
+)
+from support.alerting import MINUTE, NOON
+
+
+def test_notice_about_dead_letters_has_counts() -> None:
+    counts = [DeadCount(TenantId("acme"), "550", 3), DeadCount(TenantId("brasa"), "421", 1)]
+    notice = dead_letter_notice(counts, total=9, since=NOON, now=NOON + MINUTE)
+
+    assert notice is not None
+    assert (notice.value, notice.counts) == (9, tuple(counts))
+    assert without(notice, TenantId("acme")).counts == tuple(counts[1:])
+    assert dead_letter_notice([], total=0, since=NOON, now=NOON) is None
+
+
+def test_waits_grow_up_to_a_bound_and_end_after_a_day() -> None:
+    waits = [wait_after(tries).total_seconds() for tries in (0, 1, 2, 50)]
+    notice = trial_notice("ana", NOON)
+
+    assert waits == [5, 10, 20, 600]
+    assert [is_given_up(notice, NOON + timedelta(hours=each)) for each in (23, 24)] == [
+        False,
+        True,
+    ]
