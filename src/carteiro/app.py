@@ -10,15 +10,13 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro import model
-from carteiro.channels.open import open_channels
+from carteiro.channels.loops import AlertLoops
 from carteiro.config import Settings, load
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.jobs.kind import Pool
-from carteiro.maintenance.alerts import evaluate_alerts, evaluate_once
 from carteiro.maintenance.expire import expire, expire_once
-from carteiro.maintenance.notices import NoticeSender, send_notices
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
 from carteiro.maintenance.redrives import OpenCircuits, Progress, redrive_once, run_redrives
@@ -26,14 +24,11 @@ from carteiro.maintenance.report import report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
-from carteiro.maintenance.watch import findings
-from carteiro.model.alerts import Finding
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.waiting import Waiting
 from carteiro.ports import Backend, DeadLetters, Redrives, Upkeep
-from carteiro.ports.alerts import Channel
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
 from carteiro.runtime.messages import cancel_message, explain_message, find_message
@@ -68,6 +63,7 @@ class Carteiro:
         self._stops = 0  # requests to stop
         self._refusal: ConfigError | None = None  # why they must not go on
         self.accepting = Accepting(self.backend, settings.sending_rules)
+        self.alert_loops = AlertLoops(self.backend, settings, self.accepting)
 
     @classmethod
     @asynccontextmanager
@@ -331,7 +327,7 @@ class Carteiro:
         ports, retention, rollups = self.backend, self.settings.retention, self.settings.rollups
         requests = ports.table_queue
         return [
-            *self._alerting(),  # first: it raises if a channel cannot be opened
+            *self.alert_loops.loops(),  # first: it raises if a channel cannot be opened
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
@@ -361,48 +357,6 @@ class Carteiro:
                 folder=dead_letter_folder(self.settings),
             ),
         ]
-
-    def _alerting(self) -> list[Any]:
-        upkeep, alerts, channels = self.backend.upkeep, self.backend.alerts, self._channels()
-        rules = self.settings.alert_rules()
-        raising = evaluate_alerts(
-            upkeep, alerts, self._findings, rules, **self._dead_letter_notices()
-        )
-        return [raising, send_notices(upkeep, alerts, channels, rules)]
-
-    async def alert_once(self) -> None:
-        """Evaluate alerts and give due notices to their channels, once: for one-shot processes."""
-        alerts, rules = self.backend.alerts, self.settings.alert_rules()
-        await evaluate_once(alerts, self._findings, rules, **self._dead_letter_notices())
-        while await NoticeSender(alerts, self._channels(), rules).round():
-            pass
-
-    def check_notices(self) -> None:
-        """`ConfigError` if a channel of notices lacks its secret or its library."""
-        self._channels()
-
-    def _channels(self) -> Mapping[str, Channel]:
-        return open_channels(self.settings, self.backend, self.accepting)
-
-    def _dead_letter_notices(self) -> dict[str, Any]:
-        told = self.settings.notices
-        return {"dead_letters_every": told.dead_letters_every, "system": told.system}
-
-    @asynccontextmanager
-    async def alerting(self) -> AsyncIterator[None]:
-        """Evaluate alerts and tell people, until the block ends: for a process without a worker.
-
-        Otherwise nobody would report that no worker runs.
-        """
-        loops = asyncio.gather(*self._alerting())
-        try:
-            yield
-        finally:
-            loops.cancel()
-            await asyncio.gather(loops, return_exceptions=True)
-
-    async def _findings(self) -> list[Finding]:
-        return await findings(self.backend, self.settings.alerts.thresholds)
 
 
 def _policy(

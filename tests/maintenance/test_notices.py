@@ -74,15 +74,8 @@ async def test_condition_is_announced_by_the_loops(backend: Backend) -> None:
     async def findings() -> list[Finding]:
         return [full()]
 
-    raising = evaluate_alerts(
-        backend.upkeep,
-        backend.alerts,
-        findings,
-        RULES,
-        dead_letters_every=timedelta(minutes=15),
-        system=SYSTEM,
-        every=SOON,
-    )
+    noisy = rules(dead_letters_every=timedelta(minutes=15), system=SYSTEM)
+    raising = evaluate_alerts(backend.upkeep, backend.alerts, findings, noisy, every=SOON)
     async with running(
         raising, send_notices(backend.upkeep, backend.alerts, {"one": channel}, RULES, every=SOON)
     ):
@@ -110,8 +103,6 @@ async def test_findings_that_fail_change_no_alert(backend: Backend) -> None:
         backend.alerts,
         findings,
         rules(resolve_after=timedelta(0)),
-        dead_letters_every=None,
-        system=SYSTEM,
         every=SOON,
     )
     async with running(loop):

@@ -7,6 +7,7 @@ from carteiro.channels.log import LogChannel
 from carteiro.channels.mail import MailChannel
 from carteiro.config import Settings
 from carteiro.errors import ConfigError, needing_extra
+from carteiro.model import TenantId
 from carteiro.path.accept import Accepting
 from carteiro.policy.webhooks import secret_of
 from carteiro.ports import Backend
@@ -19,9 +20,9 @@ def open_channels(
     settings: Settings, ports: Backend, accepting: Accepting
 ) -> Mapping[str, Channel]:
     """The channels by name; `ConfigError` if a secret or a library is missing."""
-    told = settings.notices
-    found: dict[str, Channel] = {"log": LogChannel()} if told.log else {}
-    if told.webhook:
+    wanted = settings.notices
+    found: dict[str, Channel] = {"log": LogChannel()} if wanted.log else {}
+    if wanted.webhook:
         secret = secret_of(settings.secret("notices.webhook_secret"))
         if secret is None or len(secret) < _SHORTEST_SECRET:
             raise ConfigError(
@@ -29,21 +30,21 @@ def open_channels(
             )
         with needing_extra("Webhooks need", "notices"):
             module = import_module("carteiro.channels.webhook")
-        found["webhook"] = module.WebhookChannel(told.webhook, secret)
-    if told.alertmanager:
+        found["webhook"] = module.WebhookChannel(wanted.webhook, secret)
+    if wanted.alertmanager:
         with needing_extra("An Alertmanager needs", "notices"):
             module = import_module("carteiro.channels.alertmanager")
-        found["alertmanager"] = module.AlertmanagerChannel(told.alertmanager)
-    if told.mail_from:
-        recipients = {"mail": told.mail_to, "contact": None}
+        found["alertmanager"] = module.AlertmanagerChannel(wanted.alertmanager)
+    if wanted.mail_from:
+        recipients = {"mail": wanted.mail_to, "contact": None}
         for name, to in recipients.items():
             if to != "":
                 found[name] = MailChannel(
                     name,
                     accepting,
                     ports,
-                    tenant=told.system,
-                    sender=told.mail_from,
+                    tenant=TenantId(wanted.mail_tenant),
+                    sender=wanted.mail_from,
                     to=to,
                 )
     return found

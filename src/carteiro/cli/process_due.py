@@ -42,7 +42,7 @@ async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> 
 
         await run_together([Part(work_off, post.stop, post.stop_now)], stop)
         await fold_all(post.backend.rollups, most=settings.rollups.max_tenants)
-        await post.alert_once()
+        await post.alert_loops.once()
     count = sum(states.values())
     told_states = ", ".join(f"{number} {state}" for state, number in states.items())
     sentence = f"Worked on {count}: {told_states}." if count else "No message is due."

@@ -57,7 +57,7 @@ async def serve(
     """Serve on the listener until a signal comes, with a worker if ``works``."""
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        post.check_notices()  # before anything is created or shown
+        post.alert_loops.channels()  # before anything is created or shown
         if works:
             await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
@@ -71,7 +71,7 @@ async def serve(
         server = http_server(api, listener, grace=grace, bounds=settings.api)
         _announce(settings, address_of(listener), key, token, works=works)
         workers = [worker_part(post)] if works else []
-        async with nullcontext() if works else post.alerting():
+        async with nullcontext() if works else post.alert_loops.running():
             await run_together([*workers, server, *pages], stop)
 
 

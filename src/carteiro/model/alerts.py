@@ -70,12 +70,15 @@ class AlertRules:
     """The definitions by name, and the times of their notices.
 
     ``remind_after``: 0 is never. ``resolve_after``: the time without the condition. ``most``: open alerts of one name.
+    ``dead_letters_every``: interval of notices about dead letters, None: never; those of ``system`` do not count.
     """
 
     definitions: Mapping[str, AlertDefinition]
     remind_after: timedelta = timedelta(hours=4)
     resolve_after: timedelta = timedelta(minutes=2)
     most: int = 20
+    dead_letters_every: timedelta | None = None
+    system: TenantId = TenantId("")  # the tenant that sends notices
 
 
 class AlertState(StrEnum):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from carteiro import Carteiro, app
+from carteiro.channels.loops import AlertLoops
 from carteiro.config import load
 from carteiro.engine.tasks import Task
 from carteiro.errors import StoreUnavailable
@@ -21,7 +22,7 @@ from carteiro.maintenance.alerts import evaluate_alerts
 from carteiro.maintenance.notices import send_notices
 from carteiro.maintenance.redrives import redrive_once, run_redrives
 from carteiro.maintenance.relay import relay
-from carteiro.model import LeasedJob, TenantId
+from carteiro.model import LeasedJob
 from carteiro.model.alerts import Finding, Notice
 from carteiro.policy import suspicion
 from carteiro.policy.retry import RetryPolicy
@@ -86,6 +87,28 @@ class MarkChannel:
         """Nothing: a mark stays."""
 
 
+class MarkedAlerts(AlertLoops):
+    """One alert that fires, and a channel that leaves marks; quick loops, where they are to be killed."""
+
+    post: "PostOffice"
+
+    def loops(self) -> list[Any]:
+        """As a worker has them."""
+        if not self.post.points.is_about_alerts:
+            return []
+        ports, rules = self.post.backend, self.post.settings.alert_rules()
+        rules = replace(rules, dead_letters_every=None)
+
+        async def findings() -> list[Finding]:
+            return [Finding("ManyDeadLetters", "", 101, 100)]
+
+        channels = {"marks": MarkChannel(self.post.place)}
+        return [
+            evaluate_alerts(ports.upkeep, ports.alerts, findings, rules, every=LEASE / 5),
+            send_notices(ports.upkeep, ports.alerts, channels, rules, every=LEASE / 5),
+        ]
+
+
 class PostOffice(Carteiro):
     """Carteiro with points around its ports and kinds."""
 
@@ -106,24 +129,6 @@ class PostOffice(Carteiro):
             )
             for pool in super()._pools()
         ]
-
-    def _alerting(self) -> list[Any]:
-        """One alert that fires, and a channel that leaves marks; quick loops, where they are to be killed."""
-        if not self.points.is_about_alerts:
-            return []
-        ports, rules = self.backend, self.settings.alert_rules()
-
-        async def findings() -> list[Finding]:
-            return [Finding("ManyDeadLetters", "", 101, 100)]
-
-        raising = evaluate_alerts(
-            *(ports.upkeep, ports.alerts, findings, rules),
-            dead_letters_every=None,
-            system=TenantId("system"),
-            every=LEASE / 5,
-        )
-        channels = {"marks": MarkChannel(self.place)}
-        return [raising, send_notices(ports.upkeep, ports.alerts, channels, rules, every=LEASE / 5)]
 
     def _watched(self, kind: Kind) -> Kind:
         if kind.chain is not None:
@@ -184,6 +189,8 @@ async def opened(
                 post.place = place
                 post.unattended = unattended
                 post.deadly = deadly
+                post.alert_loops = MarkedAlerts(post.backend, settings, post.accepting)
+                post.alert_loops.post = post
                 post.tasks = _tasks(post, place, lingering)
                 yield post
     finally:
