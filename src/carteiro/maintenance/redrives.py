@@ -1,4 +1,4 @@
-"""Redrives advance, each by a page in turn: results first, then the next messages that its pace allows.
+"""Advances redrives, each by a page in turn: first their results, then the messages that the pace allows.
 
 A crash loses nothing and sends nothing twice: a page and its record are one transaction.
 """
