@@ -21,7 +21,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.model.alerts import Notice
-from carteiro.observability import log
+from carteiro.observability import notice_events
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.ports import Backend
 from carteiro.runtime.messages import find_message
@@ -146,7 +146,7 @@ class MailChannel:
         self._log(notice, why)
 
     def _log(self, notice: Notice, why: str) -> None:
-        log.notice_not_delivered(notice, self._name, why, notices.text(notice))
+        notice_events.not_delivered(notice, self._name, why, notices.text(notice))
 
 
 def _accepted(answer: SendAnswer) -> MessageId:
