@@ -564,8 +564,8 @@ def cli_page() -> str:
 def leaves(group: Any = None, path: str = "carteiro") -> Iterator[Leaf]:  # noqa: ANN401 - of whatever library Typer uses
     """Every command, in the order of the help."""
     group = group or typer.main.get_command(cli.app)
-    for name, command in group.commands.items():
-        whole = f"{path} {name}"
+    for name in group.list_commands(None):
+        command, whole = group.get_command(None, name), f"{path} {name}"
         if hasattr(command, "commands"):
             yield from leaves(command, whole)
         else:

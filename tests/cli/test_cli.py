@@ -34,6 +34,19 @@ def test_version_is_printed(tmp_path: Path, line: CommandLine) -> None:
     assert line.done("--version") == ran.stdout
 
 
+def test_a_command_imports_no_other(tmp_path: Path) -> None:
+    """Each command starts quickly: the API, its libraries and the stores are for those that use them."""
+    code = "import sys; from carteiro.cli import app; app(['version'], standalone_mode=False); print(*sys.modules)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    loaded = set(done.stdout.split())
+    assert "carteiro.cli.version" in loaded
+    assert not loaded & {"carteiro.app", "carteiro.stores", "fastapi", "jinja2", "uvicorn"}
+
+
 def test_commands_are_listed_without_a_command(line: CommandLine) -> None:
     ran = line()
 

@@ -46,7 +46,8 @@ SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
 
 
 def _leaves(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             assert command.help, name
             yield from _leaves(command, f"{path}{name} ")

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
 from carteiro.model import Page
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 Row = TypeVar("Row")
 

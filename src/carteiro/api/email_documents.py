@@ -7,7 +7,7 @@ from carteiro.api.documents import Document, ErrorBody, Moment, PageDocument
 from carteiro.email.message import Email
 from carteiro.email.plain import PlainEmail
 from carteiro.policy.feedback import standing
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 # --- accepting ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from carteiro.model.alerts import (
     Unit,
 )
 from carteiro.policy.alert_states import silenced_tenant
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 from carteiro.views.notices import title
 
 app = DeskCommands("Show, acknowledge and silence alerts, and test their channels.")

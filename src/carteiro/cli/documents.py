@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic.alias_generators import to_camel
 
 from carteiro.model import MILLISECOND, Recipient, Tenant
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 _NAMES = {"tenant": "companyId"}  # as in the HTTP API and in SQL
 _ID_NAMES = {Tenant: "companyId", Recipient: "recipientId"}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 
 from carteiro.cli.exit_codes import WrongUse
-from carteiro.email.message import in_plain_words
+from carteiro.email.wording import in_plain_words
 from carteiro.errors import FieldError, InvalidMessage
 
 _CAPITAL = re.compile(r"(?=[A-Z])|_")
@@ -28,14 +28,7 @@ _NAMES = {
 
 
 class PlainGroup(TyperGroup):
-    """The root of all commands; says what is wrong with the value of an option without pydantic's words.
-
-    The help of single commands has no panels: a panel cuts the names of long options off at 80 columns.
-    """
-
-    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as Typer declares it
-        super().__init__(**attributes)
-        _without_panels(self)
+    """The root of all commands; says what is wrong with the value of an option without pydantic's words."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as Typer declares it
         """Run the command."""
@@ -47,12 +40,14 @@ class PlainGroup(TyperGroup):
             raise
 
 
-def _without_panels(group: TyperGroup) -> None:
-    for command in group.commands.values():
-        if isinstance(command, TyperGroup):
-            _without_panels(command)
-        elif isinstance(command, TyperCommand):
-            command.rich_markup_mode = None
+def without_panels(command: Any) -> Any:  # noqa: ANN401 - as Typer makes it
+    """A command or group whose commands have no panels in their help: these cut off long options at 80 columns."""
+    if isinstance(command, TyperGroup):
+        for each in command.commands.values():
+            without_panels(each)
+    elif isinstance(command, TyperCommand):
+        command.rich_markup_mode = None
+    return command
 
 
 def _words(error: ValidationError) -> str:

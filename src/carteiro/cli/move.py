@@ -17,7 +17,7 @@ from carteiro.ports.moving import InFlight
 from carteiro.runtime.acting import act_as, on_this_machine
 from carteiro.stores import move as moving
 from carteiro.stores.open import open_move
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 
 @told

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from carteiro.cli.options import in_words
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 Row = TypeVar("Row")
 

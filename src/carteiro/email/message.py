@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json, to_json
 
+from carteiro.email.wording import NOT_JSON, in_plain_words
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import LATEST, Delivery
 from carteiro.policy.addresses import judge_address
@@ -302,7 +303,7 @@ def read_fields(body: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError:
-        raise InvalidMessage([FieldError("body", _MESSAGES["json_invalid"])]) from None
+        raise InvalidMessage([FieldError("body", NOT_JSON)]) from None
 
 
 def refuse_crowds(fields: object, most: int, parts: Mapping[str, int]) -> None:
@@ -516,29 +517,6 @@ def _not_unicode() -> InvalidMessage:
 
 # --- reporting faults without repeating the input -----------------------------------------------
 
-_MESSAGES = {
-    "missing": "is required",
-    "extra_forbidden": "is not a known field",
-    "json_invalid": "is not valid JSON",
-    "string_type": "must be a string",
-    "string_unicode": "is not valid Unicode",
-    "string_too_short": "must have at least {min_length} character(s)",
-    "string_too_long": "must have at most {max_length} characters",
-    "too_long": "must have at most {max_length} items",
-    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
-    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
-    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "must be an integer"),
-    "int_parsing_size": "is too large",
-    "greater_than": "must be above {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
-    **dict.fromkeys(("enum", "literal_error"), "must be {expected}"),
-    **dict.fromkeys(("uuid_parsing", "uuid_type"), "must be a UUID"),
-    "time_as_text": "must be an ISO 8601 date and time",
-    "timezone_aware": "must have a time zone",
-}
 _PATTERNS = {
     "contentType": "must be a media type, such as application/pdf",
     "contentId": "must not contain spaces, angle brackets or control characters",
@@ -567,11 +545,6 @@ def _plain_fault(error: ErrorDetails) -> FieldError:
     else:
         message = in_plain_words(error)
     return FieldError(path, message, missing=kind == "missing")
-
-
-def in_plain_words(error: ErrorDetails) -> str:
-    """The rule that a value breaks."""
-    return _MESSAGES.get(error["type"], "is not valid").format_map(error.get("ctx", {}))
 
 
 def _path(parts: tuple[int | str, ...], names: Mapping[int | str, str]) -> str:

@@ -6,7 +6,6 @@ files: an import restores its entry once.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import IO, Annotated, Any
 
 import orjson
@@ -18,6 +17,7 @@ from carteiro import model
 from carteiro.email.message import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.policy.grouping import GROUP, group_of
+from carteiro.views.moments import in_iso
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
@@ -85,12 +85,6 @@ def _original_data(content: str) -> Any:  # noqa: ANN401 - whatever the message 
     except (ValueError, InvalidMessage):
         return content
     return data
-
-
-@lru_cache(maxsize=256)  # rows of one commit share a time, which a list repeats
-def in_iso(moment: datetime) -> str:
-    """The time in ISO 8601, with milliseconds and Z."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 # --- reading ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from carteiro.model.alerts import Notice, NoticeKind
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 _TITLES = {
     NoticeKind.FIRING: "firing",

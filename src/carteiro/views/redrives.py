@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 from carteiro.model import MILLISECOND, DeadFilter, DeadGroup, Ramp, Redrive, RedrivePlan
 from carteiro.policy.ramp import expected
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 
 def redrive_json(redrive: Redrive) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from carteiro.observability import log
 from carteiro.runtime.acting import user
 from carteiro.tickets import events
 from carteiro.tickets.archive.document import STATES, Wanted
-from carteiro.views.dead_letters import in_iso
+from carteiro.views.moments import in_iso
 
 _RETENTION = timedelta(days=30)  # of the topic
 _MOST_NAMED = 100
