@@ -27,9 +27,9 @@ class LeftOut:
     Without a number of parts, each row is one.
     """
 
-    def __init__(self, rows: Rows, documented: Iterable[str], parts: int | None = None) -> None:
+    def __init__(self, rows: Rows, documented: Iterable[str], count: int | None = None) -> None:
         shuffled = random.Random(0).sample(rows, len(rows))
-        count = parts or len(rows)
+        count = count or len(rows)
         self.parts: Sequence[Rows] = [shuffled[number::count] for number in range(count)]
         self._by_word: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
         for phrase in {
