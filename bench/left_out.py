@@ -1,10 +1,12 @@
-"""Estimate how answers would be judged that nobody has seen: each row without the phrases that it alone supports.
+"""Estimate how answers would be judged that nobody has seen: rows without the phrases that they alone support.
 
 A phrase is supported by each different answer that contains it: of the file, and of the documented ones in the tests. A
 phrase with the support of a single row may have been written for that row, so the row is judged as if the phrase did
-not exist. Codes are not left out: they are defined by standards, not learnt from answers.
+not exist. The same with parts of the file instead of single rows: a phrase may have been written for answers that are
+much alike. Codes are not left out: they are defined by standards, not learnt from answers.
 """
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +22,15 @@ _TEXTS = {"": words.TEXT_RULES} | {system.name: system.rules for system in syste
 
 
 class LeftOut:
-    """The phrases of a file's answers, and rules without those that one answer alone supports."""
+    """The phrases of a file's answers, and rules without those that one part of them alone supports.
 
-    def __init__(self, rows: Rows, documented: Iterable[str]) -> None:
+    Without a number of parts, each row is one.
+    """
+
+    def __init__(self, rows: Rows, documented: Iterable[str], count: int | None = None) -> None:
+        shuffled = random.Random(0).sample(rows, len(rows))
+        count = count or len(rows)
+        self.parts: Sequence[Rows] = [shuffled[number::count] for number in range(count)]
         self._by_word: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
         for phrase in {
             each for listed in _TEXTS.values() for rule in listed for each in rule.phrases
@@ -42,9 +50,11 @@ class LeftOut:
         }
 
     @contextmanager
-    def without(self, answer: str) -> Iterator[None]:
-        """Judge as if the phrases that only this answer supports did not exist."""
-        own = {each for each in self._phrases(_said(answer)) if self._support[each] == 1}
+    def without(self, part: Rows) -> Iterator[None]:
+        """Judge as if the phrases that only this part supports did not exist."""
+        found = {said.line: said for said in (_said(row["answer"]) for row in part)}
+        support = Counter(phrase for said in found.values() for phrase in self._phrases(said))
+        own = {each for each, count in support.items() if count == self._support[each]}
         if not own:
             yield
             return

@@ -2,7 +2,8 @@
 
 With `--answers FILE`, how well answers are judged that you have labelled yourself: a CSV with the columns ``truth``
 (dead, disabled, perm, retry, or source, which is not counted), ``stage``, ``mx`` (both may be empty) and ``answer``.
-`--leave-out` adds an estimate for answers that nobody has seen: see `left_out.py`.
+`--leave-out` adds an estimate for answers that nobody has seen, by single rows or by as many parts as it says: see
+`left_out.py`.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import time
 import timeit
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import Stage
 from carteiro.providers.answers import judge_answer
 from figures import print_table
-from left_out import LeftOut
+from left_out import LeftOut, Rows
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from support.answers import ALL
@@ -78,12 +79,13 @@ def measure(times: int = 20) -> None:
     print_table(["what", "us per answer", "of ours"], rows)
 
 
-def score(rows: Iterable[Mapping[str, str]], left_out: LeftOut | None = None) -> dict[str, int]:
+def score(rows: Rows, left_out: LeftOut | None = None) -> dict[str, int]:
     """Correct verdicts, wrong permanent failures, and answers that only the code decides."""
     found: Counter[str] = Counter()
-    for row in rows:
-        with left_out.without(row["answer"]) if left_out else nullcontext():
-            _count(row, found)
+    for part in left_out.parts if left_out else [rows]:
+        with left_out.without(part) if left_out else nullcontext():
+            for row in part:
+                _count(row, found)
     return {name: found[name] for name in ("answers", "counted", "right", "given_up", "by_code")}
 
 
@@ -114,14 +116,15 @@ def _share(part: int, whole: int) -> str:
     return f"{part / max(1, whole):.1%} ({low:.1%}-{high:.1%})"
 
 
-def tell(file: Path, *, leaves_out: bool) -> None:
-    """Print the score of a file."""
+def tell(file: Path, parts: int | None = None) -> None:
+    """Print the score of a file; with an estimate if there is a number of parts, 0 for single rows."""
     with file.open(encoding="utf-8", newline="") as lines:
         answers = list(csv.DictReader(lines))
     scores = {"found": score(answers)}
-    if leaves_out:
-        scores["without the phrases of one answer"] = score(
-            answers, LeftOut(answers, [each.text for each in ALL])
+    if parts is not None:
+        left_out = LeftOut(answers, [each.text for each in ALL], parts)
+        scores[f"without the phrases of one {'part' if parts else 'answer'}"] = score(
+            answers, left_out
         )
     found = scores.values()
     rows = [
@@ -142,11 +145,16 @@ def main() -> None:
         "--answers", type=Path, help="a CSV of labelled answers: score them instead"
     )
     parser.add_argument(
-        "--leave-out", action="store_true", help="with --answers: estimate unseen answers, too"
+        "--leave-out",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="PARTS",
+        help="with --answers: estimate unseen answers, too",
     )
     asked = parser.parse_args()
     if asked.answers:
-        tell(asked.answers, leaves_out=asked.leave_out)
+        tell(asked.answers, asked.leave_out)
     else:
         measure(asked.times)
 

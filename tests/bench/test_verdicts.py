@@ -31,10 +31,21 @@ def test_a_phrase_that_a_document_has_stays() -> None:
     assert (estimated["right"], estimated["by_code"]) == (2, 0)
 
 
+def test_a_phrase_of_one_part_alone_is_left_out_for_its_rows() -> None:
+    """Rows that are much alike support each other's phrases; in one part, they do not."""
+    alike = [*_ROWS, {**_ROWS[0], "answer": f"{_ALONE} again"}]
+
+    by_rows = verdicts.score(alike, LeftOut(alike, _DOCUMENTED))
+    in_one_part = verdicts.score(alike, LeftOut(alike, _DOCUMENTED, 1))
+
+    assert (by_rows["answers"], by_rows["right"], by_rows["by_code"]) == (3, 3, 0)
+    assert (in_one_part["answers"], in_one_part["right"], in_one_part["by_code"]) == (3, 1, 2)
+
+
 def test_rules_are_complete_again_afterwards() -> None:
     """A row must not be judged without the phrases of another."""
     left_out = LeftOut(_ROWS, _DOCUMENTED)
-    with left_out.without(_ALONE):
+    with left_out.without(_ROWS[:1]):
         pass
 
     assert verdicts.score(_ROWS)["right"] == 2
@@ -51,7 +62,7 @@ def test_a_file_is_scored_in_both_ways(tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "answers.csv"
     file.write_text(f"truth,stage,mx,answer\nretry,,,{_ALONE}\n")
 
-    verdicts.tell(file, leaves_out=True)
+    verdicts.tell(file, 0)
 
     printed = capsys.readouterr().out
     assert "1 labelled answers, 1 of them counted" in printed

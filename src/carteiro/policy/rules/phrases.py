@@ -3,6 +3,7 @@
 import itertools
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from typing import Generic, TypeAlias, TypeVar
@@ -38,11 +39,22 @@ def _without_names(text: str) -> str:
     return text if text.count(".") < _FEWEST_DOTS else _ADDRESS.sub(_ADDRESSED, text)
 
 
-def _words(text: str) -> list[str]:
+# Servers write "größe" and "groesse", "não" and "nao".
+_SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "ł": "l"})
+_ACCENT = re.compile("[\u0300-\u036f]")
+
+
+def _without_accents(text: str) -> str:
+    parts = unicodedata.normalize("NFD", unicodedata.normalize("NFC", text).translate(_SPELLED))
+    return unicodedata.normalize("NFC", _ACCENT.sub("", parts))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, without accents."""
     return (
         text.encode().translate(_PARTING).decode().split()
         if text.isascii()
-        else _WORD.findall(text)
+        else _WORD.findall(_without_accents(text))
     )
 
 
@@ -51,9 +63,9 @@ _SHORTENED = re.compile(r"\bcan (?:t|not)\b|\b(\w+?)(?:n t| nt)\b")
 
 
 def _line(found: list[str]) -> str:
-    """The words, separated by spaces, with every "not" written out, in American spelling, a mail box as one word."""
+    """The words, separated by spaces, in one spelling: "not" written out, American, "mail" for e-mail, "mailbox"."""
     line = f" {' '.join(found)} ".replace("ised ", "ized ").replace("isation ", "ization ")
-    line = line.replace(" mail box ", " mailbox ")
+    line = line.replace(" email", " mail").replace(" mail box ", " mailbox ")
     if " can " in line or " t " in line or " nt " in line:
         line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)
     return line
@@ -79,7 +91,7 @@ class Said:
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        self.line = _line(_words(_without_names(_with_parts(text).lower())))
+        self.line = _line(words_of(_without_names(_with_parts(text).lower())))
         self.words = frozenset(self.line.split())
 
 
@@ -104,7 +116,7 @@ class Phrases(Generic[What]):
 
     def __init__(self, entries: Iterable[tuple[str, What]]) -> None:
         listed = [
-            ([_line(_words(part)).split() for part in phrase.lower().split("&")], what)
+            ([_line(words_of(part)).split() for part in phrase.lower().split("&")], what)
             for phrase, what in entries
         ]
         counts = Counter(word for parts, _ in listed for part in parts for word in set(part))

@@ -8,77 +8,80 @@ from collections.abc import Mapping
 
 from carteiro.model import value
 from carteiro.policy.rules import ruling as rulings
-from carteiro.policy.rules.phrases import Phrases, Said, phrases
+from carteiro.policy.rules.phrases import Phrases, Said, phrases, words_of
 from carteiro.policy.rules.ruling import REFUSED_RECIPIENT, Ruling
 
 _NOBODY_ABROAD = """
-    {usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}
-    & {inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}
-    | {usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}
-    & {não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}
-    | {utilisateur,destinataire,adresse,boite,boîte,compte}
+    {usuário,destinatário,conta,caixa,endereço,buzón,cuenta}
+    & {inexistente,não existe,no existe,desconhecido,desconhecida,desconocido,desconocida}
+    | {usuário,destinatário,conta,caixa,buzón,cuenta}
+    & {não encontrado,não encontrada,no encontrado,no encontrada}
+    | {utilisateur,destinataire,adresse,boîte,compte}
     & {inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}
     | {casella,utente,indirizzo,destinatario}
     & {inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}
-    | {benutzer,empfänger,empfaenger,postfach,konto,adresse}
+    | {benutzer,empfänger,empfängeradresse,postfach,konto,adresse}
     & {existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}
     | {gebruiker,postvak,adres} & {bestaat niet,niet gevonden,onbekend,onbekende}
-    | {konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}
+    | {konto,konta,skrzynka,skrzynki,użytkownik,odbiorca,adres}
     & {nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}
     | {пользователь,ящик,адрес,получатель} & {не существует,не найден,неизвестен}
 """
 _NAMED = {
-    "who": "{user,recipient,mailbox,address,account,addressee,inbox}",
+    "who": "{user,recipient,mailbox,address,account,addressee,inbox,maildir,folder,mailfolder}",
     "whom": "{user,recipient,mailbox,account,addressee,inbox,useraccount}",  # an address may be a host's
-    "listed": """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
-block list,denylist,deny list,blacklists,blocklists}""",
+    "listed": """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,
+        block list,denylist,deny list,blacklists,blocklists}""",
     "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
     # What a server consists of, and how it fails.
-    "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,\
-backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,\
-subsystem}""",
+    "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,
+        backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,
+        subsystem}""",
     "error": "{error,errors,failure,failed,problem,problems,fault,exception,timeout,timed out}",
-    "away": """{unavailable,not available,unreachable,not reachable,not responding,not running,down,offline,overloaded,\
-busy,crashed,exhausted}""",
+    "away": """{unavailable,not available,unreachable,not reachable,inaccessible,not responding,not running,down,
+        offline,overloaded,busy,crashed,exhausted}""",
+    "now": "{currently,temporarily,momentarily,presently}",
     "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
     # The same in other languages, as servers there say it.
-    "box_abroad": """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
-destinataire,postfach,postfaches,postfachs,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,schránka,\
-schranka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,メールボックス}""",
-    "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
-ueberschritten,erschöpft,przepełniona,przepelniona,pełna,pelna,plná,plna,full,fuld,dolu,überfüllt,ueberfuellt,\
-переполнен,已满,不足,超過,容量,いっぱい}""",
-    "space_abroad": "{espaço,espaco,espacio,spazio,espace,place,platz,miejsca}",
-    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,\
-nicht genug,brak}""",
-    "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,\
-слишком много}""",
-    "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,vorübergehend,\
-voruebergehend,tijdelijk,tymczasowo,временно}""",
+    "box_abroad": """{caixa,caixa postal,conta,buzón,casilla,cuenta,casella,indirizzo,boîte,bal,compte,destinataire,
+        postfach,postfaches,postfachs,konto,speicher,speicherplatz,speichervolumen,postvak,usuário,utente,skrzynka,
+        schránka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,账号,
+        帐号,账户,メールボックス}""",
+    "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,überschritten,erschöpft,
+        przepełniona,pełna,plná,full,fuld,dolu,überfüllt,переполнен,已满,不足,超過,容量,いっぱい}""",
+    "space_abroad": "{espaço,espacio,spazio,espace,place,platz,miejsca}",
+    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,
+        nicht genug,brak}""",
+    "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,
+        слишком много}""",
+    "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,
+        momentaneamente,momentanément,vorübergehend,tijdelijk,tymczasowo,временно}""",
     "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit}",
-    "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,\
-inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,\
-bloquée,bloquee,bloqué,bloque,archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
-zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
-    "internal_abroad": "{interno,interna,interne,interner,interní,intern,wewnętrzny,wewnetrzny,внутренняя,dahili}",
-    "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,blad,chyba,ошибка,hata}",
-    "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,surcharge,überlastet,ueberlastet,sovraccarico,\
-overbelast,przeciążony,przeciazony,перегружен}""",
-    "maintenance_abroad": """{manutenção,manutencao,mantenimiento,manutenzione,wartung,wartungsarbeiten,onderhoud,\
-konserwacja,údržba,обслуживание}""",
+    "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,
+        inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,désactivée,bloquée,bloqué,
+        archivée,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,
+        zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
+    "internal_abroad": "{interno,interna,interne,interner,interní,intern,wewnętrzny,внутренняя,dahili}",
+    "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,chyba,ошибка,hata}",
+    "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,überlastet,sovraccarico,overbelast,przeciążony,
+        перегружен}""",
+    "maintenance_abroad": """{manutenção,mantenimiento,manutenzione,wartung,wartungsarbeiten,onderhoud,konserwacja,
+        údržba,обслуживание}""",
     "nobody_abroad": _NOBODY_ABROAD,
     "nothing_abroad": " | ".join(each.partition("&")[2] for each in _NOBODY_ABROAD.split("|")),
-    "sender_abroad": "{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}",
-    "mail_abroad": """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
-письмо,сообщение,emails,mails,nachrichten}""",
-    "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,\
-rejeté,rejete,refusé,refuse,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}""",
-    "size_abroad": "{taille,tamanho,tamaño,tamano,größe,groesse,dimensione,dimensioni,rozmiar,grootte,размер}",
-    "big_abroad": """{muito grande,demasiado grande,muy grande,trop grand,trop gros,trop volumineux,trop lourd,zu groß,\
-zu gross,zu lang,troppo grande,te groot,zbyt duża,zbyt duza,za duża,слишком большое,слишком велико}""",
-    "limit_abroad": "{limite,límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,лимит}",
-    "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,\
-raggiunto,depassee,dépassée,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,превышен}""",
+    "sender_abroad": "{remetente,remitente,mittente,expéditeur,émetteur,absender,absenderadresse,afzender}",
+    "mail_abroad": """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,письмо,
+        сообщение,mails,nachrichten}""",
+    "refused_abroad": """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,
+        rejeté,refusé,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,
+        отвергнуто}""",
+    "size_abroad": "{taille,tamanho,tamaño,größe,dimensione,dimensioni,rozmiar,grootte,размер}",
+    "big_abroad": """{muito grande,demasiado grande,muy grande,trop grand,trop gros,trop volumineux,trop lourd,
+        zu groß,zu lang,troppo grande,te groot,zbyt duża,za duża,слишком большое,слишком велико}""",
+    "limit_abroad": "{límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,лимит}",
+    "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,
+        raggiunto,dépassée,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,
+        превышен}""",
 }
 
 
@@ -139,7 +142,7 @@ _CAUSES = rules("""
         loop | looping | loops | points to {local host,localhost} | {too many,maximum,exceeded} & {hops,hop count}
         | hop count | hop limit | too many received headers
     rate_in_time TOO_FAST:
-        {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate,allowance} | {hour,minute} limit
+        {per,this,last,each,one,an} {second,minute,hour} | hourly | {hour,minute} limit
     malformed BAD_MESSAGE:
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
@@ -153,7 +156,7 @@ _CAUSES = rules("""
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
-        | {an,email,mail} address & {listed}
+        | {an,mail} address & {listed}
         | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
         | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender}
     sender_refused OUR_SENDER:
@@ -206,12 +209,12 @@ _CAUSES = rules("""
         | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
     mailbox_full FULL_MAILBOX:
         {who} & {is full,too full,almost full,nearly full,already full} | {who} full | full {who}
-        | {box,folder,mailfolder} {full,is full}
-        | {user,mailbox} & too many messages on | maximum & number of messages | quota
+        | box {full,is full} | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
         | exceeded & {storage,disk space}
-        | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space} | out of storage
-        | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
+        | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space}
+        | {not enough,not have enough,not sufficient,no more,out of,lack of,lacks} {space,storage,room,capacity}
+        | {not enough,not sufficient} {disk,diskspace} | insufficient {space,room} | at capacity | over {capacity,space}
         | {mailbox,inbox,account,folder,maildir,storage,user s,recipient s} size | free {space,storage,disk,megabytes}
         | {exceed,reached,insufficient} & storage
         | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
@@ -219,15 +222,14 @@ _CAUSES = rules("""
         | cuota | cota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
         | overdrawn | {who} & {max,maximum} {mails,messages}
         | {overflow,overflown,overflowing,overfull} & {who}
-        | {over,no more} & storage | {out of,no more,not enough,insufficient} {space,room}
-        | disk usage | no room {for,in,left} | {lack of,lacks} {space,storage,room} | {accept,receive,take,store} more
-        | errno 28
+        | {over,no more} & storage | {4 2 2,5 2 2} & {size,large,larger,big,limit}
+        | disk usage | no room {for,in,left} | {accept,receive,take,store} more | errno 28
         | space {available,left,remaining,not enough} | message count
-        | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
+        | any more {mail,mails,messages} | {mailbox,inbox,account} limit | zuviele mails
         | {mailbox,inbox,account} & {no room,no space,maximum size,filled,over its limit,stuffed,its cap}
         | {who} & capacity
     message_expired BAD_MESSAGE:
-        message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        {message,mail} expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
         | {message,mail} {too old,is too old,dropped,deleted,discarded} | in {the,our} queue too long
         | {timed out,expired} in {queue,the queue} | delivery time limit
     delivery_trouble DESTINATION_LATER:
@@ -239,13 +241,13 @@ _CAUSES = rules("""
         | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
         | {who} & {cannot,could not} be {opened,read} | {get,obtain,acquire} {lock,a lock,the lock}
     message_too_big BAD_MESSAGE:
-        {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
-        | {message,mail,email,content,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
-        | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
-        | {message,mail,email,content} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
+        {message,mail,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
+        | {message,mail,content,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
+        | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,attachment}
+        | {message,mail,content} {is too long,too long,length exceeds,exceeds,exceeded,is larger than} | mailsize
         | {exceed,exceeds,exceeded,over} the {allowed,permitted} size | size & {exceed,exceeds,exceeded,exceeding}
         | limits & size | {5 2 3,5 3 4} & {limit,limits,exceed,exceeds,exceeded} | 552 & {too big,too large,too long}
-        | {message,mail,email} length | {mail_abroad} & {big_abroad} | 过大 | 太大 | 大小 | {サイズ,添付} & 超
+        | {message,mail,line} length | {mail_abroad} & {big_abroad} | 过大 | 太大 | 大小 | {サイズ,添付} & 超
         | excessive & {links,urls,images,attachments,headers,html} | {size_abroad} & {mail_abroad}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
@@ -258,7 +260,7 @@ _CAUSES = rules("""
         | system {storage,resources} | mail system full | {spool,queue,store,directory} {full,is full} | space shortage
         | queue {too long,is too long}
     recipient_rate RECIPIENT_RATE:
-        receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
+        receiving {mail,messages} {at a rate,too quickly,too fast} | user is receiving
         | recipient & {rate limit,exceeded their} | receiving rate
         | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee} | rate that prevents
     not_local REFUSED_RECIPIENT: {user,mailbox,recipient} {not,is not} local
@@ -266,20 +268,20 @@ _CAUSES = rules("""
         rate {limit,limits,limited,control,exceeded,limiting} | ratelimit | frequency {limited,limit}
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | {many_abroad} | rate {too high,is too high,overlimit,over limit}
-        | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
+        | too many {connections,messages,mails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
         | too many {failed,wrong,nonexistent,transactions} | too much traffic | credits
-        | {maximum,max} number of {emails,mails,messages,connections,sessions} | maximum {connections,sessions}
-        | too many & {connections,sessions,mails,messages,emails,transactions}
+        | {maximum,max} number of {mails,messages,connections,sessions} | maximum {connections,sessions}
+        | too many & {connections,sessions,mails,messages,transactions}
         | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending,recipients,invalid}
         | concurrent connections
-        | per {day,connection,session} | {messages,mails,emails,recipients} a {day,hour,minute}
+        | per {day,connection,session} | {messages,mails,recipients} a {day,hour,minute}
         | short {period,time,while} | exceeded the maximum number
     content_listed BAD_MESSAGE:
         {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
     judged_spam BAD_MESSAGE:
-        {message,mail,email} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
+        {message,mail} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
         | spam {pattern,contents} | spam & score | {bad,banned,forbidden,illegal} {attachment,attachments,content}
     recipient_lists REFUSED_RECIPIENT:
         {recipient s,user s,personal,private} {listed}
@@ -290,7 +292,7 @@ _CAUSES = rules("""
         | dkim & {fail,failed,not,missing} | dmarc | unauthenticated | sender policy framework | domainkeys
         | sender id | authentication checks | {authentication,authenticated} & {domain,domain owner}
         | arc failure | spoofed | spoofing
-        | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for,email}
+        | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for}
         | purported responsible | forbids your server | not in allowed senders
     blocklisted BLOCKED_SOURCE:
         spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
@@ -302,7 +304,7 @@ _CAUSES = rules("""
         | network address {is,has been,was} {refused} | network address {refused}
         | {your,sending,this,black,banned,blocked,bad,invalid,the} {ip,ips} & {refused}
         | {black,banned,invalid} ip | {ip,ips} {refused}
-        | {mail,messages,message,connection,connections,access,email} from & network address & {refused}
+        | {mail,messages,message,connection,connections,access} from & network address & {refused}
         | {ip address,host,server,client host,network,region,country} {is,has been,was} {blocked,banned}
         | {your,this} {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
         | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
@@ -320,19 +322,20 @@ _CAUSES = rules("""
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
         | {rejected,refused} by destination | {organization,organizational} settings
-        | requires that you verify | challenge response | forwarding address
-        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated}
+        | requires that you verify | challenge | forwarding address
+        | {mailing list,list} & {closed,member,members,subscriber,subscribers,subscribed,
+        moderated}
     scanner_trouble DESTINATION_LATER:
         {antivirus,anti virus,antispam,scanner,filter,milter,clamd}{, is} {away}
         | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out}
         | {cannot,could not,unable to,failed to} scan
     content_refused BAD_MESSAGE:
-        {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
-        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
+        {message,mail,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
+        | spam {message,mail,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | spam {limit,level,threshold} | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming
         | spamassassin | spamtrap
         | spamtext | spamprofiler | {filtering,content,attachment} policy
-        | {message,mail,email} rejected by policy | mass {mailer,mailing,mailings}
+        | {message,mail} rejected by policy | mass {mailer,mailing,mailings}
         | phishing | phish | virus | viruses | malware
         | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
@@ -340,12 +343,12 @@ _CAUSES = rules("""
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
         | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
-        | {message,mail,email,body} & {score,scored,scoring,malformed} | unacceptable content
+        | {message,mail,body} & {score,scored,scoring,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
         | {line,lines} {too long,is too long} | 8bit | mime & {error,invalid} | bounce address tag
         | looks like & automated
-        | message id & invalid | {message,mail,email} & duplicate | 垃圾邮件 | 迷惑メール
+        | message id & invalid | {message,mail} & duplicate | 垃圾邮件 | 迷惑メール
     limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
         | 频率 | 频繁 | 超过限制 | 超出限制 | 上限 | {concurrency,connections} & exceeded
@@ -361,7 +364,7 @@ _CAUSES = rules("""
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | {spool,queue} {file,directory} | after open | lockmailbox
-        | {currently,temporarily} {unavailable,not available,unable}
+        | {now} {away} | {now} unable
         | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
         | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
         | technical {difficulties,problem,problems,issue,issues,trouble,error,fault,failure}
@@ -385,8 +388,8 @@ _CAUSES = rules("""
         | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
         | {whom} {not valid,is not valid} | {address,addressee} {unknown,does not exist,no longer exists}
         | {unknown,invalid,no such,nonexistent,non existent,not a valid,not a known} {whom}
-        | no such {address,email,person,local} | no mailbox
-        | {unrouteable,unroutable} address | unknown or illegal {user,alias} | email address lookup & failed
+        | no such {address,person,local} | no mailbox
+        | {unrouteable,unroutable} address | unknown or illegal {user,alias} | mail address lookup & failed
         | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
         | not a member of domain | validrcptto | user does not have a & account
         | does not have an account | no valid {recipient,recipients} | unknown local part
@@ -461,7 +464,7 @@ _HINTS = rules("""
         | account | inbox
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | {email,mail,this,that,such,destination,local} {address,addresses} | {address,addresses} failed | rcpt
+        | {mail,this,that,such,destination,local} {address,addresses} | {address,addresses} failed | rcpt
         | no such | to address | alias | handle mail | incorrectly addressed | bad destination
         | not exist | left the {company,organization} | check the address | unable to find
         | no longer | not here | removed | deleted | disabled | deactivated | inactive | suspended | maildir | homedir
@@ -481,7 +484,7 @@ _HINTS = rules("""
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
         | not {welcome,wanted} | unwelcome | unwanted | disallowed
     message_refused BAD_MESSAGE:
-        {message,mail,email,delivery} & {refused} | {message,mail,email} & bounced
+        {message,mail,delivery} & {refused} | {message,mail} & bounced
         | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
@@ -497,7 +500,7 @@ _HINTS = rules("""
 _SAID_OF_NOBODY = """
     a an the this that there it is are was were be been has have does do not no and or of in on at by to for with as
     i m we you our my s here sorry please error code reason permanent bad such wrong incorrect any more longer one all
-    user users recipient recipients mailbox mail box address addresses addressee account email e inbox alias local part
+    user users recipient recipients mailbox mail box address addresses addressee account e inbox alias local part
     name person nobody customer member unknown invalid valid illegal nonexistent existent non undeliverable unrouteable
     unroutable known found find exist exists recognized listed defined rejected refused accepted specified lives but
     destination table map list search virtual relay requested action taken rcpt message delivered
@@ -507,7 +510,7 @@ _SAID_OF_NOBODY = """
     resolver adr ex recip chkuser chkusr validrcptto
     de da do del des la le el un o ou au aux et en este lettres moins d est ist im invalide inválido servidor
     """
-OF_NOBODY = frozenset(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}".split())
+OF_NOBODY = frozenset(words_of(f"{_SAID_OF_NOBODY} {' '.join(phrases(_NOBODY_ABROAD))}"))
 # Names of pages and hosts, and what only repeats that there is none.
 _REPEATED = re.compile(
     r"""https?://\S+ | (?<![@\w.-])[\w-]++(?:\.[\w-]++){2,}+(?!@) | permanent\ failure | by\ SMTP\ address\ lookup
@@ -535,7 +538,9 @@ UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
 # A text that says "temporary" makes the reply retryable; "try later" is a courtesy, and only a hint.
 _LASTING = phrases("{not,no,not a} {temporary,temporarily}")
 _PASSING = phrases(
-    spelled_out("temporarily | temporarly | tempfail | temperror | {passing} | {temporary_abroad}")
+    spelled_out(
+        "temporarily | temporarly | momentarily | tempfail | temperror | {passing} | {temporary_abroad}"
+    )
 )
 PASSING = Phrases([*((each, False) for each in _LASTING), *((each, True) for each in _PASSING)])
 
