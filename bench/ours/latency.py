@@ -1,7 +1,4 @@
-"""At 100 a second: from accept to the start of a task, and from accept to SENT, one worker in the same process.
-
-The first second is not counted: connections are made, and servers read their functions for the first time.
-"""
+"""At 100 a second, one worker in the same process: pick-up of a task (see pace.py), and from accept to SENT."""
 
 import argparse
 import asyncio
@@ -13,11 +10,11 @@ from carteiro import Carteiro
 from carteiro.model import MessageId
 from figures import say
 from ours.shared import opened, run, tenant
-from pace import PER_SECOND, at_pace, print_waits
+from pace import PER_SECOND, Sent, at_pace, print_pick_up, print_waits
 from watched import watched
 
 
-async def _tasks(folder: Path, count: int) -> list[float]:
+async def _tasks(folder: Path, count: int) -> tuple[Sent, dict[int, float]]:
     started: dict[int, float] = {}
     async with opened(folder) as post:
 
@@ -25,17 +22,14 @@ async def _tasks(folder: Path, count: int) -> list[float]:
         async def tick(number: int) -> None:
             started[number] = time.perf_counter()
 
-        accepted: dict[int, float] = {}
-
         async def one(number: int) -> None:
             await tick.send(tenant=tenant(number), number=number)
-            accepted[number] = time.perf_counter()
 
         worker = asyncio.create_task(post.run_worker())
-        await at_pace(one, started, count)
+        sent = await at_pace(one, started, count)
         post.stop()
         await worker
-    return [started[number] - accepted[number] for number in range(len(started))]
+    return sent, started
 
 
 async def _mails(folder: Path, count: int) -> list[float]:
@@ -52,7 +46,7 @@ async def _mails(folder: Path, count: int) -> list[float]:
             )
             ids[number] = answer.id
 
-        await at_pace(one, None, count)
+        await at_pace(one, ids, count)
         unsettled = list(ids.values())
         with watched("accept to SENT", lambda: len(unsettled)):
             while unsettled := list(await post.backend.reading.unsettled(unsettled)):
@@ -70,10 +64,12 @@ async def _seconds_to_sent(post: Carteiro, message: MessageId) -> float:
 
 
 async def _measure(count: int) -> None:
-    for name, measure in (("pick-up", _tasks), ("accept to SENT", _mails)):
-        with tempfile.TemporaryDirectory() as folder:
-            say(f"ours: {name} at {PER_SECOND} a second")
-            print_waits(name, await measure(Path(folder), count))
+    with tempfile.TemporaryDirectory() as folder:
+        say(f"ours: pick-up at {PER_SECOND} a second")
+        print_pick_up(*await _tasks(Path(folder), count))
+    with tempfile.TemporaryDirectory() as folder:
+        say(f"ours: accept to SENT at {PER_SECOND} a second")
+        print_waits("accept to SENT", await _mails(Path(folder), count))
 
 
 def main() -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from huey import SqliteHuey
 
-from pace import at_pace, print_waits
+from pace import at_pace, print_pick_up
 
 
 async def _measure(path: Path, count: int) -> None:
     huey = SqliteHuey("bench", filename=str(path), fsync=True, results=False)
-    accepted: dict[int, float] = {}
     started: dict[int, float] = {}
 
     def tick(number: int) -> None:
@@ -23,13 +22,12 @@ async def _measure(path: Path, count: int) -> None:
 
     async def one(number: int) -> None:
         await asyncio.to_thread(send, number)
-        accepted[number] = time.perf_counter()
 
     consumer = huey.create_consumer(workers=1, periodic=False)
     consumer.start()
-    await at_pace(one, started, count)
+    sent = await at_pace(one, started, count)
     consumer.stop(graceful=True)
-    print_waits("pick-up", [started[each] - accepted[each] for each in range(len(accepted))])
+    print_pick_up(sent, started)
 
 
 def main() -> None:

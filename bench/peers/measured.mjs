@@ -52,23 +52,26 @@ export async function measured(name, count, work, progress = undefined) {
   console.log(JSON.stringify({ ...figure, server_cpu_seconds: serverSeconds() - server }));
 }
 
-/** As ours/latency.py does: jobs at 100 a second, and how long each waits from its commit to its start. */
+/** As pace.py does: jobs at 100 a second, and how long each waits from the answer, and from the call, to its start. */
 export async function paced(count, send, started) {
   const [perSecond, warmingUp] = [100, 100];
-  const [accepted, sending] = [[], []];
+  const [called, answered, sending] = [[], [], []];
   const begun = performance.now();
   for (let number = 0; number < count + warmingUp; number++) {
     const wait = begun + (number / perSecond) * 1000 - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-    sending.push(send(number).then(() => (accepted[number] = performance.now())));
+    called[number] = performance.now();
+    sending.push(send(number).then(() => (answered[number] = performance.now())));
   }
   await Promise.all(sending);
-  const all = () => accepted.every((_, number) => started[number] !== undefined);
+  const all = () => answered.every((_, number) => started[number] !== undefined);
   await watched("pick-up", () => Object.keys(started).length, async () => {
     while (!all()) await new Promise((resolve) => setTimeout(resolve, 10));
   });
-  const waits = accepted.map((at, number) => Math.max(0, started[number] - at)).slice(warmingUp);
-  waits.sort((one, other) => one - other);
-  const at = (share) => waits[Math.floor(share * (count - 1))];
-  console.log(JSON.stringify({ name: "pick-up", p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) }));
+  for (const [name, since] of [["pick-up", answered], ["call to start", called]]) {
+    const waits = since.map((at, number) => Math.max(0, started[number] - at)).slice(warmingUp);
+    waits.sort((one, other) => one - other);
+    const at = (share) => waits[Math.floor(share * (count - 1))];
+    console.log(JSON.stringify({ name, p50_ms: at(0.5), p95_ms: at(0.95), p99_ms: at(0.99) }));
+  }
 }

@@ -12,7 +12,7 @@ from pgqueuer.models import Job
 from pgqueuer.qm import QueueManager
 from pgqueuer.queries import Queries
 
-from pace import at_pace, print_waits
+from pace import at_pace, print_pick_up
 
 _BATCH = 10
 
@@ -22,7 +22,6 @@ async def _measure(count: int) -> None:
     await Queries(AsyncpgDriver(working)).install()
     queries = Queries(AsyncpgDriver(sending))
     manager = QueueManager(Queries(AsyncpgDriver(working)))
-    accepted: dict[int, float] = {}
     started: dict[int, float] = {}
     turn = asyncio.Lock()  # a connection takes one statement at a time
 
@@ -33,14 +32,13 @@ async def _measure(count: int) -> None:
     async def one(number: int) -> None:
         async with turn:
             await queries.enqueue("tick", b"%d" % number)
-        accepted[number] = time.perf_counter()
 
     manager.entrypoint("tick")(tick)
     worker = asyncio.create_task(manager.run(batch_size=_BATCH))
-    await at_pace(one, started, count)
+    sent = await at_pace(one, started, count)
     manager.shutdown.set()
     await worker
-    print_waits("pick-up", [started[each] - accepted[each] for each in range(len(accepted))])
+    print_pick_up(sent, started)
 
 
 def main() -> None:

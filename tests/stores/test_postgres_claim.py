@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 
 from carteiro.errors import StoreUnavailable
-from carteiro.model import EMAIL, LeasedJob, MessageId
+from carteiro.model import EMAIL, ZERO, Claimed, LeasedJob, MessageId
 from carteiro.ports import Backend
 from carteiro.stores.postgres import open_postgres
-from support.builders import ACME, BRASA, messages, tenants_named
-from support.steps import accepted, claimed, claimed_ids
+from support.builders import ACME, BRASA, a_message, messages, tenants_named
+from support.steps import accepted, claim, claimed, claimed_ids
 
 pytestmark = pytest.mark.servers
 
@@ -35,6 +36,11 @@ _NO_LONG_WAY = """
     ) LANGUAGE plpgsql AS $$ BEGIN RAISE 'not the short way'; END $$
 """
 
+_AN_HOUR_LATER = """
+    CREATE OR REPLACE FUNCTION carteiro.now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+    $$ SELECT (extract(EPOCH FROM clock_timestamp()) * 1000)::bigint + 3600000 $$
+"""
+
 
 @pytest.fixture
 async def backend(url: str) -> AsyncIterator[Backend]:
@@ -49,42 +55,58 @@ async def backend(url: str) -> AsyncIterator[Backend]:
 class _Crossed:
     """A claim that has looked, and waits for the ring."""
 
-    def __init__(self, holder: Any, claiming: "asyncio.Task[list[LeasedJob]]", pid: int) -> None:
+    def __init__(self, holder: Any, looker: Any, claiming: "asyncio.Task[Claimed]") -> None:
         self.holder = holder
-        self.pid = pid
+        self.pid = 0
+        self.idle_for: timedelta | None = None
+        self._looker = looker
         self._claiming = claiming
+
+    async def has_waiters(self, number: int) -> None:
+        """Wait until this number of claims wait."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(waiting := await self._looker.fetch(_WAITING)) < number:
+                await asyncio.sleep(0.01)
+        self.pid = waiting[0]["pid"]
 
     async def jobs(self) -> list[LeasedJob]:
         """End the transaction that holds the ring, before."""
         async with asyncio.timeout(PATIENCE_S):
-            return await self._claiming
+            found = await self._claiming
+        self.idle_for = found.idle_for
+        return found.jobs
 
 
 @asynccontextmanager
-async def _crossed(backend: Backend, url: str, change: str = "") -> AsyncIterator[_Crossed]:
-    """Hold the ring, and change something, while a claim of all jobs begins."""
+async def _crossed(
+    backend: Backend, url: str, change: str = "", *, limit: int = 100
+) -> AsyncIterator[_Crossed]:
+    """Hold the ring, and change something, while a claim begins."""
     holder, looker = await asyncpg.connect(url), await asyncpg.connect(url)
     try:
         await holder.execute("BEGIN")
         await holder.execute("SELECT carteiro.lock_ring()")
         if change:
             await holder.execute(change)
-        claiming = asyncio.create_task(claimed(backend.store, limit=100))
-        async with asyncio.timeout(PATIENCE_S):
-            while (pid := await looker.fetchval(_WAITING)) is None:
-                await asyncio.sleep(0.01)
-        yield _Crossed(holder, claiming, pid)
+        claiming = asyncio.create_task(claim(backend.store, limit=limit))
+        crossed = _Crossed(holder, looker, claiming)
+        await crossed.has_waiters(1)
+        yield crossed
     finally:
         await holder.close()
         await looker.close()
 
 
+async def _change_functions(url: str, text: str) -> None:
+    changing = await asyncpg.connect(url)
+    await changing.execute(text)
+    await changing.close()
+
+
 async def test_look_holds_if_the_ring_was_not_changed(backend: Backend, url: str) -> None:
     """This is the short way: the long one is blocked."""
     async with _crossed(backend, url) as crossed:
-        breaker = await asyncpg.connect(url)
-        await breaker.execute(_NO_LONG_WAY)
-        await breaker.close()
+        await _change_functions(url, _NO_LONG_WAY)
         await crossed.holder.execute("ROLLBACK")
         jobs = await crossed.jobs()
 
@@ -114,6 +136,7 @@ async def test_claim_that_another_overtakes_gets_what_it_left(
         ("UPDATE carteiro.tenants SET rate_per_second = 2", 2),
         ("UPDATE carteiro.ring_clock SET n = n + 1, limit_count = 4, limit_per_ms = 60000", 4),
         ("DELETE FROM carteiro.ready", 0),
+        ("DELETE FROM carteiro.ready; DELETE FROM carteiro.seats; DELETE FROM carteiro.tenants", 0),
     ],
 )
 async def test_claim_heeds_what_changed_after_its_look(
@@ -136,6 +159,67 @@ async def test_tenant_that_comes_after_the_look_has_its_turns(backend: Backend, 
     tenants = [job.tenant for job in jobs]
     assert tenants.count(ACME) == tenants.count(BRASA) == _JOBS
     assert set(tenants[:4]) == {ACME, BRASA}  # a turn is three jobs
+
+
+async def test_claim_is_by_age_if_turns_are_turned_off_after_its_look(
+    backend: Backend, url: str
+) -> None:
+    """In turns the other tenant would have its first one at once."""
+    tune = "INSERT INTO carteiro.overrides VALUES ('fairness', $${setting}$$)".format(
+        setting='{"enable_round_robin": false, "max_jobs_per_tenant_batch": 3}'
+    )
+    async with _crossed(backend, url, tune) as crossed:
+        await accepted(backend.store, *messages(_JOBS, BRASA))
+        await crossed.holder.execute("COMMIT")
+        jobs = await crossed.jobs()
+
+    assert [job.tenant for job in jobs] == [ACME] * _JOBS + [BRASA] * _JOBS
+
+
+async def test_only_one_of_two_claims_that_saw_the_same_ring_is_short(
+    backend: Backend, url: str
+) -> None:
+    """The other one looks again, and gets what is left."""
+    async with open_postgres(url) as other, _crossed(backend, url, limit=3) as crossed:
+        second = asyncio.create_task(claimed(other.store, limit=100))
+        await crossed.has_waiters(2)
+        await crossed.holder.execute("ROLLBACK")
+        ours, theirs = [
+            {job.lease.job for job in jobs} for jobs in (await crossed.jobs(), await second)
+        ]
+
+    assert len(ours | theirs) == _JOBS
+    assert not ours & theirs
+
+
+async def test_urgent_job_that_comes_after_the_look_is_claimed_next(
+    backend: Backend, url: str
+) -> None:
+    """Its rank is below the place where the seat is read from."""
+    async with _crossed(backend, url, limit=3) as crossed:
+        [urgent] = await accepted(backend.store, a_message(priority=1))
+        await crossed.holder.execute("ROLLBACK")
+        jobs = await crossed.jobs()
+
+    assert urgent not in [job.lease.job for job in jobs]
+    assert (await claimed_ids(backend.store))[0] == urgent
+
+
+async def test_alarm_that_rings_while_the_claim_waits_ends_the_nap(
+    backend: Backend, url: str
+) -> None:
+    """The nap begins when the claim has the ring, not when it looked."""
+    due = datetime.now(UTC) + timedelta(minutes=30)
+    [delayed] = await accepted(backend.store, a_message(BRASA, due=due))
+    assert await claimed_ids(backend.store, limit=1)  # the alarm is known
+    async with _crossed(backend, url) as crossed:
+        await _change_functions(url, _AN_HOUR_LATER)
+        await crossed.holder.execute("ROLLBACK")
+        jobs = await crossed.jobs()
+
+    assert len(jobs) == _JOBS - 1
+    assert crossed.idle_for == ZERO
+    assert delayed in await claimed_ids(backend.store)
 
 
 async def test_note_that_comes_after_the_look_is_read_by_the_next_claim(

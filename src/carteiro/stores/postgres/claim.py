@@ -15,7 +15,6 @@ from carteiro.stores.postgres.database import Database
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
 _NUMBER, _IS_FINISHED, _SUPPRESSES, _TENANT, _RECIPIENT = 1, 2, 3, 6, 17  # columns of a message
-_OF_CLAIM = 6  # columns, then those of a message
 _CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
@@ -38,7 +37,7 @@ class Claims:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         if not kinds:
             return model.Claimed([], None)
-        rows = await self._db.fetch(
+        told = await self._db.first(
             "claim",
             sorted(set(kinds)),
             max(0, limit),
@@ -54,14 +53,14 @@ class Claims:
             _CLOCK_JITTER_MS,
             self._db.fixed_now,
         )
-        now, idle_ms, numbers, claims, served, preset_texts, *first = rows[0]
+        now, idle_ms, numbers, claims, served, preset_texts, messages = told
         idle_for = None if idle_ms is None else idle_ms * MILLISECOND
         if not served:
             return model.Claimed([], idle_for)
-        if first[0] is None:
+        if messages is None:  # many, or none is left
             rows = await self._db.fetch("claimed", numbers, list(dict.fromkeys(served)))
         else:
-            rows = [row[_OF_CLAIM:] for row in rows]
+            rows = [[*row.values()] for row in orjson.loads(messages)]
         if [row for row in rows if row[_IS_FINISHED]] or len(rows) <= numbers.count(","):
             rows = [row for row in rows if not row[_IS_FINISHED]]
             # They ended during the claim, or are gone: their jobs are dropped, never sent.

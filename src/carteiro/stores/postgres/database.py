@@ -96,6 +96,17 @@ class _Connection(asyncpg.Connection):
         return ""
 
 
+class _Pool(asyncpg.Pool):
+    """A pool that takes a connection back at once: asyncpg's makes a task for that, and each statement waits for it."""
+
+    async def release(self, connection: Any, *, timeout: float | None = None) -> None:  # noqa: ANN401 - asyncpg's
+        """Mostly nothing is awaited. If the caller is cancelled while something is, the connection is closed."""
+        one, holder = connection._con, connection._holder  # noqa: SLF001 - it shows them to nobody
+        if one is not None:
+            one._on_release()  # noqa: SLF001 - as above
+            await holder.release(holder._timeout if timeout is None else timeout)  # noqa: SLF001 - as above
+
+
 class Session:
     """One connection, while it is borrowed."""
 
@@ -137,10 +148,14 @@ class Database:
         """Connect; the schema must be there."""
         prepares = self._options.prepared_statements
         with address_read(self.name), self.in_our_words():
-            self._pool = await asyncpg.create_pool(
+            self._pool = await _Pool(
                 self._url,
                 min_size=0,  # the caller connects, and gets the error; a background task would only log it
                 max_size=self._options.connections,
+                max_queries=50_000,
+                setup=None,
+                loop=None,
+                record_class=asyncpg.Record,
                 command_timeout=self._options.command_timeout.total_seconds(),
                 statement_cache_size=512 if prepares else 0,
                 max_inactive_connection_lifetime=300,
@@ -219,19 +234,14 @@ class Database:
                     await connection.execute(f"SET LOCAL {_PAUSE} = '{_LONGEST_PAUSE}'")
                 yield Session(connection)
 
-    @asynccontextmanager
-    async def _session(self) -> AsyncIterator[Session]:
+    def _session(self) -> AbstractAsyncContextManager[Session]:
         """A connection for one statement.
 
         A pooler may give the server process to another client between prepare and execute, unless both are in a
         transaction. With statements that stay prepared there is no such gap.
         """
-        if not self._options.prepared_statements:
-            async with self.transaction() as session:
-                yield session
-            return
-        async with self.outside_transactions() as session:
-            yield session
+        is_safe = self._options.prepared_statements
+        return self.outside_transactions() if is_safe else self.transaction()
 
     @asynccontextmanager
     async def outside_transactions(self) -> AsyncIterator[Session]:

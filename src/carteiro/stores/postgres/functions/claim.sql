@@ -680,7 +680,8 @@ END
 $$;
 
 -- Leases at most p_limit ready jobs of these kinds, and p_ahead more of tenants and kinds without a limit; tenants take turns by
--- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come.
+-- virtual time (docs/explanation/fairness.md). `o_idle_ms`: when to come again, NULL: nothing is known to come. `o_messages`: the
+-- messages, as `claimed` has them, if they are few; of many the ring would be locked too long.
 --
 -- It looks first, without a lock: a wake-up that is for another worker costs little, and whatever is committed later brings
 -- one of its own. If only one seat has work, and nothing limits it, its turns are known at once. All else is `claim_of_many`.
@@ -689,7 +690,7 @@ CREATE OR REPLACE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_ahead integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
     p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint,
     OUT o_now bigint, OUT o_idle_ms bigint, OUT o_numbers bigint[], OUT o_claims integer[], OUT o_tenants text[],
-    OUT o_presets jsonb
+    OUT o_presets jsonb, OUT o_messages text
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -697,12 +698,15 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
+    c_few CONSTANT integer := 10;
     c_room CONSTANT bigint := greatest(0, p_limit) + p_ahead;
     v_sync text;
     v_ring record;
     v_notes record;
     v_clocks record;
     v_seat record;
+    v_jobs record;
+    v_next record;
     v_kind text;
     v_i integer;
     v_taken bigint;
@@ -757,53 +761,41 @@ BEGIN
         );
         v_kind := coalesce(v_notes.kind, v_clocks.kind);
         v_i := array_position(p_kinds, v_kind);
-        SELECT s.*, t.stride, t.retry_preset, w.parked_until, w.lease_end, j.*, a.wake_at AS next_alarm
+        SELECT s.ctid AS place, s.tenant, t.stride, t.retry_preset, s.wake_at IS NOT NULL AS is_woken,
+            least(s.lowest, v_notes.rank) AS lowest, least(s.due_from, v_notes.wake_at) AS due_from,
+            CASE WHEN s.wake_at IS NULL THEN s.vt ELSE greatest(s.vt, v_clocks.v_of[v_i]) END AS vt,
+            least(s.wake_at, greatest(v_notes.wake_at, v_clocks.seen_of[v_i] - p_jitter)) AS wake_at
         INTO v_seat
+        FROM carteiro.seats AS s JOIN carteiro.tenants AS t ON t.id = s.tenant
+        WHERE s.tenant = coalesce(v_notes.tenant, v_clocks.tenant) AND s.kind = v_kind
+            AND NOT (t.paused OR t.disabled) AND t.cap IS NULL AND t.rate_per_second IS NULL
+            AND NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'fairness')
+        ORDER BY s.n DESC LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        EXIT WHEN v_seat.is_woken AND NOT v_seat.wake_at BETWEEN v_clocks.seen_of[v_i] - p_jitter AND o_now;
+        SELECT count(*) AS found, array_agg(q.message_no) AS numbers, array_agg(q.rank) AS ranks, array_agg(q.place) AS places,
+            max(q.claims) AS claims
+        INTO v_jobs
         FROM (
-            SELECT o.ctid AS place, o.tenant, least(o.lowest, v_notes.rank) AS lowest, least(o.due_from, v_notes.wake_at) AS due_from,
-                o.wake_at IS NOT NULL AS is_woken,
-                CASE WHEN o.wake_at IS NULL THEN o.vt ELSE greatest(o.vt, v_clocks.v_of[v_i]) END AS vt,
-                least(o.wake_at, greatest(v_notes.wake_at, v_clocks.seen_of[v_i] - p_jitter)) AS wake_at
-            FROM carteiro.seats AS o
-            WHERE o.tenant = coalesce(v_notes.tenant, v_clocks.tenant) AND o.kind = v_kind
-            ORDER BY o.n DESC LIMIT 1
-        ) AS s
-        JOIN carteiro.tenants AS t ON t.id = s.tenant
-        CROSS JOIN LATERAL carteiro.next_job(true, v_kind, s.tenant, s.due_from, v_clocks.lost_from, p_longest, o_now) AS w
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS found, array_agg(q.message_no) AS numbers, array_agg(q.rank) AS ranks, array_agg(q.place) AS jobs,
-                max(q.claims) AS claims
-            FROM (
-                SELECT o.message_no, o.rank, o.ctid AS place, o.claims FROM carteiro.ready AS o
-                WHERE o.tenant = s.tenant AND o.kind = v_kind AND o.rank >= s.lowest
-                ORDER BY o.rank, o.id LIMIT c_room + 1
-            ) AS q
-        ) AS j
-        CROSS JOIN LATERAL (
-            SELECT min(f.wake_at) AS wake_at
-            FROM unnest(p_kinds) AS k (kind)
-            CROSS JOIN LATERAL (
-                SELECT o.wake_at FROM carteiro.seats AS o
-                WHERE o.kind = k.kind AND o.wake_at >= o_now AND o.wake_at < c_far AND o.ctid <> s.place
-                ORDER BY o.wake_at LIMIT 1
-            ) AS f
-        ) AS a
-        WHERE NOT (t.paused OR t.disabled) AND t.cap IS NULL AND t.rate_per_second IS NULL
-            AND (NOT s.is_woken OR (s.wake_at >= v_clocks.seen_of[v_i] - p_jitter AND s.wake_at <= o_now))
-            AND NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'fairness');
-        EXIT WHEN (v_seat.claims = 0 AND least(v_seat.parked_until, v_seat.lease_end, c_far) > o_now) IS NOT TRUE;
+            SELECT o.message_no, o.rank, o.ctid AS place, o.claims FROM carteiro.ready AS o
+            WHERE o.tenant = v_seat.tenant AND o.kind = v_kind AND o.rank >= v_seat.lowest
+            ORDER BY o.rank, o.id LIMIT c_room + 1
+        ) AS q;
+        SELECT * INTO v_next
+        FROM carteiro.next_job(true, v_kind, v_seat.tenant, v_seat.due_from, v_clocks.lost_from, p_longest, o_now);
+        EXIT WHEN (v_jobs.claims = 0 AND least(v_next.parked_until, v_next.lease_end, c_far) > o_now) IS NOT TRUE;
         UPDATE carteiro.ring AS r SET n = r.n + 1, seen = v_notes.seen, folded = r.folded + v_notes.count + 1 WHERE r.n = v_ring.n;
         CONTINUE WHEN NOT FOUND; -- another claim was faster, and may have left nothing
-        v_taken := least(v_seat.found, c_room);
+        v_taken := least(v_jobs.found, c_room);
         v_turns := (v_taken - 1) / p_batch + 1;
         v_until := o_now + p_lease_ms;
-        IF v_seat.found <= c_room THEN
-            v_wake_at := least(v_seat.parked_until, v_seat.lease_end, v_until);
+        IF v_jobs.found <= c_room THEN
+            v_wake_at := least(v_next.parked_until, v_next.lease_end, v_until);
         END IF;
-        o_numbers := v_seat.numbers[:v_taken];
+        o_numbers := v_jobs.numbers[:v_taken];
         WITH seat AS (
             UPDATE carteiro.seats AS s
-            SET n = s.n + 1, jobs = s.jobs + v_notes.jobs, processed = s.processed + v_taken, lowest = v_seat.ranks[v_taken],
+            SET n = s.n + 1, jobs = s.jobs + v_notes.jobs, processed = s.processed + v_taken, lowest = v_jobs.ranks[v_taken],
                 vt = v_seat.vt + v_taken * v_seat.stride, last_turn = v_clocks.turn + v_turns,
                 since_turn = CASE WHEN v_seat.is_woken THEN v_clocks.turn ELSE s.since_turn END,
                 consecutive = (v_taken - 1) % p_batch + 1, last_processed_at = o_now, wake_at = v_wake_at,
@@ -820,7 +812,7 @@ BEGIN
                 END
             WHERE c.ctid = ANY (v_clocks.places)
         ),
-        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (v_seat.jobs[:v_taken])),
+        gone AS (DELETE FROM carteiro.ready WHERE ctid = ANY (v_jobs.places[:v_taken])),
         leased AS (
             INSERT INTO carteiro.leased (claim_id, tenant, kind, parked_until, claims, numbers)
             VALUES (p_claim, v_seat.tenant, v_kind, v_until, 1, o_numbers)
@@ -830,14 +822,23 @@ BEGIN
         IF v_seat.retry_preset IS NOT NULL THEN
             o_presets := jsonb_build_object(v_seat.tenant, v_seat.retry_preset);
         END IF;
-        o_idle_ms := CASE WHEN v_wake_at IS NULL THEN 0 ELSE least(v_wake_at, v_seat.next_alarm) - o_now END;
-        RETURN;
+        IF v_wake_at IS NULL THEN
+            o_idle_ms := 0;
+        ELSE -- from now on: the lock may have taken long
+            o_idle_ms := greatest(0, least(v_wake_at, v_clocks.alarm) - coalesce(p_now, carteiro.now_ms()));
+        END IF;
+        EXIT;
     END LOOP;
-    SELECT * INTO o_now, o_idle_ms, o_numbers, o_claims, o_tenants, o_presets
-    FROM carteiro.claim_of_many(
-        p_kinds, p_limit, p_ahead, p_claim, p_lease_ms, p_batch, p_in_turns, p_readied, p_suspect, p_draws, p_longest, p_jitter,
-        p_now
-    );
+    IF o_numbers IS NULL THEN
+        SELECT * INTO o_now, o_idle_ms, o_numbers, o_claims, o_tenants, o_presets
+        FROM carteiro.claim_of_many(
+            p_kinds, p_limit, p_ahead, p_claim, p_lease_ms, p_batch, p_in_turns, p_readied, p_suspect, p_draws, p_longest,
+            p_jitter, p_now
+        );
+    END IF;
+    IF cardinality(o_numbers) BETWEEN 1 AND c_few THEN
+        o_messages := (SELECT json_agg(m) FROM carteiro.claimed(o_numbers, o_tenants) AS m);
+    END IF;
 END
 $$;
 

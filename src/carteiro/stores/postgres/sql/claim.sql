@@ -1,10 +1,7 @@
 -- name: claim
--- Leases ready jobs: see the function of that name. Few messages come along; of many the ring would be locked too long.
-SELECT c.o_now, c.o_idle_ms, c.o_numbers::text, c.o_claims, c.o_tenants, c.o_presets::text, m.*
-FROM carteiro.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS c
-LEFT JOIN LATERAL (
-    SELECT * FROM carteiro.claimed(c.o_numbers, c.o_tenants) WHERE cardinality(c.o_numbers) BETWEEN 1 AND 10
-) AS m ON true;
+-- Leases ready jobs: see the function of that name.
+SELECT c.o_now, c.o_idle_ms, c.o_numbers::text, c.o_claims, c.o_tenants, c.o_presets::text, c.o_messages
+FROM carteiro.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS c;
 
 -- name: claim_recipients
 -- The recipients with these ids, deleted or not. :ids
