@@ -77,6 +77,12 @@ SELECT carteiro.declare_first(
 )
 FROM carteiro.messages
 """
+_END = """
+SELECT left_out FROM carteiro.settle_sent(
+    ARRAY[$1], ARRAY[1], ARRAY[1], ARRAY['x'], ARRAY[$2], ARRAY['sandbox'], ARRAY[0], 10000, 3600000, true,
+    carteiro.now_ms()
+)
+"""
 _REQUEST_CANCEL = """
 INSERT INTO carteiro.entries (
     message_no, version, state, due_at, expires_at, cancel_requested_at, tenant, is_email, created_at, timeline
@@ -375,6 +381,23 @@ async def test_start_that_crosses_a_cancel_waits_without_its_claim(
     answer = await starting
     assert isinstance(answer, Refused)
     assert answer.why is RefusedWhy.CANCELLED
+
+
+async def test_start_does_not_wait_for_the_ends_of_its_claim(url: str, application: Any) -> None:
+    """A worker settles jobs of a claim while it declares others: each would wait for the other's disk."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, *messages(3))
+        jobs = await claimed(backend.store)
+        await declare(backend.store, jobs[0])
+        async with application.transaction(), asyncio.timeout(PATIENCE_S):
+            [left] = await application.fetchrow(_END, jobs[0].lease.job, jobs[0].lease.claim)
+            during = await declare(backend.store, jobs[1])
+        after = await declare(backend.store, jobs[2])
+
+    assert left == []
+    assert isinstance(during, Begun)
+    assert isinstance(after, Begun)
 
 
 async def test_start_that_crosses_the_end_of_its_lease_is_not_made(

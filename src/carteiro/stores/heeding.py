@@ -16,6 +16,8 @@ async def with_suppressed(
     session: Session, jobs: list[LeasedJob], tenants: Collection[str], now: int
 ) -> list[LeasedJob]:
     """Return the jobs with their suppressed addresses; ``tenants`` are those that have suppressions."""
+    if not tenants:
+        return jobs
     asked = {
         job.lease.job: {each: key_of(job.tenant, each) for each in addresses_of(job.content)}
         for job in jobs

@@ -125,6 +125,29 @@ async def test_slot_freed_by_one_kind_is_open_to_the_others(backend: Backend) ->
     assert await claimed_ids(backend.store) == [email]
 
 
+async def test_attempt_keeps_its_slot_for_as_long_as_it_is_held(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Longer than its job was leased: until then nobody else takes the job or the slot, of whatever kind."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, a_message(), a_message(), a_task())
+    [job] = await claimed(backend.store, limit=1)
+    await declare(backend.store, job)
+    clock.advance(LEASE + SECOND)
+
+    reaped = await backend.store.reap(limit=10)
+    tasks, emails = [await claimed(backend.store, kinds=[kind]) for kind in (TASK, EMAIL)]
+    [standing] = await backend.tenants.standings(EMAIL)
+    in_flight = sum(each.in_flight for each in await backend.reading.depths())
+    clock.advance(HOLD - LEASE)
+    [again] = await claimed(backend.store, limit=1)
+
+    assert (reaped, tasks, emails) == (0, [], [])
+    assert (standing.in_flight, in_flight) == (1, 1)
+    assert again.lease.job == job.lease.job
+    assert again.open_attempt
+
+
 async def test_released_or_cancelled_job_frees_its_slot(backend: Backend) -> None:
     """A slot belongs to a job in flight, and to nothing else."""
     await backend.tenants.define([a_tenant(cap=1)])

@@ -223,12 +223,21 @@ CREATE OR REPLACE FUNCTION carteiro.in_flight(
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    SELECT coalesce(sum(cardinality(l.numbers)), 0), min(l.parked_until) INTO jobs, first_end
-    FROM (SELECT DISTINCT c.kind FROM carteiro.ring_clock AS c) AS k
-    JOIN carteiro.leased AS l
-        ON
+    SELECT coalesce(sum(f.jobs), 0), min(f.first_end) INTO jobs, first_end
+    FROM (SELECT c.kind, max(c.lost_from) AS lost_from FROM carteiro.ring_clock AS c GROUP BY c.kind) AS k
+    CROSS JOIN LATERAL (
+        SELECT cardinality(l.numbers) AS jobs, l.parked_until AS first_end FROM carteiro.leased AS l
+        WHERE
             (l.tenant, l.kind, l.parked_until) > (p_tenant, k.kind, p_now)
-            AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, k.kind, p_now + p_longest);
+            AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, k.kind, p_now + p_longest)
+        UNION ALL
+        SELECT 1, h.until
+        FROM carteiro.leased AS l CROSS JOIN LATERAL carteiro.ends_of(l.claim_id, l.numbers, l.parked_until) AS h
+        WHERE
+            (l.tenant, l.kind, l.parked_until) >= (p_tenant, k.kind, k.lost_from)
+            AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, k.kind, p_now)
+            AND h.until > p_now AND h.until <= p_now + p_longest
+    ) AS f;
 END
 $$;
 

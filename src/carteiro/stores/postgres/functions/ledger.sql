@@ -433,10 +433,9 @@ BEGIN
 END
 $$;
 
--- The items (1, 2, …) whose messages are not among the stored ones.
+-- The items (1, 2, …) whose messages are not among the stored ones. The settings of its callers hold here.
 CREATE OR REPLACE FUNCTION carteiro.left_out(p_id text[], p_stored bigint[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
     IF cardinality(p_stored) = cardinality(p_id) THEN
@@ -474,8 +473,9 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_stored bigint[];
-    v_moved bigint[];
+    v_leased bigint[];
     v_claim text[]; v_tenant text[]; v_kind text[];
+    v_is_short boolean; -- a lease ends later than the hold
 BEGIN
     LOOP
         BEGIN
@@ -500,8 +500,9 @@ BEGIN
                     h.tenant, h.kind = 'email:send', h.created_at, p_timeline[h.place]
                 FROM held AS h
             )
-            SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind)
-            INTO v_stored, v_claim, v_tenant, v_kind
+            SELECT coalesce(array_agg(h.no), '{}'), array_agg(p_claim[h.place]), array_agg(h.tenant), array_agg(h.kind),
+                EXISTS (SELECT FROM carteiro.leased AS l WHERE l.claim_id = ANY (p_claim) AND l.parked_until > p_until)
+            INTO v_stored, v_claim, v_tenant, v_kind, v_is_short
             FROM held AS h;
             EXIT;
         EXCEPTION WHEN unique_violation THEN
@@ -512,11 +513,22 @@ BEGIN
         RETURN carteiro.left_out(p_id, v_stored);
     END IF;
     -- It locks claims after entries, as a cancel does: else each would wait for the other.
-    v_moved := carteiro.move_leases(v_stored, v_claim, v_tenant, v_kind, p_until, false);
-    IF cardinality(v_moved) < cardinality(v_stored) THEN -- leases were taken meanwhile: these attempts are not made
-        DELETE FROM carteiro.entries AS e WHERE e.message_no = ANY (v_stored) AND e.message_no <> ALL (v_moved);
+    IF NOT v_is_short THEN
+        -- This lock lets others settle attempts of the same claims, but not take jobs from them.
+        PERFORM 1 FROM carteiro.claims AS c WHERE c.id = ANY (p_claim) ORDER BY c.id FOR KEY SHARE;
+        SELECT coalesce(array_agg(f.no), '{}'), coalesce(bool_or(f.parked_until > p_until), false) INTO v_leased, v_is_short
+        FROM (
+            SELECT l.claim_id, l.parked_until, unnest(l.numbers) AS no FROM carteiro.leased AS l WHERE l.claim_id = ANY (p_claim)
+        ) AS f
+        WHERE ((f.no, f.claim_id) IN (SELECT s.no, s.claim FROM unnest(v_stored, v_claim) AS s (no, claim))) IS TRUE;
     END IF;
-    RETURN carteiro.left_out(p_id, v_moved);
+    IF v_is_short THEN
+        v_leased := carteiro.move_leases(v_stored, v_claim, v_tenant, v_kind, p_until, false);
+    END IF;
+    IF cardinality(v_leased) < cardinality(v_stored) THEN -- leases were taken meanwhile: these attempts are not made
+        DELETE FROM carteiro.entries AS e WHERE e.message_no = ANY (v_stored) AND e.message_no <> ALL (v_leased);
+    END IF;
+    RETURN carteiro.left_out(p_id, v_leased);
 END
 $$;
 

@@ -189,7 +189,8 @@ END
 $$;
 
 -- Makes the first due jobs of seats ready, p_limit of each: delayed ones, except those that another transaction is removing, and
--- leased ones whose worker was lost (p_lost_from NULL: those stay). Returns their number. The caller holds the ring's lock.
+-- leased ones whose worker was lost (p_lost_from NULL: those stay). Returns their number, with those that are held for
+-- longer than they were leased. The caller holds the ring's lock.
 CREATE OR REPLACE FUNCTION carteiro.ready_due(
     p_kinds text[], p_tenants text[], p_due_from bigint[], p_lost_from bigint[], p_longest bigint, p_now bigint, p_limit integer
 ) RETURNS integer
@@ -244,7 +245,8 @@ BEGIN
     ) AS f
     CROSS JOIN LATERAL unnest(f.numbers) AS n;
     IF v_no IS NOT NULL THEN
-        v_readied := v_readied + carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind, p_longest, p_now);
+        v_readied := v_readied + carteiro.keep_held(v_claim, p_longest, p_now)
+            + carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind, p_longest, p_now);
     END IF;
     RETURN v_readied;
 END
@@ -290,6 +292,7 @@ BEGIN
     IF v_no IS NULL THEN
         RETURN 0;
     END IF;
+    PERFORM carteiro.keep_held(v_claim, p_longest, p_now);
     v_count := carteiro.ready_lost(v_no, v_claim, v_tenant, v_kind, p_longest, p_now);
     -- Also other seats of these tenants, which may have waited for a slot.
     UPDATE carteiro.seats AS s

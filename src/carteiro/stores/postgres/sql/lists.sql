@@ -65,9 +65,15 @@ SELECT
         ))
     END,
     (
-        SELECT coalesce(sum(cardinality(l.numbers)), 0)::bigint
+        SELECT coalesce(sum(CASE
+            WHEN l.parked_until > :now THEN cardinality(l.numbers)
+            ELSE (
+                SELECT count(*) FROM carteiro.ends_of(l.claim_id, l.numbers, l.parked_until) AS u
+                WHERE u.until > :now AND u.until <= :now + :longest::bigint
+            )
+        END), 0)::bigint
         FROM carteiro.ring_clock AS k JOIN carteiro.leased AS l ON l.kind = k.kind
-        WHERE l.parked_until > :now AND l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
+        WHERE l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
     ),
     c.limit_count, c.limit_per_ms, c.draws
 FROM carteiro.ledger AS m

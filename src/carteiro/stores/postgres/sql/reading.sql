@@ -45,13 +45,16 @@ parts (kind, jobs, in_flight, since) AS (
     SELECT k.kind, 0, (
         SELECT coalesce(sum(cardinality(l.numbers)), 0)::bigint FROM carteiro.leased AS l
         WHERE l.kind = k.kind AND l.parked_until > :now AND l.parked_until <= :now + :longest::bigint
-    ), (
-        SELECT l.parked_until FROM carteiro.leased AS l
-        WHERE l.kind = k.kind AND l.parked_until <= :now
-        ORDER BY l.parked_until
-        LIMIT 1
-    )
+    ), NULL
     FROM (SELECT DISTINCT s.kind FROM seats AS s WHERE s.jobs > 0) AS k
+    UNION ALL
+    SELECT
+        l.kind, 0, count(*) FILTER (WHERE u.until > :now AND u.until <= :now + :longest::bigint),
+        min(u.until) FILTER (WHERE u.until <= :now)
+    FROM (SELECT DISTINCT s.kind FROM seats AS s WHERE s.jobs > 0) AS k
+    JOIN carteiro.leased AS l ON l.kind = k.kind AND l.parked_until <= :now
+    CROSS JOIN LATERAL carteiro.ends_of(l.claim_id, l.numbers, l.parked_until) AS u
+    GROUP BY l.kind
 )
 SELECT kind, sum(jobs)::bigint, sum(in_flight)::bigint, min(since)
 FROM parts

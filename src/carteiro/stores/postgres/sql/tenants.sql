@@ -49,10 +49,15 @@ FULL JOIN (
     GROUP BY u.tenant
 ) AS n ON n.tenant = s.tenant
 LEFT JOIN (
-    SELECT l.tenant, sum(cardinality(l.numbers))::bigint AS jobs
+    SELECT l.tenant, sum(CASE
+            WHEN l.parked_until > :now::bigint THEN cardinality(l.numbers)
+            ELSE (
+                SELECT count(*) FROM carteiro.ends_of(l.claim_id, l.numbers, l.parked_until) AS u
+                WHERE u.until > :now::bigint AND u.until <= :now::bigint + :longest::bigint
+            )
+        END)::bigint AS jobs
     FROM carteiro.leased AS l
-    WHERE
-        l.kind = :kind::text AND l.parked_until > :now::bigint AND l.parked_until <= :now::bigint + :longest::bigint
+    WHERE l.kind = :kind::text AND l.parked_until <= :now::bigint + :longest::bigint
     GROUP BY l.tenant
 ) AS f ON f.tenant = coalesce(s.tenant, n.tenant)
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = :kind::text
