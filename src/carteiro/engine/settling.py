@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any
@@ -60,18 +60,23 @@ class Settling:
         self._is_stuck = False  # ends cannot be stored: they keep their slots
         self.states: Counter[model.State] | None = None  # if jobs are to be counted
 
-    def end(self, run: Run, end: model.End | None = None) -> None:
-        """Settle it together with others; without an ``end`` its outcome is judged.
-
-        The slot is free from now on, so that the next claim goes into the same transaction.
-        """
+    def end(self, run: Run, end: model.End) -> None:
+        """Settle it together with others, without an outcome to be judged."""
         run.is_handed_on = True
         run.end = end
         run.ended_at = time.monotonic()
-        if run.has_slot and not self._is_stuck:
-            run.has_slot = False
-            run.pool.give_back()
-        self._ended.append(run)
+        self.end_all([run])
+
+    def end_all(self, runs: Sequence[Run]) -> None:
+        """Judge the outcomes of calls and settle them together with others.
+
+        Their slots are free from now on, so that the next claim goes into the same transaction.
+        """
+        if not self._is_stuck:
+            for run in runs:
+                if run.has_slot:
+                    run.free_slot()
+        self._ended += runs
         if not self._is_running:
             self._is_running = True
             self._go(self._settle_all())

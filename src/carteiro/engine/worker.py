@@ -18,7 +18,7 @@ from typing import Any
 from carteiro import model
 from carteiro.engine import storing
 from carteiro.engine.judging import confirm_at_once, confirm_slowly, replays_in
-from carteiro.engine.lanes import Lane
+from carteiro.engine.lanes import Lanes
 from carteiro.engine.one_shot import A_MOMENT, OneShot
 from carteiro.engine.run import Run
 from carteiro.engine.settling import Exits, Settling
@@ -32,10 +32,9 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import arrival, start
-from carteiro.path.deliver import TimeLimits, deliver, outcome_of
 from carteiro.path.judge import is_orphan, is_plain, judge_claim, may_kill
 from carteiro.policy import classify
-from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.provider import Handover
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
 
@@ -96,7 +95,6 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
         self._is_declaring = False
-        self._limits = TimeLimits()
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
@@ -116,6 +114,7 @@ class Worker:
             chance=(chance or random.Random()).random,  # noqa: S311 - jitter, not a secret
             give_up=self._stopping_now,
         )
+        self._lanes = Lanes(self._settling.end_all, self._fail, give_up=self._stopping_now)
 
     def stop(self) -> None:
         """Stop claiming; finish jobs in flight, within the grace period."""
@@ -454,7 +453,8 @@ class Worker:
             else:
                 run.handover = Handover(kind.call_limit)
                 declared.append(run)
-        self._call(ready)
+        if ready:
+            self._lanes.call(ready)
         if declared:
             await self._declare_together(declared)
 
@@ -474,7 +474,8 @@ class Worker:
                     begun.append(run)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
-        self._call(begun)
+        if begun:
+            self._lanes.call(begun)
 
     async def _declare_apart(self, run: Run) -> None:
         try:
@@ -506,38 +507,6 @@ class Worker:
         else:
             self._go(self._give_back(run, answer.wait))
         return False
-
-    def _call(self, runs: list[Run]) -> None:
-        for run in runs:
-            run.is_handed_on = True
-        if runs:
-            Lane(runs, self._deliver, give_up=self._stopping_now)
-
-    async def _deliver(self, run: Run) -> None:
-        job, confirmed = run.job, run.confirmed
-        content = job.content if confirmed is None else confirmed.email
-        parcel = run.parcel = Parcel(
-            job.lease.job, job.tenant, content, run.attempt, job.revision, job.request_id
-        )
-        handover = run.handover = run.handover or Handover(run.kind.call_limit)
-        run.called_at = time.monotonic()
-        try:
-            run.outcome = await deliver(run.kind, parcel, handover, self._limits)
-            if run.outcome is None:
-                raise TypeError(f"{run.kind.name} has returned no outcome")  # noqa: TRY301 - of the provider
-        except asyncio.CancelledError:
-            if self._stopping_now.is_set():
-                raise
-            self._fail(run, RuntimeError("the call has cancelled itself"))
-        except GeneratorExit as error:  # of an awaited thread: Python closes all that await it
-            if self._stopping_now.is_set():
-                raise
-            run.outcome = outcome_of(error, run.kind, handover)
-            self._settling.end(run)
-        except Exception as error:  # noqa: BLE001 - it affects no other job
-            self._fail(run, error)
-        else:
-            self._settling.end(run)
 
     # --- leaving the path
 
