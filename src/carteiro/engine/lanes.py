@@ -13,7 +13,7 @@ from carteiro.path.deliver import TimeLimits, deliver, outcome_of
 from carteiro.ports.provider import Handover, Parcel
 
 _TURN_S = 0.01  # then others have a turn of the event loop
-_DONE = Taken("")
+DONE: Outcome = Taken("")  # of a function that ended without an error
 
 
 class Lanes:
@@ -73,7 +73,7 @@ class Lanes:
                         run.outcome = await self._delivered(run)
                     else:
                         await function(run.job.content)
-                        run.outcome = _DONE
+                        run.outcome = DONE
                 except BaseException as error:  # noqa: BLE001 - any error affects no other job
                     self._raised(run, error)
                 run.ended_at = began = time.monotonic()

@@ -245,7 +245,12 @@ class Claim:
             if job[4] in found  # else its lease expires
             for row in (found[job[4]],)
         ]
-        if rare := [row for row in rows if row[STATE] or row[RECIPIENT] or row[TEMPLATE]]:
+        rare = [
+            row
+            for row in rows
+            if row[STATE] is not None or row[RECIPIENT] is not None or row[TEMPLATE] is not None
+        ]
+        if rare:
             jobs = self._with_details(jobs, placed, rare)
         tenants = as_json(list({seat.share.tenant for seat, _ in walk.taken}))
         suppressing = {row[0] for row in run(self._db, "claim_suppressing", tenants=tenants)}
@@ -269,15 +274,8 @@ class Claim:
         return [
             model.LeasedJob(
                 *(job.lease, job.kind, job.tenant, job.claims, job.content, job.ledger_tenant),
-                *(
-                    job.request_id,
-                    job.delivery,
-                    entry[1],
-                    entry[2],
-                    entry[3],
-                    entry[4],
-                    row[STATE] == "SENT_ATTEMPT",
-                ),
+                *(job.request_id, job.delivery, entry[1], entry[2], entry[3], entry[4]),
+                row[STATE] == "SENT_ATTEMPT",
                 *(job.expires_in, entry[5] == 1, row[RECIPIENT], recipients.get(row[RECIPIENT])),
                 presets.get((row[TENANT], row[TEMPLATE])) or job.retry_preset,
                 entry[6],
