@@ -1,6 +1,6 @@
-"""What a claim has read of its jobs, kept with the claim: declare and settle need not look it up.
+"""Rows that a claim has read of its jobs, kept with the claim: declare and settle need not look them up.
 
-It may be out of date. So the statements that rely on it check it, and their callers count the rows.
+They may be out of date. So the statements that rely on them check them, and their callers count the rows.
 """
 
 from collections.abc import Iterable, Mapping
