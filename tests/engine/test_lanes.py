@@ -48,6 +48,22 @@ async def test_calls_that_wait_have_a_task_each_and_wait_for_nobody() -> None:
     assert len(set(tasks)) == JOBS
 
 
+async def test_end_is_settled_while_the_next_call_waits() -> None:
+    begun: list[MessageId] = []
+    async with an_office() as office:
+        for _ in range(2):
+            await office.task()
+
+        async def waits(parcel: Parcel, _handover: Handover) -> Outcome:
+            begun.append(parcel.message)
+            while begun[1:] and (await office.backend.reading.states()).get(State.SENT) != 1:
+                await asyncio.sleep(0)
+            return Taken("")
+
+        await office.work(Pool("task", 2, (a_kind(waits),)))
+        assert await office.backend.reading.states() == {State.SENT: 2}
+
+
 async def test_time_limit_in_a_call_cancels_that_call_alone() -> None:
     """`asyncio.timeout` limits the current task: it is the call's own from its first wait on."""
     passed: list[MessageId] = []

@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any
 
 from carteiro import model
 from carteiro.engine.judging import judge_outcome, replays_in
+from carteiro.engine.lanes import DONE
 from carteiro.engine.run import Run
 from carteiro.engine.storing import stored
 from carteiro.errors import StoreError
@@ -60,18 +61,25 @@ class Settling:
         self._is_stuck = False  # ends cannot be stored: they keep their slots
         self.states: Counter[model.State] | None = None  # if jobs are to be counted
 
-    def end(self, run: Run, end: model.End | None = None) -> None:
-        """Settle it together with others; without an ``end`` its outcome is judged.
-
-        The slot is free from now on, so that the next claim goes into the same transaction.
-        """
+    def end(self, run: Run, end: model.End) -> None:
+        """Settle it together with others, without an outcome to be judged."""
         run.is_handed_on = True
         run.end = end
         run.ended_at = time.monotonic()
-        if run.has_slot and not self._is_stuck:
-            run.has_slot = False
-            run.pool.give_back()
-        self._ended.append(run)
+        self.end_all([run])
+
+    def end_all(self, runs: Sequence[Run]) -> None:
+        """Judge the outcomes of calls and settle them together with others.
+
+        Their slots are free from now on, so that the next claim goes into the same transaction.
+        """
+        if not self._is_stuck:
+            slotted = [run for run in runs if run.has_slot]
+            for run in slotted:
+                run.has_slot = False
+            for pool, slots in Counter([run.pool for run in slotted]).items():
+                pool.give_back(slots)
+        self._ended += runs
         if not self._is_running:
             self._is_running = True
             self._go(self._settle_all())
@@ -121,23 +129,27 @@ class Settling:
 
     def _judge(self, runs: list[Run]) -> list[Run]:
         """Set the ends of attempts; those that fail here are given back, and left out."""
-        called: defaultdict[str, list[float]] = defaultdict(list)
-        for run in runs:
-            outcome = run.outcome
-            if run.end is not None or outcome is None:
-                continue
-            try:
-                called[run.kind.provider].append(run.ended_at - run.called_at)
-                run.end = self._end_of(run, outcome)
-            except Exception as error:  # noqa: BLE001 - it affects no other job
-                self._unjudged(run, outcome, error)
+        called = [run for run in runs if run.end is None and run.outcome is not None]
         self._count_calls(called)
+        done = {run.kind.provider: _sent_by(run.kind.provider) for run in called[:1]}
+        for run in called:
+            outcome, kind = run.outcome, run.kind
+            if outcome is DONE and kind.provider in done:  # as `_sent`, without a call for each
+                duration = timedelta(0, run.ended_at - run.received)
+                job, verdict = run.job, done[kind.provider]
+                run.end = model.End(job.lease, verdict, (), duration, 0, True, job.revision)  # noqa: FBT003 - names take longer
+            elif outcome is not None:
+                try:
+                    run.end = self._end_of(run, outcome)
+                except Exception as error:  # noqa: BLE001 - it affects no other job
+                    self._unjudged(run, outcome, error)
         return [run for run in runs if run.end is not None]
 
-    def _count_calls(self, called: Mapping[str, list[float]]) -> None:
+    def _count_calls(self, called: Sequence[Run]) -> None:
         try:
-            for provider, seconds in called.items():
-                self._tally.called(provider, seconds)
+            for provider in {run.kind.provider for run in called}:
+                some = [run for run in called if run.kind.provider == provider]
+                self._tally.called(provider, [run.ended_at - run.called_at for run in some])
         except Exception as error:  # noqa: BLE001 - a figure must not cost an outcome
             log.unexpected("worker", error)
 
@@ -227,17 +239,26 @@ class Settling:
         self, runs: list[Run], ends: list[model.End], answers: list[model.Settled | model.Late]
     ) -> None:
         """Log and count the results; most are sent, and are counted together."""
-        sent: list[tuple[Run, model.End]] = []
-        for run, end, answer in zip(runs, ends, answers, strict=True):
+        together = list(zip(runs, ends, answers, strict=True))
+        sent = [
+            (run, end)
+            for run, end, answer in together
+            if answer.__class__ is model.Settled
+            and end.verdict.__class__ is model.Sent
+            and run.attempt
+            and not end.in_doubt
+        ]
+        are_sent = {run for run, _ in sent}
+        for run, end, answer in [each for each in together if each[0] not in are_sent]:
             try:
-                is_sent = answer.__class__ is model.Settled and end.verdict.__class__ is model.Sent
-                if is_sent and run.attempt and not end.in_doubt:
-                    sent.append((run, end))
-                else:
-                    self._track_one(run, end, answer)
-                if run.kind.learn is not None and _has_refused(run.outcome):
-                    self._learn(run, end)
+                self._track_one(run, end, answer)
             except Exception as error:  # noqa: BLE001 - it is stored, and affects no other job
+                log.unexpected("worker", error)
+        for run, end, _ in [each for each in together if each[0].kind.learn is not None]:
+            try:
+                if _has_refused(run.outcome):
+                    self._learn(run, end)
+            except Exception as error:  # noqa: BLE001 - as above
                 log.unexpected("worker", error)
         try:
             self._track_sent(sent)

@@ -90,10 +90,10 @@ class Slots:
         """Take slots for claimed jobs."""
         self._taken += jobs
 
-    def give_back(self) -> None:
-        """Free a slot."""
-        self._taken -= 1
-        self._ended += 1
+    def give_back(self, slots: int = 1) -> None:
+        """Free slots."""
+        self._taken -= slots
+        self._ended += slots
         if self._is_awaited:
             self._is_awaited = False
             self._freed.set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from functools import partial
@@ -157,7 +157,17 @@ class Task:
             policy=self.options.policy,
             declares=self.options.declares,
             call_limit=self.options.timeout,
+            function=self._call if self._is_plain else None,
         )
+
+    @property
+    def _is_plain(self) -> bool:
+        """True if nothing is to be done but to call the function."""
+        return self.is_async and not self._declares and self.options.timeout is None
+
+    def _call(self, content: str) -> Awaitable[object]:
+        called: Awaitable[object] = self.function(**orjson.loads(content))
+        return called
 
     async def _deliver(
         self, threads: Executor, parcel: Parcel, handover: Handover

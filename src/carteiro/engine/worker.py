@@ -18,7 +18,7 @@ from typing import Any
 from carteiro import model
 from carteiro.engine import storing
 from carteiro.engine.judging import confirm_at_once, confirm_slowly, replays_in
-from carteiro.engine.lanes import Lane
+from carteiro.engine.lanes import Lanes
 from carteiro.engine.one_shot import A_MOMENT, OneShot
 from carteiro.engine.run import Run
 from carteiro.engine.settling import Exits, Settling
@@ -32,10 +32,9 @@ from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import arrival, start
-from carteiro.path.deliver import TimeLimits, deliver, outcome_of
-from carteiro.path.judge import is_orphan, is_plain, judge_claim, may_kill
+from carteiro.path.judge import are_plain, is_orphan, judge_claim, may_kill
 from carteiro.policy import classify
-from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.provider import Handover
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
 
@@ -96,7 +95,6 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()  # of stages; a run has that of its call
         self._confirmed: list[Run] = []  # by themselves, to be declared
         self._is_declaring = False
-        self._limits = TimeLimits()
         self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._late: set[model.MessageId] = set()  # returned once for being late
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
@@ -116,6 +114,7 @@ class Worker:
             chance=(chance or random.Random()).random,  # noqa: S311 - jitter, not a secret
             give_up=self._stopping_now,
         )
+        self._lanes = Lanes(self._settling.end_all, self._fail, give_up=self._stopping_now)
 
     def stop(self) -> None:
         """Stop claiming; finish jobs in flight, within the grace period."""
@@ -268,17 +267,16 @@ class Worker:
 
         The first ones, up to the limit, were claimed for slots: they go before jobs that were claimed ahead.
         """
-        together = []
-        for run in runs:
-            job = run.job
-            self._runs[job.lease] = run
-            if job.claims > 1 and may_kill(job):
+        self._runs.update([(run.job.lease, run) for run in runs])
+        alone: set[Run] = set()
+        for run in [run for run in runs if run.job.claims > 1]:
+            if may_kill(run.job):
+                alone.add(run)
                 self._start_alone(run)
-                continue
-            if job.claims > 1 and is_orphan(job):
+            elif is_orphan(run.job):
                 after = self._lengths.lease / _ORPHANS_PER_LEASE
-                run.timer = _in(after, partial(self._orphans.end, job.lease))
-            together.append(run)
+                run.timer = _in(after, partial(self._orphans.end, run.job.lease))
+        together = [run for run in runs if run not in alone] if alone else runs
         self._quiet.enter(len(together))
         at_once = max(0, min(pool.free, limit) if pool.waiting else pool.free)
         self._begin(pool, together[:at_once])
@@ -368,11 +366,14 @@ class Worker:
 
     async def _confirm(self, runs: list[Run]) -> list[Run]:
         """Judge the claims and validate; those that can be attempted now. One that needs longer goes on by itself."""
+        is_plain = are_plain([run.job for run in runs])
+        if is_plain and not [run for run in runs if run.kind.confirm is not None]:
+            return runs
         ready: list[Run] = []
         turn_ends = time.monotonic() + _TURN_S
         for number, run in enumerate(runs):
             try:
-                if self._may_run(run):
+                if self._may_run(run, is_plain=is_plain):
                     ready.append(run)
             except StoreError as error:
                 self._go(self._give_back_unrendered(run, error))
@@ -385,12 +386,12 @@ class Worker:
                 turn_ends = time.monotonic() + _TURN_S
         return ready
 
-    def _may_run(self, run: Run) -> bool:
+    def _may_run(self, run: Run, *, is_plain: bool = False) -> bool:
         job, kind = run.job, run.kind
         if job.cancel_requested and not kind.declares:  # requested while a dead worker had it
             self._settling.end(run, settle.not_made(job))
             return False
-        if not is_plain(job):
+        if not (is_plain or are_plain([job])):
             left = replays_in(kind, job, last=job.provider)
             doomed = judge_claim(job, kind.policy(job), replays_in=left)
             if doomed is not None:
@@ -442,19 +443,23 @@ class Worker:
 
     async def _declare(self, runs: list[Run]) -> None:
         """Make attempts durable, all in one commit, before they are made; some kinds need none."""
-        ready: list[Run] = []
+        ready = [run for run in runs if not run.kind.declares]
+        for run in ready:
+            run.attempt = run.job.attempts + 1
+        if ready:
+            self._lanes.call(ready)
+        if len(ready) == len(runs):
+            return
         declared: list[Run] = []
         for run in runs:
             kind = run.kind
             if not kind.declares:
-                run.attempt = run.job.attempts + 1
-                ready.append(run)
-            elif kind.start_within is not None and self._is_late(run):
+                continue
+            if kind.start_within is not None and self._is_late(run):
                 self._go(self._give_back(run))
             else:
                 run.handover = Handover(kind.call_limit)
                 declared.append(run)
-        self._call(ready)
         if declared:
             await self._declare_together(declared)
 
@@ -474,7 +479,8 @@ class Worker:
                     begun.append(run)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
-        self._call(begun)
+        if begun:
+            self._lanes.call(begun)
 
     async def _declare_apart(self, run: Run) -> None:
         try:
@@ -506,38 +512,6 @@ class Worker:
         else:
             self._go(self._give_back(run, answer.wait))
         return False
-
-    def _call(self, runs: list[Run]) -> None:
-        for run in runs:
-            run.is_handed_on = True
-        if runs:
-            Lane(runs, self._deliver, give_up=self._stopping_now)
-
-    async def _deliver(self, run: Run) -> None:
-        job, confirmed = run.job, run.confirmed
-        content = job.content if confirmed is None else confirmed.email
-        parcel = run.parcel = Parcel(
-            job.lease.job, job.tenant, content, run.attempt, job.revision, job.request_id
-        )
-        handover = run.handover = run.handover or Handover(run.kind.call_limit)
-        run.called_at = time.monotonic()
-        try:
-            run.outcome = await deliver(run.kind, parcel, handover, self._limits)
-            if run.outcome is None:
-                raise TypeError(f"{run.kind.name} has returned no outcome")  # noqa: TRY301 - of the provider
-        except asyncio.CancelledError:
-            if self._stopping_now.is_set():
-                raise
-            self._fail(run, RuntimeError("the call has cancelled itself"))
-        except GeneratorExit as error:  # of an awaited thread: Python closes all that await it
-            if self._stopping_now.is_set():
-                raise
-            run.outcome = outcome_of(error, run.kind, handover)
-            self._settling.end(run)
-        except Exception as error:  # noqa: BLE001 - it affects no other job
-            self._fail(run, error)
-        else:
-            self._settling.end(run)
 
     # --- leaving the path
 
@@ -574,10 +548,12 @@ class Worker:
     def _leave(self, runs: list[Run]) -> None:
         """The jobs are settled or given back."""
         together = 0
-        for run in runs:
+        held = self._runs
+        for run in runs:  # without a call for each
             lease = run.job.lease
-            if self._runs.pop(lease, None) is None:
+            if lease not in held:
                 continue
+            del held[lease]
             if run.has_slot:
                 run.free_slot()
             if run.place is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from carteiro.email.message import Email
 from carteiro.jobs.confirmation import Confirmation
@@ -73,6 +73,8 @@ class Kind:
     ``replays_for``: the time for which its provider recognises a repeated call (`Features`).
     ``chain`` chooses before each attempt a kind that has a ``link``.
     ``learn`` gets the result of each attempt once it is settled, unless all addresses were taken.
+    ``function`` is called with the content instead of ``deliver``: a call that ends without an error is done. For kinds
+    without ``declares``, ``call_limit`` and ``link``, whose calls need no handover.
     ``close`` is called once, after the last job of the worker.
     """
 
@@ -92,6 +94,7 @@ class Kind:
     close: Callable[[], Awaitable[None]] | None = None
     chain: Chain | None = None
     link: Link | None = None
+    function: Callable[[Any], Awaitable[object]] | None = None
 
 
 @value

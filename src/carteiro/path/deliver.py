@@ -67,33 +67,23 @@ class TimeLimits:
 
 async def deliver(kind: Kind, parcel: Parcel, handover: Handover, limits: TimeLimits) -> Outcome:
     """Hand the parcel over within its deadline; the observer of the provider gets the outcome."""
-    link = kind.link
+    link, is_limited = kind.link, kind.call_limit is not None
     began = None if link is None else link.begin()
+    if is_limited:
+        limits.begin(handover)
     try:
-        if kind.call_limit is None:
-            outcome = await kind.deliver(parcel, handover)
-        else:
-            outcome = await _within_limit(kind, parcel, handover, limits)
+        outcome = await kind.deliver(parcel, handover)
     except BaseException as error:  # noqa: BLE001 - what is not an outcome is raised again
-        outcome = outcome_of(error, kind, handover)
+        has_passed = is_limited and limits.end(handover)
+        is_late = has_passed and issubclass(type(error), asyncio.CancelledError)
+        outcome = outcome_of(TimeoutError() if is_late else error, kind, handover)
+    else:
+        if is_limited:
+            limits.end(handover)
     if kind.overrule is not None:
         outcome = _overruled(kind.overrule, outcome)
     if link is not None and began is not None:
         link.heard(began, outcome)
-    return outcome
-
-
-async def _within_limit(
-    kind: Kind, parcel: Parcel, handover: Handover, limits: TimeLimits
-) -> Outcome:
-    limits.begin(handover)
-    try:
-        outcome = await kind.deliver(parcel, handover)
-    except BaseException as error:
-        if limits.end(handover) and isinstance(error, asyncio.CancelledError):
-            raise TimeoutError from None
-        raise
-    limits.end(handover)
     return outcome
 
 

@@ -4,6 +4,7 @@ In: the outcome of an attempt, or a job just claimed. Out: a verdict. Pure: no c
 randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import assert_never
 
@@ -81,13 +82,18 @@ def judge_claim(
     return None
 
 
-def is_plain(job: model.LeasedJob) -> bool:
-    """True if nothing happened to the job yet and it has not expired: `judge_claim` would let it run."""
+def are_plain(jobs: Sequence[model.LeasedJob]) -> bool:
+    """True if nothing happened to any of the jobs yet and none has expired: `judge_claim` would let all run."""
     return (
-        job.claims == 1
-        and not job.in_doubt
-        and not job.open_attempt
-        and job.expires_in > model.ZERO
+        not [  # without a call for each
+            True
+            for job in jobs
+            if job.claims != 1
+            or job.in_doubt
+            or job.open_attempt
+            or job.cancel_requested
+            or job.expires_in <= model.ZERO
+        ]
     )
 
 

@@ -108,10 +108,8 @@ class _CheckedStore:
     async def claim(self, *, claim_id: ClaimId, **asked: Any) -> Claimed:  # noqa: ANN401 - as the store has it
         """As the store; nothing if the worker is refused."""
         claimed = await self._store.claim(claim_id=claim_id, **asked)
-        if claimed.jobs and not any(
-            job.kind == EMAIL for job in claimed.jobs
-        ):  # tasks wait for no answer
-            return claimed
+        if claimed.jobs and EMAIL not in {job.kind for job in claimed.jobs}:
+            return claimed  # tasks wait for no answer
         try:
             await check(self._settings, self._marks)
         except ConfigError as error:

@@ -5,29 +5,37 @@ If killed before the commit, nothing was claimed; after it, the leases expire.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import zip_longest
-from typing import Any, TypeAlias
+from typing import Any
 
 from carteiro import model
 from carteiro.policy.fairness import READIED_PER_TURN
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
-from carteiro.policy.turns import FAR, Job, Kind, Seat, Share, Walk
+from carteiro.policy.turns import FAR, Kind, Seat, Share, Walk
 from carteiro.stores.columns import recipient_of
 from carteiro.stores.heeding import with_suppressed
 from carteiro.stores.queue_columns import draws_of, draws_text
 from carteiro.stores.sqlite.database import SqliteSession, finished
-from carteiro.stores.sqlite.places import PlacedClaim
+from carteiro.stores.sqlite.places import (
+    DELIVERY,
+    EXPIRES_AT,
+    NO,
+    RECIPIENT,
+    REQUEST,
+    STATE,
+    TEMPLATE,
+    TENANT,
+    PlacedClaim,
+    Places,
+    Row,
+)
 from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 
 _DELIVERIES = {each.value: each for each in model.Delivery}
-# Columns of `claim_load`, the last nine of them those of a place.
-_CONTENT, _REQUEST, _DELIVERY, _RECIPIENT, _NO, _TENANT = range(6)
-_EXPIRES_AT, _STATE, _TEMPLATE = 9, 11, 12
 _NO_ENTRY = (0, 0, 0, 0, 1, 0, None)  # as of `claim_entries`
-_Taken: TypeAlias = list[tuple[Seat, Job]]
 _CLOCK_JITTER_MS = 1000  # a clock that is behind by more than this was set back
 
 
@@ -67,12 +75,11 @@ class Claim:
         elif self._limit > 0:
             walk.plain(kinds)
         until = self._now + lease // MILLISECOND
-        taken = [(seat, job) for seat, jobs in walk.taken for job in jobs]
-        if taken:
+        if walk.taken:
             self._lease(walk, claim_id, until)
         if walk.moved:
             self._save_seats(walk, until)
-        return model.Claimed(self._load(taken, claim_id) if taken else [], self._idle_for())
+        return model.Claimed(self._load(walk, claim_id) if walk.taken else [], self._idle_for())
 
     def _awake(self) -> Walk:
         """Read the clocks, and let the seats whose alarm has rung into the ring."""
@@ -197,52 +204,87 @@ class Claim:
         ]
         run_many(self._db, "claim_save_seats", rows)
 
-    def _load(self, taken: _Taken, claim_id: model.ClaimId) -> list[model.LeasedJob]:
-        numbers = sorted([job[4] for _, job in taken])  # neighbours share pages
-        rows = run(self._db, "claim_load", numbers=as_json(numbers)).fetchall()
-        found = {row[_NO]: row for row in rows}
-        recipients = _recipients(self._db, {row[_RECIPIENT] for row in rows} - {None})
-        types = {(row[_TENANT], row[_TEMPLATE]) for row in rows if row[_TEMPLATE] is not None}
-        presets = _presets(self._db, types)
-        entries = _entries(self._db, [row[_NO] for row in rows if row[_STATE] is not None])
-        left = {at: (at - self._now) * MILLISECOND for at in {row[_EXPIRES_AT] for row in rows}}
-        # Of a job without a message the lease expires.
-        known = [(seat, job, found[job[4]]) for seat, job in taken if job[4] in found]
-        following = _following({seat.no: seat for seat, _ in taken}.values())
+    def _load(self, walk: Walk, claim_id: model.ClaimId) -> list[model.LeasedJob]:
+        taken = [job for _, jobs in walk.taken for job in jobs]
+        numbers = [job[4] for job in taken]
+        asked = as_json(sorted(numbers))  # neighbours share pages
+        rows = run(self._db, "claim_load", numbers=asked).fetchall()
+        found = {row[NO]: row for row in rows}
+        contents: dict[int, str | None] = dict.fromkeys(found)
+        contents.update(run(self._db, "claim_contents", numbers=asked).fetchall())
+        left = {at: (at - self._now) * MILLISECOND for at in {row[EXPIRES_AT] for row in rows}}
         claim = PlacedClaim(claim_id)
-        claim.places = {
-            job[2]: (seat.no, *row[_NO:], claim_id, following[job[4]]) for seat, job, row in known
-        }
+        seats, following = _seats_of(walk)
+        placed = {job[2]: found[job[4]] for job in taken if job[4] in found}
+        claim.places = Places(placed, seats, following)
         shared = model.ClaimId(claim)
         jobs = [
-            model.LeasedJob(
+            model.LeasedJob(  # without `*`, which costs as much as the object
                 tuple.__new__(model.Lease, (job[2], shared)),  # takes less than `Lease`
-                seat.kind.name,
-                seat.share.tenant,
+                kind,
+                share.tenant,
                 job[3] + 1,
-                row[_CONTENT],
-                row[_TENANT],
-                row[_REQUEST],
-                _DELIVERIES[row[_DELIVERY]],
-                (entry := entries.get(job[4], _NO_ENTRY) if entries else _NO_ENTRY)[1],
-                *(entry[2], entry[3], entry[4]),
-                row[_STATE] == "SENT_ATTEMPT",
-                left[row[_EXPIRES_AT]],
-                entry[5] == 1,
-                row[_RECIPIENT],
-                recipients.get(row[_RECIPIENT]) if recipients else None,
-                (presets and presets.get((row[_TENANT], row[_TEMPLATE])))
-                or seat.share.retry_preset,
-                entry[6],
+                contents[job[4]],
+                row[TENANT],
+                row[REQUEST],
+                _DELIVERIES[row[DELIVERY]],
+                0,
+                0,
+                0,
+                1,
+                False,  # noqa: FBT003 - as above: by position
+                left[row[EXPIRES_AT]],
+                False,  # noqa: FBT003
+                None,
+                None,
+                share.retry_preset,
             )
-            for seat, job, row in known
+            for seat, some in walk.taken
+            for kind, share in ((seat.kind.name, seat.share),)
+            for job in some
+            if job[4] in found  # else its lease expires
+            for row in (found[job[4]],)
         ]
-        tenants = as_json(list({job.tenant for job in jobs}))
+        rare = [
+            row
+            for row in rows
+            if row[STATE] is not None or row[RECIPIENT] is not None or row[TEMPLATE] is not None
+        ]
+        if rare:
+            jobs = self._with_details(jobs, placed, rare)
+        tenants = as_json(list({seat.share.tenant for seat, _ in walk.taken}))
         suppressing = {row[0] for row in run(self._db, "claim_suppressing", tenants=tenants)}
         if not suppressing:
             return jobs
         session = SqliteSession(self._db)
         return finished(with_suppressed(session, jobs, suppressing, self._now))
+
+    def _with_details(
+        self,
+        jobs: Sequence[model.LeasedJob],
+        placed: Mapping[model.MessageId, Row],
+        rare: Sequence[Row],
+    ) -> list[model.LeasedJob]:
+        """Add what only these messages have: an entry, a recipient, a template type."""
+        recipients = _recipients(self._db, {row[RECIPIENT] for row in rare} - {None})
+        types = {(row[TENANT], row[TEMPLATE]) for row in rare if row[TEMPLATE] is not None}
+        presets = _presets(self._db, types)
+        entries = _entries(self._db, [row[NO] for row in rare if row[STATE] is not None])
+        detailed = {row[NO] for row in rare}
+        return [
+            model.LeasedJob(
+                *(job.lease, job.kind, job.tenant, job.claims, job.content, job.ledger_tenant),
+                *(job.request_id, job.delivery, entry[1], entry[2], entry[3], entry[4]),
+                row[STATE] == "SENT_ATTEMPT",
+                *(job.expires_in, entry[5] == 1, row[RECIPIENT], recipients.get(row[RECIPIENT])),
+                presets.get((row[TENANT], row[TEMPLATE])) or job.retry_preset,
+                entry[6],
+            )
+            if (row := placed[job.lease.job])[NO] in detailed
+            and (entry := entries.get(row[NO], _NO_ENTRY))
+            else job
+            for job in jobs
+        ]
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -256,13 +298,15 @@ class Claim:
         return max(0, min(times) - self._now) * MILLISECOND if times else None
 
 
-def _following(seats: Iterable[Seat]) -> dict[int, int | None]:
-    """By the number of each job that was taken, the number of the next one at the same seat."""
+def _seats_of(walk: Walk) -> tuple[Mapping[int, int], Mapping[int, int | None]]:
+    """By the number of each job that was taken, its seat, and the number of the next one there."""
+    seats: dict[int, int] = {}
     following: dict[int, int | None] = {}
-    for seat in seats:
+    for seat in walk.moved.values():
         numbers = sorted([job[4] for job in seat.taken])
+        seats.update(dict.fromkeys(numbers, seat.no))
         following.update(zip_longest(numbers, numbers[1:]))
-    return following
+    return seats, following
 
 
 def _entries(db: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, Sequence[Any]]:

@@ -4,8 +4,8 @@ Every function here runs in the writer's transaction: if killed anywhere, nothin
 """
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
@@ -30,8 +30,10 @@ from carteiro.stores.sqlite.places import (
     NO,
     SEAT,
     STATE,
-    Place,
     PlacedClaim,
+    Places,
+    Row,
+    ranges,
     stretches,
 )
 from carteiro.stores.sqlite.rollups import Sent, note_changed, note_sent
@@ -39,7 +41,7 @@ from carteiro.stores.sqlite.rows import as_json, insert_many, run, run_many
 from carteiro.stores.sqlite.writer import Writer
 
 _Rows: TypeAlias = list[tuple[object, ...]]
-_Place: TypeAlias = Place | None
+_Found: TypeAlias = list[Row | None]  # of each item of a list; None: it is not usual
 
 _FIRST_BEGUN = model.Begun(1)
 _SENT = model.Settled(model.State.SENT)
@@ -99,9 +101,11 @@ class SqliteEntries:
             now = self._options.clock()
             said = told or [HERE] * len(asked)
             usual = _known_first(asked, now) if told is None else []
-            if told is not None or not _as_known(db, lambda: _declare(db, asked, usual, now)):
+            if told is not None or not _as_known(
+                db, lambda: _declare(db, asked, usual, now) or None
+            ):
                 usual = _first_attempts(db, asked, said, now)
-                _declare(db, asked, usual, now)
+                _declare(db, asked, usual, now, _places(usual))
             by_rules = starts(left_of(asked, usual), left_of(said, usual))
             answers, _ = self._by_rules(db, by_rules, declares=True)
             return merged(_FIRST_BEGUN, usual, answers)
@@ -116,12 +120,12 @@ class SqliteEntries:
         def write(db: sqlite3.Connection) -> tuple[list[Any], bool]:
             now = self._options.clock()
             usual = _known_sent(asked)
-            if not _as_known(db, lambda: _settle(db, asked, usual, now)):
+            has_freed = _as_known(db, lambda: _settle(db, asked, usual, now))
+            if has_freed is None:
                 usual = _plainly_sent(db, asked)
-                _settle(db, asked, usual, now)
-            has_freed = _leave_seats(db, usual, now)
+                has_freed = _settle(db, asked, usual, now, _places(usual))
             answers, has_work = self._by_rules(db, ends(left_of(asked, usual)))
-            return merged(_SENT, usual, answers), has_work or has_freed
+            return merged(_SENT, usual, answers), has_work or bool(has_freed)
 
         return await self._writer.do(write)
 
@@ -169,31 +173,31 @@ def _connection(session: Session) -> sqlite3.Connection:
 # --- the usual attempts, by lists
 
 
-def _as_known(db: sqlite3.Connection, write: Callable[[], bool]) -> bool:
-    """Write what claims knew to be usual; False, and nothing is written, if one of the jobs has changed since."""
+def _as_known(db: sqlite3.Connection, write: Callable[[], bool | None]) -> bool | None:
+    """Write what claims knew to be usual; None, and nothing is written, if one of the jobs has changed since."""
     db.execute("SAVEPOINT known")
-    is_written = write()
-    if not is_written:
+    answer = write()
+    if answer is None:
         db.execute("ROLLBACK TO known")
     db.execute("RELEASE known")
-    return is_written
+    return answer
 
 
 def _find(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> list[Any]:
-    """The place of each message, with more columns (see `places`); None for all if one is named twice."""
+    """The row of each message (see `places`); None for all if one is named twice."""
     if len(set(ids)) < len(ids):
         return [None] * len(ids)
     return run(db, "find_leased", ids=as_json(ids), most=columns.MOST_TIMELINE).fetchall()
 
 
-def _known_first(asked: Sequence[Any], now: int) -> list[_Place]:
-    """For each start the place that its claim knew, None unless it is due and nothing had happened to it before."""
+def _known_first(asked: Sequence[Any], now: int) -> _Found:
+    """For each start the row that its claim knew, None unless it is due and nothing had happened to it before."""
     return [
-        place
+        row
         if (claim := start.lease.claim).__class__ is PlacedClaim
-        and (place := claim.places.get(start.lease.job)) is not None
-        and place[STATE] is None
-        and place[DUE_AT] <= now < place[EXPIRES_AT]
+        and (row := claim.places.rows.get(start.lease.job)) is not None
+        and row[STATE] is None
+        and row[DUE_AT] <= now < row[EXPIRES_AT]
         and not start.open_attempt
         else None
         for start in asked
@@ -202,8 +206,8 @@ def _known_first(asked: Sequence[Any], now: int) -> list[_Place]:
 
 def _first_attempts(
     db: sqlite3.Connection, asked: Sequence[model.Start], told: Sequence[Told], now: int
-) -> list[_Place]:
-    """For each start its place, None unless its claim has the job, it is due and nothing has happened to it before."""
+) -> _Found:
+    """For each start its row, None unless its claim has the job, it is due and nothing has happened to it before."""
     found = _find(db, [start.lease.job for start in asked])
     return [
         row
@@ -218,34 +222,41 @@ def _first_attempts(
 
 
 def _declare(
-    db: sqlite3.Connection, asked: Sequence[model.Start], places: Sequence[_Place], now: int
+    db: sqlite3.Connection,
+    asked: Sequence[model.Start],
+    rows: _Found,
+    now: int,
+    places: Places | None = None,
 ) -> bool:
-    """Store first attempts, and let their holds replace the leases; False if one of them is not as its place says."""
+    """Store first attempts, and let their holds replace the leases; False if one of them is not as its row says."""
     usual = [
-        (start, place, place[CLAIM] or start.lease.claim, now + start.hold // MILLISECOND)
-        for start, place in zip(asked, places, strict=True)
-        if place
+        (start, row, now + start.hold // MILLISECOND)
+        for start, row in zip(asked, rows, strict=True)
+        if row
     ]
+    claims = {each: str(each) for each in {start.lease.claim for start in asked}}
     timelines: dict[Any, str] = {}  # most of a list share their events
-    rows = [
+    first = [
         (
-            *place[NO:DECLARES],
-            *(claim, until, start.provider),
+            *row[:DECLARES],
+            *(claims[start.lease.claim], until, start.provider),
             timelines[shared]
             if (shared := (start.provider, *map(id, start.events))) in timelines
             else timelines.setdefault(shared, _first_timeline(start, now)),
         )
-        for start, place, claim, until in usual
+        for start, row, until in usual
     ]
-    stored = insert_many(db, "declare_first", rows)
-    if not any(place[SEAT] for _, place, _, _ in usual):  # a separate queue has the jobs
-        return stored == len(rows)
+    stored = insert_many(db, "declare_first", first)
+    if places is not None and not any(places.seats.values()):  # a separate queue has the jobs
+        return stored == len(first)
     held = 0
-    for until in {until for _, _, _, until in usual}:
-        some = stretches([place for _, place, _, end in usual if end == until])
-        held += run_many(db, "hold_leased_stretch", [(*each, until) for each in some])
-        run_many(db, "touch_seats", [(until, 0, seat) for seat in {each[0] for each in some}])
-    return stored == held == len(rows)
+    for until in {until for _, _, until in usual}:
+        some = [each[:2] for each in usual if each[2] == until]
+        for claim, numbers in _numbers(*zip(*some, strict=True)).items():
+            leases = stretches(claim, numbers, places or claim.places)
+            held += run_many(db, "hold_leased_stretch", [(*each, until) for each in leases])
+            run_many(db, "touch_seats", [(until, 0, seat) for seat in {each[0] for each in leases}])
+    return stored == held == len(first)
 
 
 def _first_timeline(start: model.Start, now: int) -> str:
@@ -256,11 +267,11 @@ def _first_timeline(start: model.Start, now: int) -> str:
     return f"{orjson.dumps(told)[1:-1].decode()},"
 
 
-def _known_sent(asked: Sequence[Any]) -> list[_Place]:
-    """For each end the place that its claim knew, None unless it is plainly sent: nothing else needs a rule."""
+def _known_sent(asked: Sequence[Any]) -> _Found:
+    """For each end the row that its claim knew, None unless it is plainly sent: nothing else needs a rule."""
     return [
-        end.lease.claim.places.get(end.lease.job)
-        if end.lease.claim.__class__ is PlacedClaim
+        claim.places.rows.get(end.lease.job)
+        if (claim := end.lease.claim).__class__ is PlacedClaim
         and end.verdict.__class__ is model.Sent
         and not (end.events or end.in_doubt)
         else None
@@ -268,8 +279,8 @@ def _known_sent(asked: Sequence[Any]) -> list[_Place]:
     ]
 
 
-def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[_Place]:
-    """For each end its place, None unless its claim has the job and it is plainly sent."""
+def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> _Found:
+    """For each end its row, None unless its claim has the job and it is plainly sent."""
     found = _find(db, [end.lease.job for end in asked])
     return [
         row
@@ -289,8 +300,8 @@ def _plainly_sent(db: sqlite3.Connection, asked: Sequence[model.End]) -> list[_P
 
 def _surely_sent(
     db: sqlite3.Connection, asked: Sequence[model.End], told: Sequence[Told], now: int
-) -> list[_Place]:
-    """For each end of an unexpired lease its place, None unless plainly sent and only its claim can have the job."""
+) -> _Found:
+    """For each end of an unexpired lease its row, None unless plainly sent and only its claim can have the job."""
     found = _find(db, [end.lease.job for end in asked])
     return [
         row
@@ -311,58 +322,86 @@ def _surely_sent(
     ]
 
 
+def _places(rows: _Found) -> Places:
+    """The seats of jobs that were looked up."""
+    seats = {row[NO]: row[SEAT] for row in rows if row}
+    return Places({}, seats, dict.fromkeys(seats))
+
+
+def _numbers(asked: Sequence[Any], rows: _Found) -> Mapping[Any, list[int]]:
+    """The numbers of the usual items, by claim."""
+    claims = {each.lease.claim for each, row in zip(asked, rows, strict=True) if row}
+    if len(claims) == 1:  # without a call for each
+        return {each: [row[NO] for row in rows if row] for each in claims}
+    numbers = defaultdict(list)
+    for each, row in zip(asked, rows, strict=True):
+        if row:
+            numbers[each.lease.claim].append(row[NO])
+    return numbers
+
+
 def _settle(
-    db: sqlite3.Connection, asked: Sequence[model.End], places: Sequence[_Place], now: int
-) -> bool:
-    """Store sent messages, and end their leases; False if one of them is not as its place says."""
-    usual = [place for place in places if place]
-    ended = run_many(db, "drop_leased_stretch", stretches(usual))
-    return ended == len(usual) and _store_sent(db, asked, places, now)
+    db: sqlite3.Connection,
+    asked: Sequence[model.End],
+    rows: _Found,
+    now: int,
+    places: Places | None = None,
+) -> bool | None:
+    """Store sent messages, and end their leases; None if one of them is not as its row says.
 
-
-def _leave_seats(db: sqlite3.Connection, places: Sequence[_Place], now: int) -> bool:
-    """Count the ended jobs; True if a slot became free that a tenant waited for."""
-    seats = Counter([place[SEAT] for place in places if place])
+    True: a slot became free that a tenant waited for.
+    """
+    ended = wanted = 0
+    seats: Counter[int] = Counter()
+    for claim, numbers in _numbers(asked, rows).items():
+        of = places or claim.places
+        ended += run_many(db, "drop_leased_stretch", stretches(claim, numbers, of))
+        seats.update([of.seats[no] for no in numbers])
+        wanted += len(numbers)
+    if ended != wanted or not _store_sent(db, asked, rows, now):
+        return None
     run_many(db, "touch_seats", [(columns.FAR, -jobs, seat) for seat, jobs in seats.items()])
     return bool(seats) and free_slots(db, seats, now)
 
 
-def _store_sent(
-    db: sqlite3.Connection, asked: Sequence[Any], places: Sequence[_Place], now: int
-) -> bool:
-    usual = [
+def _store_sent(db: sqlite3.Connection, asked: Sequence[Any], rows: _Found, now: int) -> bool:
+    claims = {
+        each: str(each) for each in {end.lease.claim for end in asked}
+    }  # SQLite takes a subclass slowly
+    usual: list[tuple[Row, Sent]] = [
         (
-            place,
+            row,
             (
                 1 if end.attempted else 0,
-                place[CLAIM] or end.lease.claim,
-                end.verdict.provider,
-                end.verdict.provider_id,
+                claims[end.lease.claim],
+                (verdict := end.verdict).provider,
+                verdict.provider_id,
                 end.duration // MILLISECOND,
             ),
         )
-        for end, place in zip(asked, places, strict=True)
-        if place
+        for end, row in zip(asked, rows, strict=True)
+        if row
     ]
     timelines: dict[Any, str] = {}  # tasks have no id at their provider: most of a list look alike
     first: _Rows = [
         (
-            *place[NO:DECLARES],
-            *(*sent, now),
+            *row[:DECLARES],
+            *sent,
+            now,
             timelines[sent]
             if sent in timelines
             else timelines.setdefault(sent, _sent_event(sent, now)),
         )
-        for place, sent in usual
-        if place[STATE] is None and not place[DECLARES]
+        for row, sent in usual
+        if row[STATE] is None and not row[DECLARES]
     ]
     later: _Rows = [
-        (place[NO], *sent, now, place[DECLARES], columns.MOST_TIMELINE)
-        for place, sent in usual
-        if place[STATE] is not None or place[DECLARES]
+        (row[NO], *sent, now, row[DECLARES], columns.MOST_TIMELINE)
+        for row, sent in usual
+        if row[STATE] is not None or row[DECLARES]
     ]
     stored = insert_many(db, "settle_first", first) + run_many(db, "settle_sent", later)
-    ended = run_many(db, "drop_unfinished", [(each[0][EXPIRES_AT], each[0][NO]) for each in usual])
+    ended = run_many(db, "drop_unfinished_range", ranges([row for row, _ in usual]))
     note_sent(db, usual, now)
     return stored == ended == len(usual)
 

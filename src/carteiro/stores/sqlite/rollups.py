@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from carteiro.model import NewMessage
 from carteiro.policy.rollups import DELAYS
 from carteiro.stores.columns import FAR
-from carteiro.stores.sqlite.places import DUE_AT, NO, STATE, TEMPLATE, TENANT, Place
+from carteiro.stores.sqlite.places import DUE_AT, NO, STATE, TEMPLATE, TENANT, Row
 from carteiro.stores.sqlite.rows import as_json, run
 
 # The end of a sent message: attempts that were not declared, claim, provider, id there, duration in milliseconds.
@@ -23,25 +23,25 @@ def note_accepted(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -
     _note(db, "accepted", [(*names, count) for names, count in counts.items()], now)
 
 
-def note_sent(db: sqlite3.Connection, ended: Sequence[tuple[Place, Sent]], now: int) -> None:
+def note_sent(db: sqlite3.Connection, ended: Sequence[tuple[Row, Sent]], now: int) -> None:
     """Note messages that were just sent."""
     later = [each[0][NO] for each in ended if each[0][STATE] is not None]
     attempts = dict(run(db, "rollup_attempts", numbers=as_json(later)).fetchall()) if later else {}
     groups: dict[tuple[Any, ...], list[int]] = {}
     slot = low = high = 0
-    for place, (
+    for row, (
         _,
         _,
         provider,
         _,
         ms,
     ) in ended:  # without a call for each: this is the path of every message
-        delay = now - place[DUE_AT] if place[DUE_AT] < now else 0
+        delay = now - row[DUE_AT] if row[DUE_AT] < now else 0
         if not low <= delay < high:
             slot = bisect_right(DELAYS, delay)
             low, high = _EDGES[slot], _EDGES[slot + 1]
-        made = 1 if place[STATE] is None else attempts[place[NO]]
-        key = (place[TENANT], place[TEMPLATE], provider, made, slot)
+        made = 1 if row[STATE] is None else attempts[row[NO]]
+        key = (row[TENANT], row[TEMPLATE], provider, made, slot)
         wait = delay - ms if ms < delay else 0
         if key in groups:
             group = groups[key]

@@ -34,7 +34,7 @@ def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3
     return db.execute(last, parameters)
 
 
-def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[tuple[object, ...]]) -> int:
+def run_many(db: sqlite3.Connection, operation: str, rows: Sequence[Sequence[object]]) -> int:
     """Run a statement by name for each row of parameters; without rows, nothing. Return how many rows it wrote."""
     return db.executemany(_parts(operation)[1], rows).rowcount if rows else 0
 

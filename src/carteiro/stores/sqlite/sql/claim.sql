@@ -29,6 +29,11 @@ SELECT
     e.message_no, e.attempts, e.charged, e.in_doubt, e.revision, e.cancel_requested_at IS NOT NULL, e.provider
 FROM json_each(:numbers) AS i CROSS JOIN entries AS e ON e.message_no = i.value;
 
+-- name: claim_contents
+-- The contents of messages, apart from their rows: those are kept as long as their claim. :numbers = [message no, …]
+SELECT c.message_no, c.content
+FROM json_each(:numbers) AS i CROSS JOIN contents AS c ON c.message_no = i.value;
+
 -- name: claim_due
 -- The first jobs of a seat that can be made ready: delayed ones, and leased ones whose lease has expired or ends later
 -- than any can. :seat; :now; :longest; :limit
@@ -85,16 +90,13 @@ INSERT INTO leased (claim, until, seat, message_no, claims)
 VALUES (?1, ?2, ?, ?, ?);
 
 -- name: claim_load
--- Data of the messages, of those that the ledger has, in the given order; the columns from the number on are those of a
--- place (see `places.py`), without seat and claim. Each column costs time, so those of the entry are left to
--- `claim_entries`. :numbers = [message no, …]
+-- The rows of messages (see `places.py`), of those that the ledger has, in the given order. Each column costs time, so
+-- those of the entry are left to `claim_entries`. :numbers = [message no, …]
 SELECT
-    c.content, m.request_id, m.delivery, m.recipient_id,
     m.no, m.tenant, m.kind = 'email:send', m.created_at, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms),
-    m.declares, e.state, m.template_type
+    m.declares, e.state, m.template_type, m.request_id, m.delivery, m.recipient_id
 FROM json_each(:numbers) AS i
 CROSS JOIN messages AS m ON m.no = i.value
-LEFT JOIN contents AS c ON c.message_no = i.value
 LEFT JOIN entries AS e ON e.message_no = i.value;
 
 -- name: claim_presets

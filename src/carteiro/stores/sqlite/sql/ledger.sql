@@ -39,6 +39,12 @@ WHERE seat = ? AND claim = ? AND message_no BETWEEN ? AND ?;
 DELETE FROM ready
 WHERE seat = ? AND priority = ? AND due_at = ? AND id = ?;
 
+-- name: drop_unfinished_range
+-- Records the end of messages that expire at the same time, from the first to the last. ? = expires_at, message no,
+-- message no
+DELETE FROM unfinished
+WHERE expires_at = ? AND message_no BETWEEN ? AND ?;
+
 -- name: drop_unfinished
 -- Records the end of a message. ? = expires_at, message no
 DELETE FROM unfinished
@@ -53,12 +59,12 @@ ORDER BY u.expires_at, u.message_no
 LIMIT :limit;
 
 -- name: find_leased
--- The place of each message (see `places.py`), and the claim that has its job, whether its timeline has room and it was
+-- The row of each message (see `places.py`): seat and claim that have its job, whether its timeline has room and it was
 -- never redriven, who holds its attempt, and until when. :ids = [id, …]; :most = length of a timeline
 SELECT
-    l.seat, m.no, m.tenant, m.kind = 'email:send', m.created_at, m.due_at,
-    coalesce(e.expires_at, m.due_at + m.ttl_ms), m.declares, e.state, m.template_type,
-    l.claim, NULL, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
+    m.no, m.tenant, m.kind = 'email:send', m.created_at, m.due_at, coalesce(e.expires_at, m.due_at + m.ttl_ms),
+    m.declares, e.state, m.template_type,
+    l.seat, l.claim, e.round = 1 AND length(e.timeline) < :most, e.holder, e.held_until
 FROM json_each(:ids) AS i
 LEFT JOIN messages AS m ON m.id = i.value
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
