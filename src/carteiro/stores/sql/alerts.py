@@ -164,15 +164,16 @@ class SqlAlerts:
 
     async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
         """Store a notice about dead letters since the last one, unless that is younger than ``every``."""
+        settled, length = SETTLED_AFTER // MILLISECOND, every // MILLISECOND
         mark, now_ms = await self._db.value("override_get", name=_COUNTED), await self._db.now()
-        if mark is not None and now_ms - int(mark) < every // MILLISECOND:
+        if mark is not None and now_ms - settled - int(mark) < length:
             return None
 
         async def count(session: Session, now: datetime) -> Notice | None:
-            until = in_ms(now - SETTLED_AFTER)
+            until = in_ms(now) - settled
             stored = await session.value("override_get", name=_COUNTED)
             since = until if stored is None else int(stored)
-            if stored is not None and in_ms(now) - since < every // MILLISECOND:
+            if stored is not None and until - since < length:
                 return None
             most = notices.MOST_COUNTS
             asked = {"since": since, "until": until, "but": but, "limit": most}
