@@ -96,21 +96,26 @@ async def test_queue_is_written_when_its_memory_moves(written: Written) -> None:
 
 
 async def test_refusals_are_those_of_the_last_minutes(written: Written) -> None:
-    """Refusals before the first look are not known; a restarted server counts from 0."""
+    """Refusals before the first look at a server are not known; those of its last run are over."""
     queue = Queue()
     reporter = Reporter(written, list, queue)
 
-    async def told(minute: int, rejected: int, out_of_memory: int) -> Any:
-        queue.memory = QueueMemory(10, 100, False, rejected, out_of_memory)  # noqa: FBT003 - as the port has it
+    async def told(minute: int, rejected: int, out_of_memory: int, run: str = "1") -> Any:
+        queue.memory = QueueMemory(
+            10, 100, is_full=False, rejected=rejected, out_of_memory=out_of_memory, run=run
+        )
         await reporter.round(NOON + minute * MINUTE)
         last = written.put_ones[-1].queue
         return last and (last.rejected, last.out_of_memory)
 
     assert await told(0, 7, 7) == (0, 0)
     assert await told(1, 9, 7) == (2, 0)
-    assert await told(2, 1, 3) == (3, 3)  # it was restarted
+    assert await told(2, 1, 3) == (3, 3)  # somebody has reset its counters
     assert await told(5, 1, 3) == (3, 3)
     assert await told(7, 1, 3) == (0, 0)
+    assert await told(8, 2, 4) == (1, 1)
+    assert await told(9, 0, 0, "2") == (0, 0)
+    assert await told(10, 0, 1, "2") == (0, 1)
 
 
 async def test_unreachable_queue_is_reported_since_when(written: Written) -> None:

@@ -69,6 +69,11 @@ def slow(value: float = 11) -> Finding:
     return Finding(SLOW, "", value, 10)
 
 
+def unknown(name: str = FULL) -> Finding:
+    """Nobody knows whether it is."""
+    return Finding(name, "", 0, 10, is_known=False)
+
+
 def often(tenant: str = ACME, value: float = 11) -> Finding:
     """The mails of a tenant fail often."""
     return Finding(OFTEN, tenant, value, 10)

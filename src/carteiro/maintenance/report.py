@@ -88,6 +88,8 @@ class Reporter:
             self._away_since = self._away_since or now
             return replace(self._last.queue or QueueReport(), away_since=self._away_since)
         self._away_since = None
+        if self._looks and self._looks[-1][1].run != memory.run:
+            self._looks.clear()  # what the last server refused does not hold any more
         self._looks.append((now, memory))
         while len(self._looks) > 1 and self._looks[1][0] <= now - REFUSALS:
             self._looks.popleft()
@@ -101,7 +103,7 @@ class Reporter:
 
 
 def _growth(counts: Sequence[int]) -> int:
-    """The growth of a counter that starts at 0 again with its server."""
+    """The growth of a counter that may be reset."""
     return sum(after - before if after >= before else after for before, after in pairwise(counts))
 
 

@@ -57,12 +57,13 @@ class AlertDefinition:
 
 @value
 class Finding:
-    """A condition that holds now."""
+    """A condition that holds now; one that is not known may hold or not."""
 
     alert: str  # the name of its definition
     subject: str
     value: float
     threshold: float
+    is_known: bool = True
 
 
 @value

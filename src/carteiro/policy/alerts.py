@@ -4,6 +4,7 @@ Prometheus' rules, the page of the reference and the findings of `carteiro.maint
 holds while its value is above its threshold.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from heapq import nlargest
 from operator import itemgetter
@@ -34,15 +35,18 @@ _REDIS = "docs/runbooks/redis-near-its-limit.md"
 
 
 def holding(seen: Seen, thresholds: Thresholds) -> list[Finding]:
-    """The conditions that hold."""
-    return [
-        Finding(each.name, subject, measured, each.threshold)
-        for each in definitions(thresholds)
-        for subject, measured in nlargest(
-            MOST_SUBJECTS, MEASURES[each.name](seen, thresholds), key=itemgetter(1)
-        )
-        if measured > each.threshold
-    ]
+    """The conditions that hold, and those that nobody knows of."""
+    return [each for known in definitions(thresholds) for each in _found(known, seen, thresholds)]
+
+
+def _found(alert: AlertDefinition, seen: Seen, thresholds: Thresholds) -> Iterator[Finding]:
+    measured = MEASURES[alert.name](seen, thresholds)
+    if measured is None:
+        yield Finding(alert.name, "", 0, alert.threshold, is_known=False)
+        return
+    for subject, number in nlargest(MOST_SUBJECTS, measured, key=itemgetter(1)):
+        if number > alert.threshold:
+            yield Finding(alert.name, subject, number, alert.threshold)
 
 
 def definitions(thresholds: Thresholds) -> list[AlertDefinition]:

@@ -22,7 +22,8 @@ class Alerts(Protocol):
 
     Promises, one module each in ``tests/contract/alerts``:
 
-    moved      An alert has one state, which outlives its process; two looks at once are one after the other.
+    moved      An alert has one state, which outlives its process; two looks at once are one after the other. It
+               keeps its state while nobody knows whether its condition holds.
     announced  A notice is stored in the transaction of its change: one notice for each change, whatever crashes.
     delivered  A notice stays, under one id, until each channel has it or it is given up. Channels do not wait for each
                other.

@@ -18,6 +18,7 @@ from support.alerting import (
     slow,
     states,
     the_alert,
+    unknown,
 )
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
@@ -49,6 +50,24 @@ async def test_looks_at_once_are_one_after_the_other(place: Place) -> None:
 
         assert sorted(each.alert for each in told) == sorted([FULL, OFTEN])
         assert len(await one.alerts.waiting()) == 2
+
+
+async def test_state_is_kept_while_the_condition_is_unknown(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The alert neither resolves nor fires; once it is known to be over, it resolves after a time."""
+    await moved(backend, full())
+    clock.advance(10 * MINUTE)
+    told = await moved(backend, unknown(), unknown(SLOW))
+    kept = await states(backend)
+    clock.advance(MINUTE)
+    told += await moved(backend)
+    clock.advance(MINUTE)
+
+    assert (told, kept) == ([], {FULL: AlertState.FIRING})
+    assert await moved(backend) == ["resolved"]
+    assert await moved(backend, unknown()) == []
+    assert await states(backend) == {FULL: AlertState.RESOLVED}
 
 
 async def test_alert_is_read_as_it_was_stored(backend: Backend, clock: StoreClock) -> None:

@@ -27,7 +27,8 @@ class RedisDesk:
     async def look(self) -> QueueMemory:
         """Its memory use; fails whenever a claim would."""
         used, most, not_counted, *refused = await self._server.run("look")
-        return QueueMemory(used, most, 0 < most < used - not_counted, *refused)
+        is_full = 0 < most < used - not_counted
+        return QueueMemory(used, most, is_full, *refused, run=self._server.run_id)
 
     async def share(self, shares: Sequence[Share]) -> None:
         """Set shares of tenants; they apply to waiting jobs at once."""

@@ -63,7 +63,8 @@ class SqlAlerts:
 
     async def move(self, findings: Sequence[Finding], rules: AlertRules) -> builtins.list[Notice]:
         """Move the alerts by what holds now; return the stored notices."""
-        if not findings and not await self._db.value("alerts_any"):
+        has_any = any(each.is_known for each in findings)
+        if not has_any and not await self._db.value("alerts_any"):
             return []
 
         async def move(session: Session, now: datetime) -> builtins.list[Notice]:
