@@ -1,12 +1,13 @@
 """A process reports what it alone knows: on a change, and once in a while, never without a reason."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from carteiro.errors import QueueAway
-from carteiro.maintenance.report import Reporter
+from carteiro.errors import QueueAway, StoreUnavailable
+from carteiro.maintenance.report import Reporter, report
 from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.ports.queue import QueueMemory
@@ -21,6 +22,7 @@ class Written:
     def __init__(self) -> None:
         self.put_ones: list[Report] = []
         self.withdrawn = 0
+        self.fault: Exception | None = None  # of a withdrawal
 
     async def put(self, report: Report, *, stay: timedelta) -> None:
         """Remember it."""
@@ -31,6 +33,8 @@ class Written:
         """Count it."""
         assert process
         self.withdrawn += 1
+        if self.fault is not None:
+            raise self.fault
 
     async def show(self) -> list[Report]:
         """The last one."""
@@ -81,6 +85,21 @@ async def test_open_circuit_is_written_on_change_and_renewed(written: Written) -
 
     assert [each.circuits for each in written.put_ones] == [{"smtp": NOON}] * 2
     assert written.withdrawn == 1
+
+
+async def test_report_is_withdrawn_when_the_process_stops(written: Written) -> None:
+    """A circuit of a process that has ended is not open; an unreachable store does not prevent the stop."""
+    away = Written()
+    away.fault = StoreUnavailable("it is unreachable")
+    for store in (written, away):
+        reporting = asyncio.create_task(report(store, lambda: [_standing(NOON)], None))
+        while not store.put_ones:
+            await asyncio.sleep(0)
+        reporting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reporting
+
+    assert (written.withdrawn, away.withdrawn) == (1, 1)
 
 
 async def test_queue_is_written_when_its_memory_moves(written: Written) -> None:

@@ -70,7 +70,7 @@ def slow(value: float = 11) -> Finding:
 
 
 def unknown(name: str = FULL) -> Finding:
-    """Nobody knows whether it is."""
+    """The condition may hold or not."""
     return Finding(name, "", 0, 10, is_known=False)
 
 

@@ -123,6 +123,7 @@ class AlertRefusal(StrEnum):
 
     UNKNOWN = "unknown"
     NOT_FIRING = "not firing"
+    NO_TENANT = "no tenant"
     TOO_MANY = "too many"
 
 

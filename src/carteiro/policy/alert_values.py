@@ -61,7 +61,7 @@ class Seen:
 
 
 Measured: TypeAlias = Iterable[tuple[str, float]]  # by subject
-Measure: TypeAlias = Callable[[Seen, Thresholds], Measured | None]  # None: nobody knows
+Measure: TypeAlias = Callable[[Seen, Thresholds], Measured | None]  # None: it is unknown
 
 
 def _dead_letters(seen: Seen, _: Thresholds) -> Measured:

@@ -35,7 +35,7 @@ _REDIS = "docs/runbooks/redis-near-its-limit.md"
 
 
 def holding(seen: Seen, thresholds: Thresholds) -> list[Finding]:
-    """The conditions that hold, and those that nobody knows of."""
+    """The conditions that hold, and those that are unknown."""
     return [each for known in definitions(thresholds) for each in _found(known, seen, thresholds)]
 
 

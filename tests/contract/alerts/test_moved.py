@@ -82,10 +82,11 @@ async def test_alert_is_read_as_it_was_stored(backend: Backend, clock: StoreCloc
 
 
 async def test_only_a_firing_alert_is_acknowledged(backend: Backend) -> None:
+    """A pending one is not, one that is not open is not, and one without a definition is unknown."""
     await moved(backend, slow())
-    asked = [await backend.alerts.acknowledge(name, "", RULES) for name in (SLOW, FULL)]
+    asked = [await backend.alerts.acknowledge(name, "", RULES) for name in (SLOW, FULL, "None")]
 
-    assert asked == [AlertRefusal.NOT_FIRING, AlertRefusal.UNKNOWN]
+    assert asked == [AlertRefusal.NOT_FIRING, AlertRefusal.NOT_FIRING, AlertRefusal.UNKNOWN]
 
 
 async def test_pages_have_no_gaps_and_no_duplicates(backend: Backend, clock: StoreClock) -> None:

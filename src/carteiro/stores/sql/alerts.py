@@ -11,6 +11,7 @@ from uuid_utils import uuid7
 
 from carteiro.model import MILLISECOND, Cursor, Page, TenantId
 from carteiro.model.alerts import (
+    ALL_ALERTS,
     DEAD_LETTERS,
     Alert,
     AlertRefusal,
@@ -89,7 +90,8 @@ class SqlAlerts:
         async def acknowledge(session: Session, now: datetime) -> Alert | AlertRefusal:
             row = await session.first("alert_find", name=name, subject=subject)
             if row is None:
-                return AlertRefusal.UNKNOWN
+                is_known = name in rules.definitions
+                return AlertRefusal.NOT_FIRING if is_known else AlertRefusal.UNKNOWN
             before = made(Alert, row)
             after = alert_states.acknowledged(before, actor().who, now)
             if after is None:
@@ -131,6 +133,8 @@ class SqlAlerts:
         """Tell nobody about an alert for a time, as the current actor."""
 
         async def silence(session: Session, now: datetime) -> Silence | AlertRefusal:
+            if alert != ALL_ALERTS and not await _is_there(session, tenant):
+                return AlertRefusal.NO_TENANT
             if len(await _silences(session, now)) >= MOST_SILENCES:
                 return AlertRefusal.TOO_MANY
             by = actor().who
@@ -246,6 +250,10 @@ async def forget_alerts(session: Session, tenant: TenantId) -> None:
         after = notices.without(notice, tenant)
         if after != notice:
             await session.run("notice_rewrite", id=identity, document=_text_of(after))
+
+
+async def _is_there(session: Session, tenant: TenantId) -> bool:
+    return not tenant or bool(await session.fetch("rollup_tenants", ids=[tenant]))
 
 
 async def _silences(session: Session, now: datetime) -> list[Silence]:
