@@ -16,7 +16,7 @@ from carteiro.channels.mail import MailChannel
 from carteiro.channels.open import open_channels
 from carteiro.errors import HandedOver, NotDelivered
 from carteiro.model import Tenant, TenantId
-from carteiro.model.alerts import Notice
+from carteiro.model.alerts import Notice, NoticeKind
 from carteiro.observability import log
 from carteiro.ports.alerts import Channel
 from carteiro.runtime.polling import polls
@@ -102,6 +102,22 @@ async def test_notice_about_a_tenant_goes_to_its_contact() -> None:
     assert mail.to == "ops@sandbox.test"
     assert "TenantFails holds." in mail.content
     assert "Look." not in mail.content
+
+
+async def test_contact_gets_beginning_and_end() -> None:
+    """Acknowledgements and reminders are for operators."""
+    async with at_work() as post:
+        await post.backend.tenants.define([Tenant(ACME, contact="ops@sandbox.test")])
+        for kind in ("firing", "reminder", "acknowledged", "resolved"):
+            await _sent(
+                _channel(post, "contact"), replace(_now(), id=f"ntc_{kind}", kind=NoticeKind(kind))
+            )
+        subjects = {subject for _, subject in await _inbox(post)}
+
+    assert subjects == {
+        "[Carteiro] acme: messages are not delivered",
+        "[Carteiro] acme: the alert has ended",
+    }
 
 
 async def test_notice_about_the_system_tenant_goes_to_the_log(lines: Any) -> None:

@@ -22,7 +22,7 @@ from carteiro.model import (
     Tenant,
     TenantId,
 )
-from carteiro.model.alerts import Notice
+from carteiro.model.alerts import Notice, NoticeKind
 from carteiro.observability import notice_events
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.ports import Backend
@@ -60,7 +60,7 @@ class MailChannel:
         if notice.tenant == self._tenant:
             self._log(notice, "it is about the tenant that sends notices")
             return
-        to = self._to or await self._contact(notice.tenant)
+        to = self._to or await self._contact(notice)
         if to is None:
             return
         if not self._has_room(notice):
@@ -97,13 +97,18 @@ class MailChannel:
         self._mailed[notice.id] = notice.tenant, now
         return True
 
-    async def _contact(self, tenant: TenantId) -> str | None:
-        [found] = await self._ports.tenants.find([tenant]) if tenant else [None]
+    async def _contact(self, notice: Notice) -> str | None:
+        """The contact of a tenant; it gets the beginning and the end, the rest is for operators."""
+        if not notice.tenant or notice.kind not in {NoticeKind.FIRING, NoticeKind.RESOLVED}:
+            return None
+        [found] = await self._ports.tenants.find([notice.tenant])
         return None if found is None else found.contact
 
     async def _accepted(self, notice: Notice, to: str) -> MessageId:
         """Accept the mail, or find it again."""
-        said = notices.text(notice) if self._to else notices.text_for_tenant(notice)
+        is_admin = bool(self._to)
+        title = notices.title if is_admin else notices.title_for_tenant
+        text = notices.text if is_admin else notices.text_for_tenant
         try:
             await self._settle_in()
             [answer] = await self._accepting.items(
@@ -112,8 +117,8 @@ class MailChannel:
                         "tenant": self._tenant,
                         "from": self._sender,
                         "to": to,
-                        "subject": f"[Carteiro] {notices.title(notice)}",
-                        "text": said,
+                        "subject": f"[Carteiro] {title(notice)}",
+                        "text": text(notice),
                         "idempotency_key": f"{notice.id}-{self._name}",
                     }
                 ]

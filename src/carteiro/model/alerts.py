@@ -50,6 +50,7 @@ class AlertDefinition:
     lasts: timedelta = ZERO  # the time for which the condition must hold before the alert fires
     unit: Unit = Unit.COUNT
     setting: str = ""  # the key of the threshold in [alerts]; empty: it has none
+    for_tenant: str = ""  # for the contact of a tenant: what it means, and what to do
     summary: str = ""  # for Prometheus: one sentence with the value
     expression: str = ""  # for Prometheus: the value that is compared with the threshold
     given: str = ""  # for Prometheus: another condition, or empty
@@ -182,7 +183,14 @@ class Notice:
     condition: str = ""
     action: str = ""
     runbook: str = ""
+    for_tenant: str = ""
     counts: tuple[DeadCount, ...] = ()
+
+    @property
+    def current_value(self) -> float | None:
+        """The value, if it is one of now."""
+        shown = {NoticeKind.FIRING, NoticeKind.REMINDER, NoticeKind.DEAD_LETTERS}
+        return self.value if self.kind in shown else None
 
 
 @value

@@ -67,7 +67,7 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="DeadLetterShareHigh",
             severity=Severity.CRITICAL,
-            condition=f"A large share of the messages that ended became dead letters, of at least {least}.",
+            condition=f"A large share of the messages that ended became dead letters. It needs {least} such messages.",
             window=HOUR,
             threshold=thresholds.dead_letter_share,
             action="Look what the latest dead letters have in common: carteiro dead group --since 1h",
@@ -85,6 +85,9 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
             condition="A tenant has many dead letters.",
             threshold=thresholds.tenant_dead_letters,
             action="Tell the tenant what its messages died of: carteiro dead group --tenant TENANT",
+            for_tenant="Many of your messages could not be delivered and wait as dead letters."
+            " GET /v1/emails?status=FAILED lists them, GET /v1/emails/ID has the reason of one."
+            " Remove the cause, then ask the operators of this service to send them again.",
             runbook=_GROW,
             setting="tenant_dead_letters",
             summary=f"{_NUMBER} dead letters of tenant {{{{ $labels.tenant }}}}",
@@ -93,7 +96,7 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="FailureRateHigh",
             severity=Severity.CRITICAL,
-            condition=f"A large share of the attempts failed, of at least {least}.",
+            condition=f"A large share of the attempts failed. It needs {least} attempts.",
             window=HOUR,
             threshold=thresholds.failure_rate,
             action="Find the code and the category that prevail: carteiro stats",
@@ -108,10 +111,14 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
             name="TemplateFails",
             severity=Severity.WARNING,
             about=About.TEMPLATE,
-            condition=f"A large share of the messages of a template became dead letters, of at least {least}.",
+            condition=f"A large share of the messages of a template became dead letters. It needs {least} messages.",
             window=HOUR,
             threshold=thresholds.template_failure_rate,
-            action="Correct the template, or go back to its last version: carteiro template ls",
+            action="Correct the template, or go back to its last version:"
+            " carteiro template ls --tenant TENANT --type TEMPLATE",
+            for_tenant="Many messages of your template TEMPLATE could not be delivered in the last hour."
+            " GET /v1/emails?status=FAILED lists them, GET /v1/emails/ID has the reason of one."
+            " Correct the template with PUT /v1/templates/TEMPLATE, or its data if they are at fault.",
             runbook="docs/runbooks/template-fails.md",
             unit=Unit.SHARE,
             setting="template_failure_rate",
@@ -201,7 +208,8 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="StoreUnreachable",
             severity=Severity.CRITICAL,
-            condition="No process reaches the queue in Redis; Prometheus also sees an unreachable store.",
+            condition="No process reaches the queue in Redis. A Postgres that is down is reported by Prometheus only:"
+            " Carteiro keeps its alerts there.",
             threshold=0,
             lasts=timedelta(minutes=1),
             action="Repair the server; do not restart Carteiro: carteiro doctor",
