@@ -52,7 +52,8 @@ def alerts_page(note: str) -> str:
         f"- An alert has at most {MOST_SUBJECTS} subjects at a time: those with the highest values.\n"
         f"- `TableQueuePending` looks at the newest {NEWEST_ROWS:,} e-mails of the table queue.\n"
         "- Workers report open circuits and the queue in Redis when they change, and renew this once a minute.\n"
-        "  The report of a process that was killed ends after three minutes.\n"
+        "  The report ends with the process, or three minutes after it was killed.\n"
+        "- While no process reaches the queue in Redis, alerts about its memory and refusals keep their state.\n"
         "- Only a process without maintenance can detect `SchedulerSilent`: `carteiro api`, or Prometheus.\n"
     )
 

@@ -13,6 +13,7 @@ CarteiroError
 ├── TextUnfit              a text that the store cannot hold or search: U+0000, half a surrogate pair
 ├── FeedbackRefused        the feedback is not from the provider, or is not enabled
 ├── NotDelivered           a channel could not deliver a notice; it is tried again
+│   └── HandedOver         the channel has it, but not its recipient yet; it is asked again
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a forbidden transition of a message: a bug, nothing was written
 ├── DeliveryFailed         a classified failure, raised by a task or provider
@@ -141,6 +142,10 @@ class FeedbackRefused(CarteiroError):
 
 class NotDelivered(CarteiroError):
     """A channel could not deliver a notice; it is tried again."""
+
+
+class HandedOver(NotDelivered):
+    """A channel has a notice, but not its recipient yet; it is asked again."""
 
 
 class DeadlinePassed(CarteiroError, TimeoutError):

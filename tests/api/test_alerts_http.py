@@ -71,13 +71,15 @@ async def test_alert_is_acknowledged(post: Carteiro) -> None:
         done = answer_in(await client.post(f"{ALERTS}/{OF_TENANT}/acknowledge", json=asked))
         again = answer_in(await client.post(f"{ALERTS}/{OF_TENANT}/acknowledge", json=asked))
         none = await client.post(f"{ALERTS}/{OF_TENANT}/acknowledge", json={"subject": "nobody"})
+        unknown = await client.post(f"{ALERTS}/None/acknowledge", json={})
     rows = (await post.backend.audit.list(AuditFilter(kind="alert"))).rows
     kinds = [each.notice.kind for each in await post.backend.alerts.waiting()]
 
     AlertView.model_validate(done)
     assert (done["state"], done["acknowledgedBy"]) == ("acknowledged", "admin")
     assert again == done
-    error_in(none, 404, "NOT_FOUND")
+    error_in(none, 409, "CONFLICT")
+    error_in(unknown, 404, "NOT_FOUND")
     assert [(row.action, row.object, row.tenant) for row in rows] == [
         ("acknowledge", f"{OF_TENANT} {ACME}", ACME)
     ]
@@ -112,9 +114,10 @@ async def test_alert_is_silenced_for_a_time(post: Carteiro) -> None:
 
 
 async def test_wrong_silences_are_refused(post: Carteiro) -> None:
-    """An unknown alert, no end, no reason."""
+    """An unknown alert or tenant, no end, no reason."""
     wrong: list[dict[str, Any]] = [
         {"alert": "None"},
+        {"subject": "nobody"},
         {"lastsMs": 0},
         {"lastsMs": 10**12},
         {"reason": ""},

@@ -24,7 +24,7 @@ def fired(line: CommandLine, *, is_new: bool = True) -> None:
 
 
 def test_alerts_are_listed_and_acknowledged(line: CommandLine) -> None:
-    """With the name of the user; an unknown one is not found."""
+    """With the name of the user; one that is not open is refused, an unknown one is not found."""
     fired(line)
 
     assert {(row["name"], row["state"]) for row in line.listed("alerts", "ls")} == {
@@ -37,7 +37,9 @@ def test_alerts_are_listed_and_acknowledged(line: CommandLine) -> None:
     [own] = line.listed("alerts", "ls", "--tenant", "acme")
     assert own["state"] == "acknowledged"
     assert line.listed("alerts", "ls", "--resolved") == []
-    assert line("alerts", "ack", OF_TENANT).code == ExitCode.NOT_FOUND
+    refused = line("alerts", "ack", OF_TENANT)
+    assert (refused.code, "is not firing" in refused.err) == (ExitCode.REFUSED, True)
+    assert line("alerts", "ack", "None").code == ExitCode.NOT_FOUND
     [row] = line.listed("audit", "ls", "--kind", "alert")
     assert (row["action"], row["object"]) == ("acknowledge", f"{OF_TENANT} acme")
 
@@ -66,6 +68,8 @@ def test_alert_is_silenced_for_a_time(line: CommandLine) -> None:
     line.done("alerts", "unsilence", made["id"])
     assert line.listed("alerts", "silences") == []
     assert line("alerts", "unsilence", made["id"]).code == ExitCode.NOT_FOUND
+    stranger = line("alerts", "silence", OF_TENANT, "--subject", "nobody", *flags)
+    assert (stranger.code, "no tenant 'nobody'" in stranger.err) == (ExitCode.NOT_FOUND, True)
     assert line("alerts", "silence", "None", *flags).code == ExitCode.NOT_FOUND
     assert line("alerts", "silence", DEAD, "--lasts", "100d", "--reason", "x").code == (
         ExitCode.WRONG_USE
@@ -96,15 +100,15 @@ def test_test_notice_waits_for_a_worker(line: CommandLine) -> None:
 
 
 def test_one_shot_process_sends_notices(line: CommandLine) -> None:
-    """Without a worker that stays; a mail is sent by the next run."""
+    """All that are due, without a worker that stays; their mails are sent by the next run."""
     fired(line)
     mail = {
         "CARTEIRO_NOTICES_MAIL_FROM": "carteiro@ops.example",
         "CARTEIRO_NOTICES_MAIL_TO": "ops@sandbox.test",
     }
     line.processed(**mail)
-    waiting = {row["channel"] for row in line.listed("alerts", "notices")}
+    waiting = [(row["channel"], row["error"]) for row in line.listed("alerts", "notices")]
     line.processed(**mail)
 
-    assert waiting == {"mail"}
-    assert len(line.listed("inbox", "ls", "--tenant", "carteiro-notices")) == 1
+    assert waiting == [("mail", "its mail is not sent yet")] * 2
+    assert len(line.listed("inbox", "ls", "--tenant", "carteiro-notices")) == 2

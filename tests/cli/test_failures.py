@@ -43,11 +43,12 @@ def test_groups_are_listed_and_shown(line: CommandLine) -> None:
 
 
 def test_states_are_changed(line: CommandLine) -> None:
-    """Each says the new state."""
+    """Each says the new state; a resolved group is not acknowledged."""
     group = _lived(line)["id"]
 
     assert "is acknowledged" in line("failures", "ack", group).out
     assert "is resolved" in line("failures", "resolve", group).out
+    assert line("failures", "ack", group).code == ExitCode.REFUSED
     assert "is ignored" in line("failures", "ignore", group).out
     assert line("failures", "ack", "0123456789ab").code == ExitCode.NOT_FOUND
     assert line("failures", "show", "0123456789ab").code == ExitCode.NOT_FOUND

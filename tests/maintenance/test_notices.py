@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,18 +113,36 @@ async def test_findings_that_fail_change_no_alert(backend: Backend) -> None:
 
 
 async def test_failing_channel_delays_no_other(backend: Backend) -> None:
-    """And not itself for long: the next notice is tried in the next round, this one after its wait."""
+    """Nor does a notice delay the next one: it is tried again after its wait."""
     await moved(backend, full(), often())
     good, bad, broken = Heard(), Heard(NotDelivered("it answers 500")), Heard(RuntimeError("a bug"))
     sender = NoticeSender(backend.alerts, {"good": good, "bad": bad, "broken": broken}, RULES)
     await sender.round()
-    first = [len(each.notices) for each in (good, bad, broken)]
     await sender.round()
 
-    assert first == [2, 1, 1]
     assert [len(each.notices) for each in (good, bad, broken)] == [2, 2, 2]
     waiting = {each.channel: (each.tries, each.error) for each in await backend.alerts.waiting()}
     assert waiting == {"bad": (1, "it answers 500"), "broken": (1, "RuntimeError")}
+
+
+@pytest.mark.parametrize(("fault", "has_more"), [(NotDelivered("no answer"), False), (None, True)])
+async def test_channel_that_fails_slowly_ends_its_round(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, fault: Exception | None, has_more: bool
+) -> None:
+    """A one-shot process must end. A channel that only takes long goes on with the next notice."""
+    await moved(backend, full(), often())
+    now = 0.0
+    monkeypatch.setattr("carteiro.maintenance.notices.time", SimpleNamespace(monotonic=lambda: now))
+
+    class Slow(Heard):
+        async def send(self, notice: Notice) -> None:
+            nonlocal now
+            now += 60
+            await super().send(notice)
+
+    channel = Slow(*[fault] if fault else [])
+    assert await NoticeSender(backend.alerts, {"one": channel}, RULES).round() is has_more
+    assert len(channel.notices) == 1
 
 
 async def test_notice_is_given_up_after_a_day(

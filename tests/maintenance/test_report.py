@@ -1,12 +1,13 @@
 """A process reports what it alone knows: on a change, and once in a while, never without a reason."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from carteiro.errors import QueueAway
-from carteiro.maintenance.report import Reporter
+from carteiro.errors import QueueAway, StoreUnavailable
+from carteiro.maintenance.report import Reporter, report
 from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.ports.queue import QueueMemory
@@ -21,6 +22,7 @@ class Written:
     def __init__(self) -> None:
         self.put_ones: list[Report] = []
         self.withdrawn = 0
+        self.fault: Exception | None = None  # of a withdrawal
 
     async def put(self, report: Report, *, stay: timedelta) -> None:
         """Remember it."""
@@ -31,6 +33,8 @@ class Written:
         """Count it."""
         assert process
         self.withdrawn += 1
+        if self.fault is not None:
+            raise self.fault
 
     async def show(self) -> list[Report]:
         """The last one."""
@@ -83,6 +87,21 @@ async def test_open_circuit_is_written_on_change_and_renewed(written: Written) -
     assert written.withdrawn == 1
 
 
+async def test_report_is_withdrawn_when_the_process_stops(written: Written) -> None:
+    """A circuit of a process that has ended is not open; an unreachable store does not prevent the stop."""
+    away = Written()
+    away.fault = StoreUnavailable("it is unreachable")
+    for store in (written, away):
+        reporting = asyncio.create_task(report(store, lambda: [_standing(NOON)], None))
+        while not store.put_ones:
+            await asyncio.sleep(0)
+        reporting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reporting
+
+    assert (written.withdrawn, away.withdrawn) == (1, 1)
+
+
 async def test_queue_is_written_when_its_memory_moves(written: Written) -> None:
     """By more than a hundredth of its limit, or once a minute."""
     queue = Queue()
@@ -96,21 +115,26 @@ async def test_queue_is_written_when_its_memory_moves(written: Written) -> None:
 
 
 async def test_refusals_are_those_of_the_last_minutes(written: Written) -> None:
-    """Refusals before the first look are not known; a restarted server counts from 0."""
+    """Refusals before the first look at a server are not known; those of its last run are over."""
     queue = Queue()
     reporter = Reporter(written, list, queue)
 
-    async def told(minute: int, rejected: int, out_of_memory: int) -> Any:
-        queue.memory = QueueMemory(10, 100, False, rejected, out_of_memory)  # noqa: FBT003 - as the port has it
+    async def told(minute: int, rejected: int, out_of_memory: int, run: str = "1") -> Any:
+        queue.memory = QueueMemory(
+            10, 100, is_full=False, rejected=rejected, out_of_memory=out_of_memory, run=run
+        )
         await reporter.round(NOON + minute * MINUTE)
         last = written.put_ones[-1].queue
         return last and (last.rejected, last.out_of_memory)
 
     assert await told(0, 7, 7) == (0, 0)
     assert await told(1, 9, 7) == (2, 0)
-    assert await told(2, 1, 3) == (3, 3)  # it was restarted
+    assert await told(2, 1, 3) == (3, 3)  # somebody has reset its counters
     assert await told(5, 1, 3) == (3, 3)
     assert await told(7, 1, 3) == (0, 0)
+    assert await told(8, 2, 4) == (1, 1)
+    assert await told(9, 0, 0, "2") == (0, 0)
+    assert await told(10, 0, 1, "2") == (0, 1)
 
 
 async def test_unreachable_queue_is_reported_since_when(written: Written) -> None:

@@ -34,6 +34,7 @@ from support.alerting import (
     often,
     rules,
     slow,
+    unknown,
 )
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
@@ -161,6 +162,16 @@ def test_firing_alert_is_reminded_of_after_a_while() -> None:
     assert told == [["firing"], [], [], [], ["reminder"], [], [], [], ["reminder"]]
     assert [silent.look(full(), minutes=600) for _ in range(3)] == [["firing"], [], []]
     assert len({each.id for each in life.notices}) == 3
+
+
+def test_pending_time_without_knowledge_does_not_count() -> None:
+    """If it is short, it does: the condition goes on."""
+    life, short = Life(), Life()
+    told = [life.look(slow()), life.look(unknown(SLOW), minutes=6), life.look(slow())]
+    more = [short.look(each) for each in (slow(), unknown(SLOW), *[slow()] * 4)]
+
+    assert told == [[], [], []]
+    assert more == [[], [], [], [], [], ["firing"]]
 
 
 def test_new_condition_after_the_end_is_a_new_alert() -> None:

@@ -210,7 +210,23 @@ def test_queue_without_a_limit_has_no_share() -> None:
     """And a process that does not reach it knows nothing of its memory."""
     assert _found("QueueMemoryHigh", reports=_queue(used_bytes=100)) == []
     away = _queue(used_bytes=100, max_bytes=100, away_since=NOW)
-    assert _found("QueueMemoryHigh", reports=away) == []
+    assert _found("QueueMemoryHigh", reports=away) == []  # another one reaches it
+
+
+@pytest.mark.parametrize(
+    "reports", [[], [Report("a", {}, QueueReport(99, 100, 5, 5, away_since=NOW))]]
+)
+def test_queue_that_nobody_reaches_is_unknown(reports: list[Report]) -> None:
+    """Neither the last known values hold nor their opposite; whether it is unreachable is known by a report."""
+    found = holding(replace(QUIET, reports=reports, has_queue=True), THRESHOLDS)
+
+    assert {each.alert for each in found if not each.is_known} == {
+        *(each for each in CASES if each.startswith("Queue") and each != "QueueAgeHigh"),
+        *([] if reports else ["StoreUnreachable"]),
+    }
+    assert [each.alert for each in found if each.is_known] == (
+        ["StoreUnreachable"] if reports else []
+    )
 
 
 def test_only_recent_minutes_count_for_percentiles() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from carteiro.model import Failure
 from carteiro.policy import classify, grouping
-from carteiro.policy.grouping import LONGEST_REASON, alike, group_of, plain_reason
+from carteiro.policy.grouping import LONGEST_REASON, alike, group_of, plain_reason, readable_reason
 from carteiro.policy.stage import Stage
 from support.answers import ALL
 from support.builders import a_failure
@@ -64,10 +64,15 @@ def test_answers_that_differ_only_in_ids_are_one_group(reply: str, ids: list[str
 @given(st.lists(st.one_of(_ADDRESSES, _WORDS, st.text(max_size=10)), max_size=30))
 def test_no_address_survives(parts: list[str]) -> None:
     """Only letters and spaces are left, and few of them; each word is one that the rules know."""
-    told = plain_reason(" ".join(parts))
+    reason = " ".join(parts)
+    told, shown = plain_reason(reason), readable_reason(reason)
 
     assert len(told) <= LONGEST_REASON
+    assert len(shown) <= LONGEST_REASON
     assert all(word.isalpha() and word in grouping._known() for word in told.split())
+    assert all(word in grouping._known() for word in plain_reason(shown).split())
+    letters = re.findall(r"[^\W_]+(?:['-][^\W_]+)*", shown)
+    assert all(plain_reason(word) for word in letters)
 
 
 def test_answers_stay_readable() -> None:
@@ -93,6 +98,26 @@ def test_answers_stay_readable() -> None:
 def test_known_words_are_left(reason: str, told: str) -> None:
     """In lower case, without punctuation."""
     assert plain_reason(reason).removeprefix("key error").strip() == told
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            "The e-mail has no from address: set from, or set smtp.default_from",
+            "The e-mail has no from address: set from, or set …",
+        ),
+        ("550 5.1.1 <ana@x.com>: User unknown (ana, 42)", "User unknown …"),
+        ("421 mx1.example.com closing, can't continue", "closing, can't continue"),
+        ("KeyError: 'ana'", ""),
+        ("ana", ""),
+        ("", ""),
+        ("user unknown " * 20, ("user unknown " * 20)[: LONGEST_REASON - 1] + "…"),
+    ],
+)
+def test_shown_reason_reads_as_it_was_written(reason: str, told: str) -> None:
+    """But for what may be a name, an id or content; the group is that of the plain reason."""
+    assert readable_reason(reason) == told
 
 
 def test_provider_rule_and_error_tell_groups_apart() -> None:

@@ -11,7 +11,7 @@ from carteiro.policy.notices import (
     wait_after,
     without,
 )
-from support.alerting import MINUTE, NOON
+from support.alerting import MINUTE, NOON, notices_of
 
 
 def test_notice_about_dead_letters_has_counts() -> None:
@@ -22,6 +22,18 @@ def test_notice_about_dead_letters_has_counts() -> None:
     assert (notice.value, notice.counts) == (9, tuple(counts))
     assert without(notice, TenantId("acme")).counts == tuple(counts[1:])
     assert dead_letter_notice([], total=0, since=NOON, now=NOON) is None
+
+
+def test_notice_has_the_names_of_its_subject() -> None:
+    """Its commands can be pasted; those beyond the limit have no name."""
+    [notice, _] = notices_of("TemplateFails", "acme/o'neill welcome")
+    [many, _] = notices_of("TenantManyDeadLetters", "")
+
+    assert notice.action.endswith(
+        """carteiro template ls --tenant acme --type 'o'"'"'neill welcome'"""
+    )
+    assert "welcome" in notice.for_tenant
+    assert many.action.endswith("--tenant TENANT")
 
 
 def test_waits_grow_up_to_a_bound_and_end_after_a_day() -> None:

@@ -111,7 +111,9 @@ async def test_refusals_are_counted(server: RedisServer) -> None:
             client.config_set("maxmemory", 1)
             with pytest.raises(redis.ResponseError):
                 client.set("ballast", b"x")
+            run = client.info("server")["run_id"]
         after = await half.desk.look()
 
+    assert before.run == after.run == run
     assert (before.rejected, before.out_of_memory) == (0, 0)
     assert (after.rejected, after.out_of_memory) == (1, 1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from carteiro.config import load
 from carteiro.model.alerts import (
     About,
     Alert,
@@ -15,6 +16,7 @@ from carteiro.model.alerts import (
     Severity,
 )
 from carteiro.policy import alert_states
+from carteiro.policy.alerts import definitions
 from carteiro.ports import Backend
 from support.builders import ACME
 
@@ -69,6 +71,11 @@ def slow(value: float = 11) -> Finding:
     return Finding(SLOW, "", value, 10)
 
 
+def unknown(name: str = FULL) -> Finding:
+    """The condition may hold or not."""
+    return Finding(name, "", 0, 10, is_known=False)
+
+
 def often(tenant: str = ACME, value: float = 11) -> Finding:
     """The mails of a tenant fail often."""
     return Finding(OFTEN, tenant, value, 10)
@@ -97,6 +104,16 @@ async def the_alert(backend: Backend) -> Alert:
 
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
+
+
+def notices_of(name: str, subject: str, at: datetime = NOON) -> list[Notice]:
+    """The notices of an alert of Carteiro that begins and ends."""
+    known = {each.name: each for each in definitions(load(environ={}).alerts.thresholds)}
+    real = AlertRules(known, resolve_after=timedelta(0))
+    finding = Finding(name, subject, 101, known[name].threshold)
+    begun = alert_states.step([], [finding], [], real, at)
+    ended = alert_states.step(begun.alerts, [], [], real, at + MINUTE)
+    return [*begun.notices, *ended.notices]
 
 
 def a_notice(tenant: str = ACME, at: datetime = NOON) -> Notice:

@@ -50,7 +50,7 @@ def _document(notice: Notice) -> dict[str, Any]:
         "description": notice.condition,
         "action": notice.action,
         "runbook": notice.runbook,
-        "value": f"{notice.value:g}",
+        "value": "" if notice.current_value is None else f"{notice.current_value:g}",
         "threshold": f"{notice.threshold:g}",
     }
     return posting.alert_document(

@@ -9,26 +9,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from carteiro.errors import CarteiroError, NotDelivered
+from carteiro.errors import CarteiroError, HandedOver, InvalidMessage, NotAccepted, NotDelivered
 from carteiro.model import (
     FINISHED,
     Accepted,
+    KeyConflict,
     MessageId,
+    NotStored,
+    OverLimit,
     Replayed,
     State,
-    StoredMessage,
     Tenant,
     TenantId,
 )
-from carteiro.model.alerts import Notice
+from carteiro.model.alerts import Notice, NoticeKind
 from carteiro.observability import notice_events
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.ports import Backend
 from carteiro.runtime.messages import find_message
-from carteiro.runtime.polling import polls
 from carteiro.views import notices
 
-_LOOK = timedelta(seconds=5)
 SENT_WITHIN = timedelta(minutes=2)
 MOST_OF_A_TENANT = 30  # in an hour, by one process; further notices are log lines
 _HOUR = timedelta(hours=1)
@@ -46,7 +46,6 @@ class MailChannel:
         tenant: TenantId,
         sender: str,
         to: str | None,
-        look: timedelta = _LOOK,
     ) -> None:
         self._name = name
         self._accepting = accepting
@@ -54,29 +53,33 @@ class MailChannel:
         self._tenant = tenant
         self._sender = sender
         self._to = to
-        self._look = look
         self._mailed: dict[str, tuple[TenantId, datetime]] = {}  # by notice, in the last hour
 
     async def send(self, notice: Notice) -> None:
-        """Send it, and wait until it is sent; a mail that cannot be sent is a log line."""
+        """Send it, or ask whether it is sent; a mail that cannot be sent is a log line."""
         if notice.tenant == self._tenant:
             self._log(notice, "it is about the tenant that sends notices")
             return
-        to = self._to or await self._contact(notice.tenant)
+        to = self._to or await self._contact(notice)
         if to is None:
             return
         if not self._has_room(notice):
             self._log(notice, f"there were {MOST_OF_A_TENANT} mails about this tenant in an hour")
             return
         try:
-            state = await self._state_of(await self._sent(notice, to))
+            identity = await self._accepted(notice, to)
         except NotDelivered as error:
-            self._again(notice, str(error))
+            if _is_young(notice.at):
+                raise
+            self._log(notice, str(error))
             return
-        if state in FINISHED and state is not State.SENT:
-            self._log(notice, f"its mail ended as {state}")
-        elif state is not State.SENT:
-            self._again(notice, "its mail is not sent yet")
+        mail = await find_message(self._ports.reading, identity, tenant=self._tenant)
+        if mail is None or mail.state in FINISHED - {State.SENT}:
+            self._log(notice, f"its mail ended as {mail.state if mail else 'erased'}")
+        elif mail.state is not State.SENT:
+            if _is_young(mail.created_at):
+                raise HandedOver("its mail is not sent yet")
+            self._log(notice, "its mail is not sent yet")
 
     async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: a mail stays."""
@@ -94,13 +97,18 @@ class MailChannel:
         self._mailed[notice.id] = notice.tenant, now
         return True
 
-    async def _contact(self, tenant: TenantId) -> str | None:
-        [found] = await self._ports.tenants.find([tenant]) if tenant else [None]
+    async def _contact(self, notice: Notice) -> str | None:
+        """The contact of a tenant; it gets the beginning and the end, the rest is for operators."""
+        if not notice.tenant or notice.kind not in {NoticeKind.FIRING, NoticeKind.RESOLVED}:
+            return None
+        [found] = await self._ports.tenants.find([notice.tenant])
         return None if found is None else found.contact
 
-    async def _sent(self, notice: Notice, to: str) -> MessageId:
+    async def _accepted(self, notice: Notice, to: str) -> MessageId:
         """Accept the mail, or find it again."""
-        said = notices.text(notice) if self._to else notices.text_for_tenant(notice)
+        is_admin = bool(self._to)
+        title = notices.title if is_admin else notices.title_for_tenant
+        text = notices.text if is_admin else notices.text_for_tenant
         try:
             await self._settle_in()
             [answer] = await self._accepting.items(
@@ -109,15 +117,15 @@ class MailChannel:
                         "tenant": self._tenant,
                         "from": self._sender,
                         "to": to,
-                        "subject": f"[Carteiro] {notices.title(notice)}",
-                        "text": said,
+                        "subject": f"[Carteiro] {title(notice)}",
+                        "text": text(notice),
                         "idempotency_key": f"{notice.id}-{self._name}",
                     }
                 ]
             )
         except CarteiroError as error:
             raise NotDelivered(str(error)) from error
-        return _accepted(answer)
+        return _mail_of(answer)
 
     async def _settle_in(self) -> None:
         """The tenant exists, and may use the sender."""
@@ -131,25 +139,25 @@ class MailChannel:
                 self._tenant, lambda stored: replace(stored, default_from=self._sender)
             )
 
-    async def _state_of(self, message: MessageId) -> State | None:
-        found: StoredMessage | None = None
-        async for _ in polls(within=self._look):
-            found = await find_message(self._ports.reading, message, tenant=self._tenant)
-            if found is None or found.state in FINISHED:
-                break
-        return None if found is None else found.state
-
-    def _again(self, notice: Notice, why: str) -> None:
-        """Try it again, but not for long: people wait for it."""
-        if datetime.now(UTC) - notice.at < SENT_WITHIN:
-            raise NotDelivered(why)
-        self._log(notice, why)
-
     def _log(self, notice: Notice, why: str) -> None:
         notice_events.not_delivered(notice, self._name, why, notices.text(notice))
 
 
-def _accepted(answer: SendAnswer) -> MessageId:
-    if isinstance(answer, Accepted | Replayed):
-        return answer.id
-    raise NotDelivered(f"its mail is refused: {answer}")
+def _is_young(moment: datetime) -> bool:
+    """True if people can still wait for the mail."""
+    return datetime.now(UTC) - moment < SENT_WITHIN
+
+
+def _mail_of(answer: SendAnswer) -> MessageId:
+    match answer:
+        case Accepted() | Replayed():
+            return answer.id
+        case KeyConflict():
+            return answer.first  # it was accepted with the settings of that time
+        case NotAccepted():
+            why = f"{InvalidMessage(answer.fields)} (see notices.mail_from and notices.mail_tenant)"
+        case NotStored():
+            why = answer.reason
+        case OverLimit():  # counted only over HTTP
+            raise AssertionError(answer)
+    raise NotDelivered(f"its mail is refused: {why}")

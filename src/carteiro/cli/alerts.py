@@ -130,13 +130,11 @@ async def ack(desk: Desk, name: NameArgument, *, subject: Subject = "") -> None:
             desk.out.answer(document_of(alert), f"Acknowledged {_named(name, subject)}.")
         case AlertRefusal.NOT_FIRING:
             raise NotNow(
-                f"{_named(name, subject)} does not fire: carteiro alerts ls lists those that do"
-            )
-        case _:
-            raise NotFound(
-                f"there is no alert {_named(name, subject)}: carteiro alerts ls lists the open ones; "
+                f"{_named(name, subject)} is not firing: carteiro alerts ls lists open alerts; "
                 "--subject names a tenant, a template or a provider"
             )
+        case _:
+            _known(desk, name)
 
 
 @app.at_a_desk()
@@ -159,6 +157,8 @@ async def silence(
     if not ZERO < lasts <= LONGEST_SILENCE or not reason.strip():
         raise WrongUse("--lasts is more than 0 and at most 90d, and --reason is not empty")
     made = await desk.backend.alerts.silence(name, subject, tenant, lasts=lasts, reason=reason)
+    if made is AlertRefusal.NO_TENANT:
+        raise NotFound(f"there is no tenant {tenant!r}: carteiro tenant ls lists all")
     if not isinstance(made, Silence):
         raise NotNow("there are too many silences: carteiro alerts unsilence ID ends one")
     until = in_iso(made.until)

@@ -7,7 +7,7 @@ import typer
 
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
-from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import Limit, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
@@ -101,6 +101,8 @@ async def _move(desk: Desk, group: str, state: GroupState) -> None:
     moved = await desk.backend.failures.move(group, state)
     if moved is None:
         raise _unknown(group)
+    if moved.state is not state:
+        raise NotNow(f"{moved.id} is {moved.state}: the next failure opens it again")
     desk.out.answer(_document(moved), f"{moved.id} is {moved.state}.")
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from carteiro.errors import NotDelivered
+from carteiro.errors import HandedOver, NotDelivered
 from carteiro.maintenance.loop import run_led
 from carteiro.maintenance.watch import TASK
 from carteiro.model.alerts import AlertRules, DueNotice
@@ -59,25 +59,32 @@ class NoticeSender:
         return has_more
 
     async def _send_all(self, channel: str) -> bool:
-        end = time.monotonic() + _ROUND_S
+        """Return True if there may be more; the rest of a channel that fails slowly waits for the next round."""
+        end, has_failed = time.monotonic() + _ROUND_S, False
         due = await self._alerts.due(channel, limit=_PAGE)
         for each in due:
-            if time.monotonic() >= end or not await self._send(channel, each):
-                return False
+            if time.monotonic() >= end:
+                return not has_failed
+            has_failed |= await self._has_failed(channel, each)
         return len(due) == _PAGE
 
-    async def _send(self, channel: str, due: DueNotice) -> bool:
-        """Return True if the channel has the notice, or never will."""
+    async def _has_failed(self, channel: str, due: DueNotice) -> bool:
+        """Send a notice; one that the channel does not take is tried again later."""
         notice = due.notice
         error = await _fault(self._channels[channel].send(notice))
-        if error is not None and not is_given_up(notice, datetime.now(UTC)):
-            wait = wait_after(due.tries)
-            await self._alerts.put_off(notice.id, channel, wait=wait, error=error)
-            notice_events.put_off(notice, channel, error, wait=wait)
+        if error is None:
+            await self._alerts.delivered(notice.id, channel)
             return False
-        if error is not None:
-            notice_events.not_delivered(notice, channel, error, notices.text(notice))
-        await self._alerts.delivered(notice.id, channel)
+        why = str(error)[:_LONGEST_ERROR]
+        if is_given_up(notice, datetime.now(UTC)):
+            notice_events.not_delivered(notice, channel, why, notices.text(notice))
+            await self._alerts.delivered(notice.id, channel)
+            return True
+        wait = wait_after(due.tries)
+        await self._alerts.put_off(notice.id, channel, wait=wait, error=why)
+        if isinstance(error, HandedOver):
+            return False
+        notice_events.put_off(notice, channel, why, wait=wait)
         return True
 
     async def _repeat(self) -> None:
@@ -87,20 +94,20 @@ class NoticeSender:
         for name, channel in self._channels.items():
             error = await _fault(channel.repeat(firing))
             if error is not None and name not in self._away:
-                notice_events.channel_away(name, error)
+                notice_events.channel_away(name, str(error))
             (self._away.discard if error is None else self._away.add)(name)
 
 
-async def _fault(sending: Awaitable[None]) -> str | None:
+async def _fault(sending: Awaitable[None]) -> NotDelivered | None:
     """The error of a channel; None if there is none."""
     try:
         async with asyncio.timeout(_SEND_S):
             await sending
     except NotDelivered as error:
-        return str(error)[:_LONGEST_ERROR]
+        return error
     except TimeoutError:
-        return f"no answer within {_SEND_S:g} s"
+        return NotDelivered(f"no answer within {_SEND_S:g} s")
     except Exception as error:  # noqa: BLE001 - a bug in one channel must not stop the others
         log.unexpected("notices", error)
-        return type(error).__name__
+        return NotDelivered(type(error).__name__)
     return None

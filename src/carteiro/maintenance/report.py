@@ -1,19 +1,20 @@
 """Reports to the store: open circuits, and a queue on a server of its own, as this process sees them.
 
-Written when it changes, and renewed once in a while; a process with nothing to report writes nothing. After a crash the
-report ends by itself.
+Written when it changes, and renewed once in a while; a process with nothing to report writes nothing. The report is
+withdrawn when the process stops; after a crash it ends by itself.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from uuid_utils import uuid7
 
-from carteiro.errors import StoreUnavailable
+from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.observability import log
@@ -23,6 +24,7 @@ from carteiro.ports.reports import Reports
 
 _BEAT = timedelta(minutes=1)
 _STAY = 3 * _BEAT
+_GOODBYE_S = 5.0
 _STEP = 0.01  # of the memory: a smaller change is not reported before the next beat
 
 
@@ -33,14 +35,19 @@ async def report(
     *,
     every: timedelta = timedelta(seconds=10),
 ) -> None:
-    """Report until cancelled."""
+    """Report until cancelled; the report ends with the process."""
     reporter = Reporter(reports, circuits, queue)
-    while True:
-        try:
-            await reporter.round(datetime.now(UTC))
-        except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
-            log.upkeep_failed("report", error)
-        await asyncio.sleep(every.total_seconds())
+    try:
+        while True:
+            try:
+                await reporter.round(datetime.now(UTC))
+            except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed
+                log.upkeep_failed("report", error)
+            await asyncio.sleep(every.total_seconds())
+    finally:
+        with suppress(StoreError, TimeoutError):  # then the report ends by itself
+            async with asyncio.timeout(_GOODBYE_S):
+                await reporter.withdraw()
 
 
 class Reporter:
@@ -70,14 +77,18 @@ class Reporter:
         }
         told = Report(self._process, opened, await self._look(now))
         if not told.circuits and told.queue is None:
-            if self._reported_at is not None:
-                await self._reports.withdraw(self._process)
-                self._reported_at, self._last = None, told
+            await self.withdraw()
             return
         is_due = self._reported_at is None or now - self._reported_at >= _BEAT
         if is_due or _differs(told, self._last):
             await self._reports.put(told, stay=_STAY)
             self._reported_at, self._last = now, told
+
+    async def withdraw(self) -> None:
+        """Delete the report of this process, if there is one."""
+        if self._reported_at is not None:
+            await self._reports.withdraw(self._process)
+            self._reported_at, self._last = None, Report(self._process, {})
 
     async def _look(self, now: datetime) -> QueueReport | None:
         if self._queue is None:
@@ -88,6 +99,8 @@ class Reporter:
             self._away_since = self._away_since or now
             return replace(self._last.queue or QueueReport(), away_since=self._away_since)
         self._away_since = None
+        if self._looks and self._looks[-1][1].run != memory.run:
+            self._looks.clear()  # what the last server refused does not hold any more
         self._looks.append((now, memory))
         while len(self._looks) > 1 and self._looks[1][0] <= now - REFUSALS:
             self._looks.popleft()
@@ -101,7 +114,7 @@ class Reporter:
 
 
 def _growth(counts: Sequence[int]) -> int:
-    """The growth of a counter that starts at 0 again with its server."""
+    """The growth of a counter that may be reset."""
     return sum(after - before if after >= before else after for before, after in pairwise(counts))
 
 

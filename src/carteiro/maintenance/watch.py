@@ -39,5 +39,6 @@ async def look(backend: Backend, thresholds: Thresholds, *, now: datetime | None
         dead_by_tenant=most,
         last_upkeep=await backend.upkeep.last_seen(),
         reports=await backend.reports.show(),
+        has_queue=backend.queue is not None,
         table_queue_pending=None if requests is None else await requests.pending(),
     )

@@ -50,6 +50,7 @@ class AlertDefinition:
     lasts: timedelta = ZERO  # the time for which the condition must hold before the alert fires
     unit: Unit = Unit.COUNT
     setting: str = ""  # the key of the threshold in [alerts]; empty: it has none
+    for_tenant: str = ""  # for the contact of a tenant: what it means, and what to do
     summary: str = ""  # for Prometheus: one sentence with the value
     expression: str = ""  # for Prometheus: the value that is compared with the threshold
     given: str = ""  # for Prometheus: another condition, or empty
@@ -57,12 +58,13 @@ class AlertDefinition:
 
 @value
 class Finding:
-    """A condition that holds now."""
+    """A condition that holds now; one that is not known may hold or not."""
 
     alert: str  # the name of its definition
     subject: str
     value: float
     threshold: float
+    is_known: bool = True
 
 
 @value
@@ -122,6 +124,7 @@ class AlertRefusal(StrEnum):
 
     UNKNOWN = "unknown"
     NOT_FIRING = "not firing"
+    NO_TENANT = "no tenant"
     TOO_MANY = "too many"
 
 
@@ -180,7 +183,14 @@ class Notice:
     condition: str = ""
     action: str = ""
     runbook: str = ""
+    for_tenant: str = ""
     counts: tuple[DeadCount, ...] = ()
+
+    @property
+    def current_value(self) -> float | None:
+        """The value, if it is one of now."""
+        shown = {NoticeKind.FIRING, NoticeKind.REMINDER, NoticeKind.DEAD_LETTERS}
+        return self.value if self.kind in shown else None
 
 
 @value

@@ -12,7 +12,8 @@ def announced(notice: Notice, said: str) -> None:
     """Report the content of a notice."""
     is_wrong = notice.kind in {NoticeKind.FIRING, NoticeKind.REMINDER, NoticeKind.DEAD_LETTERS}
     level = Level.ERROR if notice.severity is Severity.CRITICAL else Level.WARN
-    fields = {"severity": notice.severity, "value": notice.value, "threshold": notice.threshold}
+    figures = {"value": notice.current_value, "threshold": notice.threshold}
+    fields = {"severity": notice.severity} | figures
     more = {"since": notice.since, "action": notice.action, "runbook": notice.runbook}
     name = f"alert.{notice.kind}"
     event(level if is_wrong else Level.INFO, said, name, _of_notice(notice) | fields | more)

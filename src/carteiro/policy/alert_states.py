@@ -48,10 +48,10 @@ def step(
     moved, gone = [], []
     for key in before.keys() | found.keys():
         after = _moved(before.get(key), found.get(key), rules, now)
-        if after is None:
-            gone.append(key)
-        else:
+        if after is not None:
             moved.append(after)
+        elif key in before:
+            gone.append(key)
     stored, notices = announced(sorted(moved, key=lambda each: each.key), silences, rules, now)
     changed = [each for each in stored if each != before.get(each.key)]
     return Step(changed, sorted(gone), notices)
@@ -90,6 +90,8 @@ def _moved(
     """The alert after a look; None: it is over without a trace."""
     if finding is None:
         return alert and _without(alert, rules, now)
+    if not finding.is_known:
+        return alert and _unknown(alert, now)
     definition = rules.definitions[finding.alert]
     if alert is None or alert.state is AlertState.RESOLVED:
         alert = _begun(finding, definition, now, alert)
@@ -102,6 +104,12 @@ def _moved(
     if seen.state is AlertState.PENDING and now - since >= definition.lasts:
         return replace(seen, state=AlertState.FIRING, changed_at=now)
     return seen
+
+
+def _unknown(alert: Alert, now: datetime) -> Alert:
+    """The alert keeps its state. The time without its condition begins when that is known."""
+    is_open = alert.state in {AlertState.FIRING, AlertState.ACKNOWLEDGED}
+    return replace(alert, seen_at=now) if is_open else alert
 
 
 def _without(alert: Alert, rules: AlertRules, now: datetime) -> Alert | None:

@@ -56,11 +56,12 @@ class Seen:
     dead_by_tenant: Sequence[tuple[TenantId, int]]
     last_upkeep: datetime | None
     reports: Sequence[Report]
+    has_queue: bool = False  # on a server of its own
     table_queue_pending: int | None = None  # None: applications have no access by SQL
 
 
 Measured: TypeAlias = Iterable[tuple[str, float]]  # by subject
-Measure: TypeAlias = Callable[[Seen, Thresholds], Measured]
+Measure: TypeAlias = Callable[[Seen, Thresholds], Measured | None]  # None: it is unknown
 
 
 def _dead_letters(seen: Seen, _: Thresholds) -> Measured:
@@ -122,27 +123,32 @@ def _error_mix(seen: Seen, thresholds: Thresholds) -> Measured:
         yield "", distance(today, yesterday)
 
 
-def _memory(seen: Seen, _: Thresholds) -> Measured:
-    return [("", each.used_bytes / each.max_bytes) for each in _queues(seen) if each.max_bytes][:1]
+def _memory(seen: Seen, _: Thresholds) -> Measured | None:
+    return _of_queue(seen, lambda each: each.max_bytes and each.used_bytes / each.max_bytes)
 
 
-def _rejected(seen: Seen, _: Thresholds) -> Measured:
-    yield "", max([0, *(each.rejected for each in _queues(seen))])
+def _rejected(seen: Seen, _: Thresholds) -> Measured | None:
+    return _of_queue(seen, lambda each: each.rejected)
 
 
-def _out_of_memory(seen: Seen, _: Thresholds) -> Measured:
-    yield "", max([0, *(each.out_of_memory for each in _queues(seen))])
+def _out_of_memory(seen: Seen, _: Thresholds) -> Measured | None:
+    return _of_queue(seen, lambda each: each.out_of_memory)
 
 
-def _unreachable(seen: Seen, _: Thresholds) -> Measured:
+def _unreachable(seen: Seen, _: Thresholds) -> Measured | None:
     queues = [each.queue for each in seen.reports if each.queue is not None]
-    yield "", bool(queues) and all(each.away_since is not None for each in queues)
+    if not queues:
+        return None if seen.has_queue else []
+    return [("", all(each.away_since is not None for each in queues))]
 
 
-def _queues(seen: Seen) -> list[QueueReport]:
-    """The queue as it was seen by those that reach it, the fullest first."""
-    queues = [each.queue for each in seen.reports if each.queue and each.queue.away_since is None]
-    return sorted(queues, key=lambda each: each.used_bytes / max(1, each.max_bytes), reverse=True)
+def _of_queue(seen: Seen, measured: Callable[[QueueReport], float]) -> Measured | None:
+    """The highest value by those that reach the queue; None if nobody does."""
+    queues = [each.queue for each in seen.reports if each.queue is not None]
+    reached = [measured(each) for each in queues if each.away_since is None]
+    if reached:
+        return [("", max(reached))]
+    return None if queues or seen.has_queue else []
 
 
 def _share(failed: int, other: int, least: int) -> Iterator[tuple[str, float]]:

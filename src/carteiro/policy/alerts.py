@@ -4,6 +4,7 @@ Prometheus' rules, the page of the reference and the findings of `carteiro.maint
 holds while its value is above its threshold.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from heapq import nlargest
 from operator import itemgetter
@@ -34,15 +35,18 @@ _REDIS = "docs/runbooks/redis-near-its-limit.md"
 
 
 def holding(seen: Seen, thresholds: Thresholds) -> list[Finding]:
-    """The conditions that hold."""
-    return [
-        Finding(each.name, subject, measured, each.threshold)
-        for each in definitions(thresholds)
-        for subject, measured in nlargest(
-            MOST_SUBJECTS, MEASURES[each.name](seen, thresholds), key=itemgetter(1)
-        )
-        if measured > each.threshold
-    ]
+    """The conditions that hold, and those that are unknown."""
+    return [each for known in definitions(thresholds) for each in _found(known, seen, thresholds)]
+
+
+def _found(alert: AlertDefinition, seen: Seen, thresholds: Thresholds) -> Iterator[Finding]:
+    measured = MEASURES[alert.name](seen, thresholds)
+    if measured is None:
+        yield Finding(alert.name, "", 0, alert.threshold, is_known=False)
+        return
+    for subject, number in nlargest(MOST_SUBJECTS, measured, key=itemgetter(1)):
+        if number > alert.threshold:
+            yield Finding(alert.name, subject, number, alert.threshold)
 
 
 def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
@@ -63,7 +67,7 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="DeadLetterShareHigh",
             severity=Severity.CRITICAL,
-            condition=f"A large share of the messages that ended became dead letters, of at least {least}.",
+            condition=f"A large share of the messages that ended became dead letters. It needs {least} such messages.",
             window=HOUR,
             threshold=thresholds.dead_letter_share,
             action="Look what the latest dead letters have in common: carteiro dead group --since 1h",
@@ -81,6 +85,9 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
             condition="A tenant has many dead letters.",
             threshold=thresholds.tenant_dead_letters,
             action="Tell the tenant what its messages died of: carteiro dead group --tenant TENANT",
+            for_tenant="Many of your messages could not be delivered and wait as dead letters."
+            " GET /v1/emails?status=FAILED lists them, GET /v1/emails/ID has the reason of one."
+            " Remove the cause, then ask the operators of this service to send them again.",
             runbook=_GROW,
             setting="tenant_dead_letters",
             summary=f"{_NUMBER} dead letters of tenant {{{{ $labels.tenant }}}}",
@@ -89,7 +96,7 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="FailureRateHigh",
             severity=Severity.CRITICAL,
-            condition=f"A large share of the attempts failed, of at least {least}.",
+            condition=f"A large share of the attempts failed. It needs {least} attempts.",
             window=HOUR,
             threshold=thresholds.failure_rate,
             action="Find the code and the category that prevail: carteiro stats",
@@ -104,10 +111,14 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
             name="TemplateFails",
             severity=Severity.WARNING,
             about=About.TEMPLATE,
-            condition=f"A large share of the messages of a template became dead letters, of at least {least}.",
+            condition=f"A large share of the messages of a template became dead letters. It needs {least} messages.",
             window=HOUR,
             threshold=thresholds.template_failure_rate,
-            action="Correct the template, or go back to its last version: carteiro template ls",
+            action="Correct the template, or go back to its last version:"
+            " carteiro template ls --tenant TENANT --type TEMPLATE",
+            for_tenant="Many messages of your template TEMPLATE could not be delivered in the last hour."
+            " GET /v1/emails?status=FAILED lists them, GET /v1/emails/ID has the reason of one."
+            " Correct the template with PUT /v1/templates/TEMPLATE, or its data if they are at fault.",
             runbook="docs/runbooks/template-fails.md",
             unit=Unit.SHARE,
             setting="template_failure_rate",
@@ -197,7 +208,8 @@ def definitions(thresholds: Thresholds) -> list[AlertDefinition]:
         AlertDefinition(
             name="StoreUnreachable",
             severity=Severity.CRITICAL,
-            condition="No process reaches the queue in Redis; Prometheus also sees an unreachable store.",
+            condition="No process reaches the queue in Redis. A Postgres that is down is reported by Prometheus only:"
+            " Carteiro keeps its alerts there.",
             threshold=0,
             lasts=timedelta(minutes=1),
             action="Repair the server; do not restart Carteiro: carteiro doctor",

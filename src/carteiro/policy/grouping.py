@@ -24,6 +24,9 @@ _NAMED = re.compile(r"[\d@/\\=_#%]|[.:]\w")
 _RULE = re.compile(rf"[A-Za-z0-9_.]{{1,80}}(?:@(?:{'|'.join(Stage)}))?")
 _ERROR = re.compile(r"[A-Za-z]{1,60}")  # the name of an error, as services and Python write it
 _OTHER = "other"
+_HIDDEN = "…"
+# A word with its signs before and after it.
+_WORD = re.compile(r"[(\[]?([A-Za-z]+(?:['-][A-Za-z]+)*)[)\].,:;!?]*")
 
 _COMMON = """
     a about accordance action added address again against all allow allows also although always an and any apply are
@@ -71,6 +74,24 @@ def plain_reason(reason: str) -> str:
     said = Said(" ".join(word for word in told if not _NAMED.search(word)))
     known = " ".join(word for word in said.line.split() if word in _known())
     return known if len(known) <= LONGEST_REASON else known[:LONGEST_REASON].rpartition(" ")[0]
+
+
+@lru_cache(_MOST_FAILURES)
+def shown(provider: str | None, failure: Failure) -> tuple[str, str, str, str]:
+    """The same as `alike`, for people: the known words as they were written."""
+    return (*alike(provider, failure)[:3], readable_reason(failure.reason))
+
+
+def readable_reason(reason: str) -> str:
+    """A reason with its known words as they were written; the others after the first are ``…``."""
+    parts: list[str] = []
+    for token in _QUOTED.sub(" … ", reason).split():
+        word = _WORD.fullmatch(token)
+        is_known = word is not None and _known().issuperset(Said(word[1]).line.split())
+        if is_known or parts[-1:] not in ([], [_HIDDEN]):
+            parts.append(token if is_known else _HIDDEN)
+    text = " ".join(parts)
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}{_HIDDEN}"
 
 
 @cache

@@ -4,10 +4,12 @@ Notices follow the state, not the moves: one is due when the state differs from 
 only delays notices about what still holds at its end. An alert that came and went in a silence has none.
 """
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from shlex import quote
 from typing import Final
 
 from carteiro.model import ZERO, TenantId
@@ -93,9 +95,19 @@ def _notice(
         since=alert.since,
         by=alert.acknowledged_by,
         condition="" if definition is None else definition.condition,
-        action="" if definition is None else definition.action,
+        action="" if definition is None else _filled(definition.action, alert),
         runbook="" if definition is None else definition.runbook,
+        for_tenant="" if definition is None else _filled(definition.for_tenant, alert),
     )
+
+
+def _filled(text: str, alert: Alert) -> str:
+    """The text with the names that the alert is about, ready for a shell."""
+    if not alert.tenant:
+        return text
+    template = alert.subject.removeprefix(alert.tenant).removeprefix("/")
+    names = {"TENANT": quote(alert.tenant), "TEMPLATE": quote(template)}
+    return re.sub("|".join(names), lambda found: names[found[0]], text)
 
 
 def dead_letter_notice(

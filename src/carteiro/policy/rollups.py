@@ -25,7 +25,7 @@ import orjson
 from carteiro import model
 from carteiro.model.figures import Figures, Span
 from carteiro.policy.failures import said_of
-from carteiro.policy.grouping import alike, group_of
+from carteiro.policy.grouping import group_of, shown
 from carteiro.policy.lifecycle import Change, Entry
 
 Note: TypeAlias = tuple[str, int, str]  # form, time in milliseconds, JSON
@@ -93,7 +93,7 @@ def _why(before: Was, entry: Entry) -> Iterator[tuple[Any, ...]]:
     failure, has_died = entry.failure, entry.state in model.DEAD and before.state not in model.DEAD
     has_failed = _has_ended(before, entry) and entry.state in _FAILED
     if failure is not None and (has_failed or has_died):
-        said = said_of(failure, alike(entry.provider, failure))
+        said = said_of(failure, shown(entry.provider, failure))
         yield entry.id, group_of(entry.provider, failure), int(has_failed), int(has_died), said
 
 

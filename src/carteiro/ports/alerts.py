@@ -22,7 +22,8 @@ class Alerts(Protocol):
 
     Promises, one module each in ``tests/contract/alerts``:
 
-    moved      An alert has one state, which outlives its process; two looks at once are one after the other.
+    moved      An alert has one state, which outlives its process; two looks at once are one after the other. It
+               keeps its state while its condition is unknown.
     announced  A notice is stored in the transaction of its change: one notice for each change, whatever crashes.
     delivered  A notice stays, under one id, until each channel has it or it is given up. Channels do not wait for each
                other.
@@ -52,7 +53,7 @@ class Alerts(Protocol):
     async def silence(
         self, alert: str, subject: str, tenant: TenantId, *, lasts: timedelta, reason: str
     ) -> Silence | AlertRefusal:
-        """Suppress notices about an alert for a time, as the current actor."""
+        """Suppress notices about an alert for a time, as the current actor. The tenant has to exist; empty: none."""
 
     async def unsilence(self, silence: str) -> bool:
         """End a silence now; False: there is none with this id."""

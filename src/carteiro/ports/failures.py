@@ -36,7 +36,10 @@ class Failures(Protocol):
         """One group, up to 48 hours before it was last seen; None if there is none, or the tenant has no part in it."""
 
     async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
-        """Change the state, and return the group as it is then; None if there is none."""
+        """Change the state, and return the group as it is then; None if there is none.
+
+        A resolved group cannot be acknowledged: it stays as it is, to open again when it recurs.
+        """
 
     async def prune(self, *, older: timedelta, limit: int) -> int:
         """Delete hours, at most ``limit``, and groups that are older than this; return the number of hours."""

@@ -47,7 +47,7 @@ class QueueMemory:
     """Used and maximum memory of a queue (0: no maximum); ``is_full``: no job can be put.
 
     ``rejected`` and ``out_of_memory``: connections, and commands for lack of memory, that its server has refused since
-    its start.
+    its start, whose id is ``run``.
     """
 
     used_bytes: int
@@ -55,6 +55,7 @@ class QueueMemory:
     is_full: bool
     rejected: int = 0
     out_of_memory: int = 0
+    run: str = ""
 
 
 # A lease, and the milliseconds from now to its new end.

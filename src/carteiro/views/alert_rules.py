@@ -23,6 +23,8 @@ def rules(definitions: Iterable[AlertDefinition]) -> str:
 def _rule(definition: AlertDefinition) -> str:
     given = f" and {definition.given}" if definition.given else ""
     lasts = f"        for: {_seconds(definition.lasts)}\n" if definition.lasts else ""
+    action = definition.action.replace("TENANT", "{{ $labels.tenant }}")
+    action = action.replace("TEMPLATE", "{{ $labels.template }}")
     return (
         f"      - alert: {definition.name}\n"
         f"        expr: '{definition.expression} > {definition.threshold:g}{given}'\n"
@@ -30,7 +32,7 @@ def _rule(definition: AlertDefinition) -> str:
         f"        labels: {{ severity: {definition.severity} }}\n"
         "        annotations:\n"
         f'          summary: "{definition.summary}"\n'
-        f'          action: "{definition.action}"\n'
+        f'          action: "{action}"\n'
         f"          runbook: {definition.runbook}\n"
     )
 

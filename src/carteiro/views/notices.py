@@ -30,10 +30,19 @@ def text(notice: Notice) -> str:
     return "\n".join(_lines(notice))
 
 
+def title_for_tenant(notice: Notice) -> str:
+    """One line, for the contact of the tenant that it is about."""
+    is_over = notice.kind is NoticeKind.RESOLVED
+    return f"{notice.subject}: {'the alert has ended' if is_over else 'messages are not delivered'}"
+
+
 def text_for_tenant(notice: Notice) -> str:
-    """The same for the tenant that it is about, without what only an administrator can do."""
-    told = [notice.condition, *_figures(notice), f"Since {in_iso(notice.since)}."]
-    return "\n".join(each for each in told if each)
+    """Everything for the contact of the tenant that it is about, without what only an administrator can do."""
+    since = f"Since {in_iso(notice.since)}."
+    said = [notice.for_tenant or notice.condition, *_figures(notice), since]
+    if notice.kind is NoticeKind.RESOLVED:
+        said = [f"The alert that began {in_iso(notice.since)} has ended; there is nothing to do."]
+    return "\n".join([*said, f"The operators of this service know it as notice {notice.id}."])
 
 
 def _lines(notice: Notice) -> Iterator[str]:
@@ -47,8 +56,10 @@ def _lines(notice: Notice) -> Iterator[str]:
         yield f"- {each.tenant} {each.code}: {each.count}"
     if notice.kind is not NoticeKind.RESOLVED:
         yield f"What to do: {notice.action}"
+    if notice.kind in _TITLES:
+        yield f"More: carteiro alerts show {notice.alert}"
     if notice.runbook:
-        yield f"Runbook: {notice.runbook}"
+        yield f"Runbook: {notice.runbook} in the source of Carteiro"
     yield f"Notice {notice.id}, {in_iso(notice.at)}"
 
 
@@ -68,7 +79,7 @@ def to_json(notice: Notice) -> dict[str, Any]:
             "subject": notice.subject,
             "companyId": notice.tenant or None,
             "severity": notice.severity,
-            "value": notice.value,
+            "value": notice.current_value,
             "threshold": notice.threshold,
             "since": in_iso(notice.since),
             "by": notice.by or None,

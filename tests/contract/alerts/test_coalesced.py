@@ -1,5 +1,10 @@
 """Alerts, coalesced: new dead letters are one notice per interval."""
 
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
 from carteiro.model import TenantId
 from carteiro.model.alerts import DEAD_LETTERS, DeadCount, Notice
 from carteiro.ports import Backend
@@ -11,8 +16,8 @@ from support.steps import accepted, attempted
 SYSTEM = TenantId("system")
 
 
-async def _noted(backend: Backend, minutes: int = 15) -> Notice | None:
-    return await backend.alerts.note_dead_letters(every=minutes * MINUTE, but=SYSTEM)
+async def _noted(backend: Backend, every: timedelta = 15 * MINUTE) -> Notice | None:
+    return await backend.alerts.note_dead_letters(every=every, but=SYSTEM)
 
 
 async def _died(backend: Backend, tenant: str, number: int = 1) -> None:
@@ -43,6 +48,27 @@ async def test_dead_letters_of_an_interval_are_one_notice(
     assert notice.value == 3
     assert await _noted(backend) is None
     assert [each.notice for each in await backend.alerts.waiting()] == [notice]
+
+
+@pytest.mark.parametrize("seconds", [30, 60, 120])
+async def test_burst_is_one_notice_in_each_interval(
+    backend: Backend, clock: StoreClock, seconds: int
+) -> None:
+    """Also if the interval is shorter than the time until dead letters are counted."""
+    every = timedelta(seconds=seconds)
+    await _noted(backend, every)
+    notices = []
+    for _ in range(16):
+        await _died(backend, ACME)
+        clock.advance(timedelta(seconds=15))
+        notices.append(await _noted(backend, every))
+    clock.advance(MINUTE + every)
+    notices.append(await _noted(backend, every))
+
+    told = [each for each in notices if each is not None]
+    lengths = {after.at - before.at for before, after in pairwise(told[:-1])}
+    assert lengths == {every}
+    assert sum(each.value for each in told) == 16
 
 
 async def test_young_dead_letter_is_counted_the_next_time(

@@ -18,6 +18,7 @@ from support.alerting import (
     slow,
     states,
     the_alert,
+    unknown,
 )
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
@@ -51,6 +52,24 @@ async def test_looks_at_once_are_one_after_the_other(place: Place) -> None:
         assert len(await one.alerts.waiting()) == 2
 
 
+async def test_state_is_kept_while_the_condition_is_unknown(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The alert neither resolves nor fires; once it is known to be over, it resolves after a time."""
+    await moved(backend, full())
+    clock.advance(10 * MINUTE)
+    told = await moved(backend, unknown(), unknown(SLOW))
+    kept = await states(backend)
+    clock.advance(MINUTE)
+    told += await moved(backend)
+    clock.advance(MINUTE)
+
+    assert (told, kept) == ([], {FULL: AlertState.FIRING})
+    assert await moved(backend) == ["resolved"]
+    assert await moved(backend, unknown()) == []
+    assert await states(backend) == {FULL: AlertState.RESOLVED}
+
+
 async def test_alert_is_read_as_it_was_stored(backend: Backend, clock: StoreClock) -> None:
     await moved(backend, often(value=0.25))
     with acting_as(Actor(Via.API, "ana", "127.0.0.1")):
@@ -63,10 +82,11 @@ async def test_alert_is_read_as_it_was_stored(backend: Backend, clock: StoreCloc
 
 
 async def test_only_a_firing_alert_is_acknowledged(backend: Backend) -> None:
+    """A pending one is not, one that is not open is not, and one without a definition is unknown."""
     await moved(backend, slow())
-    asked = [await backend.alerts.acknowledge(name, "", RULES) for name in (SLOW, FULL)]
+    asked = [await backend.alerts.acknowledge(name, "", RULES) for name in (SLOW, FULL, "None")]
 
-    assert asked == [AlertRefusal.NOT_FIRING, AlertRefusal.UNKNOWN]
+    assert asked == [AlertRefusal.NOT_FIRING, AlertRefusal.NOT_FIRING, AlertRefusal.UNKNOWN]
 
 
 async def test_pages_have_no_gaps_and_no_duplicates(backend: Backend, clock: StoreClock) -> None:

@@ -50,6 +50,15 @@ async def test_silence_of_one_subject_is_not_for_others(backend: Backend) -> Non
     assert [each.subject for each in notices] == [BRASA]
 
 
+async def test_unknown_tenant_is_not_silenced(backend: Backend) -> None:
+    """A typing error would silence nothing, and tell nobody."""
+    unknown = TenantId("acmee")
+    made = await backend.alerts.silence(OFTEN, unknown, unknown, lasts=MINUTE, reason="a typo")
+
+    assert made is AlertRefusal.NO_TENANT
+    assert await backend.alerts.silences() == []
+
+
 async def test_silence_is_ended_by_hand(backend: Backend) -> None:
     """It is listed until then, as it was made."""
     with acting_as(Actor(Via.API, "ana", "127.0.0.1")):

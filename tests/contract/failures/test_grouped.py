@@ -13,7 +13,7 @@ from carteiro.model import (
     HourOfFailures,
     TenantFailures,
 )
-from carteiro.policy.grouping import group_of, plain_reason
+from carteiro.policy.grouping import group_of, readable_reason
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, retry, sent
@@ -123,7 +123,7 @@ async def test_message_counts_in_each_of_its_groups(backend: Backend, clock: Sto
     [before] = groups.values()
     assert (last.attempts, last.deaths) == (1, 1)
     assert (before.attempts, before.deaths) == (1, 0)
-    assert before.reason == plain_reason(retry().failure.reason)
+    assert before.reason == readable_reason(retry().failure.reason)
 
 
 async def test_death_without_an_attempt_counts(backend: Backend, clock: StoreClock) -> None:

@@ -49,6 +49,20 @@ async def test_resolved_group_opens_when_it_recurs(backend: Backend, clock: Stor
     assert resolved.resolved_at == group.resolved_at
 
 
+async def test_resolved_group_cannot_be_acknowledged(backend: Backend, clock: StoreClock) -> None:
+    """It would stay acknowledged when it recurs, and nobody would hear of it."""
+    await failed(backend, clock)
+    await backend.failures.move(FULL_ID, GroupState.RESOLVED)
+    refused = await backend.failures.move(FULL_ID, GroupState.ACKNOWLEDGED)
+    clock.advance(HOUR)
+    await failed(backend, clock)
+
+    assert refused is not None
+    assert refused.state is GroupState.RESOLVED
+    assert (await group_in(backend)).state is GroupState.OPEN
+    assert [row[0] for row in await _rows(backend)] == ["resolve"]
+
+
 async def test_failure_before_the_resolution_does_not_open(
     backend: Backend, clock: StoreClock
 ) -> None:

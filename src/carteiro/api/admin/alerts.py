@@ -233,6 +233,8 @@ class AlertEndpoints(Endpoints):
             lasts=asked.lasts_ms * MILLISECOND,
             reason=asked.reason,
         )
+        if made is AlertRefusal.NO_TENANT:
+            raise bad_value("subject", "names no tenant")
         if not isinstance(made, Silence):
             raise Refusal(409, "There are too many silences: end one first")
         return SilenceView.of(made).as_response(201)

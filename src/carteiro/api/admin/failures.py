@@ -10,7 +10,7 @@ from carteiro.api.documents import Document, Moment, PageDocument
 from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import within
 from carteiro.api.reading import PageQuestion, Question, read_query
-from carteiro.api.refusal import found
+from carteiro.api.refusal import Refusal, found
 from carteiro.model import Category, FailureFilter, FailureGroup, GroupState, Scope
 from carteiro.policy.advice import advice_on
 from carteiro.policy.grouping import GROUP
@@ -124,7 +124,13 @@ class FailureEndpoints(Endpoints):
             samples=[*shown.samples],
         ).as_response(nulls=True)
 
-    @Endpoint("POST", "/{id}/acknowledge", "Acknowledge a failure group", FailureGroupView)
+    @Endpoint(
+        "POST",
+        "/{id}/acknowledge",
+        "Acknowledge a failure group",
+        FailureGroupView,
+        refuses=(409,),
+    )
     async def acknowledge(self, request: Request) -> Response:
         """Mark it as being worked on; it stays acknowledged when it recurs."""
         return await self._moved(request, GroupState.ACKNOWLEDGED)
@@ -140,8 +146,10 @@ class FailureEndpoints(Endpoints):
         return await self._moved(request, GroupState.IGNORED)
 
     async def _moved(self, request: Request, state: GroupState) -> Response:
-        moved = await self._failures.move(_id(request), state)
-        return _view(found(moved, _WHAT)).as_response(nulls=True)
+        moved = found(await self._failures.move(_id(request), state), _WHAT)
+        if moved.state is not state:
+            raise Refusal(409, "A resolved group cannot be acknowledged: the next failure opens it")
+        return _view(moved).as_response(nulls=True)
 
 
 def _id(request: Request) -> str:

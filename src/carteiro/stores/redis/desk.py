@@ -26,8 +26,9 @@ class RedisDesk:
 
     async def look(self) -> QueueMemory:
         """Its memory use; fails whenever a claim would."""
-        used, most, not_counted, *refused = await self._server.run("look")
-        return QueueMemory(used, most, 0 < most < used - not_counted, *refused)
+        used, most, not_counted, rejected, failed = await self._server.run("look")
+        is_full = 0 < most < used - not_counted
+        return QueueMemory(used, most, is_full, rejected, failed, self._server.run_id)
 
     async def share(self, shares: Sequence[Share]) -> None:
         """Set shares of tenants; they apply to waiting jobs at once."""

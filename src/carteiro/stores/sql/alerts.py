@@ -11,6 +11,7 @@ from uuid_utils import uuid7
 
 from carteiro.model import MILLISECOND, Cursor, Page, TenantId
 from carteiro.model.alerts import (
+    ALL_ALERTS,
     DEAD_LETTERS,
     Alert,
     AlertRefusal,
@@ -63,7 +64,8 @@ class SqlAlerts:
 
     async def move(self, findings: Sequence[Finding], rules: AlertRules) -> builtins.list[Notice]:
         """Move the alerts by what holds now; return the stored notices."""
-        if not findings and not await self._db.value("alerts_any"):
+        has_any = any(each.is_known for each in findings)
+        if not has_any and not await self._db.value("alerts_any"):
             return []
 
         async def move(session: Session, now: datetime) -> builtins.list[Notice]:
@@ -88,7 +90,8 @@ class SqlAlerts:
         async def acknowledge(session: Session, now: datetime) -> Alert | AlertRefusal:
             row = await session.first("alert_find", name=name, subject=subject)
             if row is None:
-                return AlertRefusal.UNKNOWN
+                is_known = name in rules.definitions
+                return AlertRefusal.NOT_FIRING if is_known else AlertRefusal.UNKNOWN
             before = made(Alert, row)
             after = alert_states.acknowledged(before, actor().who, now)
             if after is None:
@@ -130,6 +133,8 @@ class SqlAlerts:
         """Suppress notices about an alert for a time, as the current actor."""
 
         async def silence(session: Session, now: datetime) -> Silence | AlertRefusal:
+            if alert != ALL_ALERTS and not await _is_there(session, tenant):
+                return AlertRefusal.NO_TENANT
             if len(await _silences(session, now)) >= MOST_SILENCES:
                 return AlertRefusal.TOO_MANY
             by = actor().who
@@ -164,15 +169,16 @@ class SqlAlerts:
 
     async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
         """Store a notice about dead letters since the last one, unless that is younger than ``every``."""
+        settled, length = SETTLED_AFTER // MILLISECOND, every // MILLISECOND
         mark, now_ms = await self._db.value("override_get", name=_COUNTED), await self._db.now()
-        if mark is not None and now_ms - int(mark) < every // MILLISECOND:
+        if mark is not None and now_ms - settled - int(mark) < length:
             return None
 
         async def count(session: Session, now: datetime) -> Notice | None:
-            until = in_ms(now - SETTLED_AFTER)
+            until = in_ms(now) - settled
             stored = await session.value("override_get", name=_COUNTED)
             since = until if stored is None else int(stored)
-            if stored is not None and in_ms(now) - since < every // MILLISECOND:
+            if stored is not None and until - since < length:
                 return None
             most = notices.MOST_COUNTS
             asked = {"since": since, "until": until, "but": but, "limit": most}
@@ -244,6 +250,10 @@ async def forget_alerts(session: Session, tenant: TenantId) -> None:
         after = notices.without(notice, tenant)
         if after != notice:
             await session.run("notice_rewrite", id=identity, document=_text_of(after))
+
+
+async def _is_there(session: Session, tenant: TenantId) -> bool:
+    return not tenant or bool(await session.fetch("rollup_tenants", ids=[tenant]))
 
 
 async def _silences(session: Session, now: datetime) -> list[Silence]:

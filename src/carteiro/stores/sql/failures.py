@@ -98,7 +98,8 @@ async def _move(session: Session, identity: str, state: model.GroupState, now: i
     if not found:
         return None
     group = found[identity]
-    if group.state != state:
+    is_over = group.state == model.GroupState.RESOLVED and state is model.GroupState.ACKNOWLEDGED
+    if group.state != state and not is_over:
         states = {"state": group.state}, {"state": state.value}
         await note(session, now, Noted(_ACTIONS[state], "failure group", identity, None, *states))
         group.state = state.value
