@@ -53,7 +53,7 @@ def alerts_page(note: str) -> str:
         f"- `TableQueuePending` looks at the newest {NEWEST_ROWS:,} e-mails of the table queue.\n"
         "- Workers report open circuits and the queue in Redis when they change, and renew this once a minute.\n"
         "  The report of a process that was killed ends after three minutes.\n"
-        "- `SchedulerSilent` can be found only by a process without maintenance: `carteiro api`, or Prometheus.\n"
+        "- Only a process without maintenance can detect `SchedulerSilent`: `carteiro api`, or Prometheus.\n"
     )
 
 

@@ -19,7 +19,7 @@ from carteiro.jobs.kind import Pool
 from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
-from carteiro.maintenance.redrives import OpenCircuits, Progress, redrive_once, run_redrives
+from carteiro.maintenance.redrives import OpenCircuits, WorkLeft, redrive_once, run_redrives
 from carteiro.maintenance.report import report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
@@ -243,9 +243,9 @@ class Carteiro:
         states, stops = await self._work_once(limit), self._stops
         while stops == self._stops and (limit is None or states.total() < limit):
             progress = await redrive_once(*self._redriving())
-            if progress is Progress.NOTHING:
+            if progress is WorkLeft.NOTHING:
                 break
-            await asyncio.sleep(0 if progress is Progress.MORE else _MOMENT_S)
+            await asyncio.sleep(0 if progress is WorkLeft.MORE else _MOMENT_S)
             states += await self._work_once(None if limit is None else limit - states.total())
         return states
 

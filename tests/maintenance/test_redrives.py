@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from carteiro.maintenance.redrives import Progress, run_redrives
+from carteiro.maintenance.redrives import WorkLeft, run_redrives
 from carteiro.model import Ramp, RedriveState
 from carteiro.ports import Backend
 from carteiro.runtime.polling import polls
@@ -92,7 +92,7 @@ async def test_messages_that_cannot_be_redriven_do_not_wait_for_the_pace() -> No
 
         progress = await advanced(backend)
 
-        assert (progress, (await shown(backend, redrive)).course.skipped) == (Progress.MORE, 5)
+        assert (progress, (await shown(backend, redrive)).course.skipped) == (WorkLeft.MORE, 5)
 
 
 async def test_hanging_canary_pauses_a_redrive() -> None:
@@ -140,16 +140,16 @@ async def test_progress_says_when_to_look_again() -> None:
     """At once, soon, or when there are results."""
     clock = StoreClock()
     async with quick_backend(clock=clock) as backend:
-        assert await advanced(backend) is Progress.NOTHING
+        assert await advanced(backend) is WorkLeft.NOTHING
         await filled(backend, clock, 8)
         redrive = await started(backend, Ramp(canary=5, first_rate=1, max_rate=1))
-        assert await advanced(backend) is Progress.SOON
-        assert await advanced(backend) is Progress.NOTHING
+        assert await advanced(backend) is WorkLeft.SOON
+        assert await advanced(backend) is WorkLeft.NOTHING
         await worked(backend, was_sent())
-        assert await advanced(backend) is Progress.SOON
-        assert await advanced(backend) is Progress.SOON
+        assert await advanced(backend) is WorkLeft.SOON
+        assert await advanced(backend) is WorkLeft.SOON
         await put_into(backend, redrive, RedriveState.PAUSED)
-        assert await advanced(backend) is Progress.NOTHING
+        assert await advanced(backend) is WorkLeft.NOTHING
 
 
 async def test_only_the_leader_advances_redrives() -> None:
@@ -160,5 +160,5 @@ async def test_only_the_leader_advances_redrives() -> None:
         redrive = await started(backend)
         await backend.upkeep.lead("redrives", holder="other", term=SECOND)
 
-        assert await advanced(backend) is Progress.NOTHING
+        assert await advanced(backend) is WorkLeft.NOTHING
         assert (await shown(backend, redrive)).course.redriven == 0

@@ -31,7 +31,7 @@ from carteiro.model import (
     State,
     TenantId,
 )
-from carteiro.observability import log
+from carteiro.observability import log, notice_events
 from support.alerting import a_notice
 from support.feedback import a_feedback
 
@@ -220,11 +220,21 @@ def write_all() -> None:
     log.upkeep_failed("prune", StoreUnavailable("locked"))
     log.dead_letters_filling(count=8000, most=10_000, folder="dead")
     log.dead_letters_exported(count=500, file="dead/1.jsonl")
-    log.alert_told(a_notice(), "TenantFails acme: firing")
-    log.notice_put_off(a_notice(), "webhook", "it answers 500", wait=timedelta(seconds=5))
-    log.notice_not_delivered(a_notice(), "mail", "its mail ended as FAILED", "firing")
-    log.channel_away("alertmanager", "no answer")
+    notice_events.announced(a_notice(), "TenantFails acme: firing")
+    notice_events.put_off(a_notice(), "webhook", "it answers 500", wait=timedelta(seconds=5))
+    notice_events.not_delivered(a_notice(), "mail", "its mail ended as FAILED", "firing")
+    notice_events.channel_away("alertmanager", "no answer")
     log.unexpected("claim", RuntimeError("secret"))
+
+
+def _functions() -> dict[str, Any]:
+    """Every function of both modules of events."""
+    modules = (log, notice_events)
+    return {
+        name: each
+        for module in modules
+        for name, each in inspect.getmembers(module, inspect.isfunction)
+    }
 
 
 def test_every_event_is_tested_here_and_shows_no_content() -> None:
@@ -234,11 +244,7 @@ def test_every_event_is_tested_here_and_shows_no_content() -> None:
     write_all()
 
     others = {"attempts_sent", "configure", "event", "flush", "mask_text"}  # no event of their own
-    public = {
-        name
-        for name, _ in inspect.getmembers(log, inspect.isfunction)
-        if not name.startswith("_") and name not in others
-    }
+    public = {name for name in _functions() if not name.startswith("_") and name not in others}
     assert len(lines(stream)) == len(public)
     assert len({line["event"] for line in lines(stream)}) == len(public)
     assert b"the body" not in stream.getvalue()
@@ -262,7 +268,7 @@ def test_lines_below_the_level_are_not_written(level: str) -> None:
 
 def test_log_functions_take_no_free_fields() -> None:
     """So no body and no key can get into a line."""
-    for _, function in inspect.getmembers(log, inspect.isfunction):
+    for function in _functions().values():
         kinds = {each.kind for each in inspect.signature(function).parameters.values()}
 
         assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from carteiro.maintenance.redrives import Progress, redrive_once
+from carteiro.maintenance.redrives import WorkLeft, redrive_once
 from carteiro.model import DeadFilter, MessageId, Ramp, Redrive, RedriveState, Verdict
 from carteiro.ports import Backend
 from support.steps import claimed, settled
@@ -38,7 +38,7 @@ async def put_into(backend: Backend, redrive: Redrive, state: RedriveState) -> R
     return after
 
 
-async def advanced(backend: Backend, *, open_circuits: Collection[str] = ()) -> Progress:
+async def advanced(backend: Backend, *, open_circuits: Collection[str] = ()) -> WorkLeft:
     """One round of upkeep."""
 
     async def circuits() -> Collection[str]:

@@ -1,1 +1,1 @@
-"""Channels: ways to tell people about alerts, one file each."""
+"""Channels that notify people of alerts, one file each."""

@@ -1,6 +1,6 @@
 """Alerts to an Alertmanager, through its API v2.
 
-It takes an alert for over that it does not hear of: so it gets everything that fires again and again.
+It resolves an alert that is not repeated: so each firing alert is posted again about twice a minute.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from carteiro.model.alerts import Notice, NoticeKind
 from carteiro.runtime import posting
 from carteiro.views import notices
 
-LASTS = timedelta(minutes=3)  # if nothing more is heard of us
+LASTS = timedelta(minutes=3)  # without a repetition
 
 
 class AlertmanagerChannel:

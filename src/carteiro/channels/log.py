@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from carteiro.model.alerts import Notice
-from carteiro.observability import log
+from carteiro.observability import notice_events
 from carteiro.views import notices
 
 
@@ -12,7 +12,7 @@ class LogChannel:
 
     async def send(self, notice: Notice) -> None:
         """Write a line."""
-        log.alert_told(notice, notices.title(notice))
+        notice_events.announced(notice, notices.title(notice))
 
     async def repeat(self, firing: Sequence[Notice]) -> None:
         """Nothing: a line stays."""

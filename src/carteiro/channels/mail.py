@@ -1,8 +1,8 @@
 """Notices as e-mails, through Carteiro itself, from a tenant of its own.
 
-No loop: what is about this tenant goes to the log, and so does a notice whose mail was not sent soon, because then
-e-mail is what is broken. A mail has the notice's id as its idempotency key: it is accepted once. Mails about one tenant
-are bounded: its templates can begin and end to fail all day, and others wait for their notices.
+A notice about this tenant is a log line: otherwise a mail that fails would cause the next one. So is a notice whose
+mail was not sent soon: e-mail itself may be broken. Its id is the idempotency key of its mail, which is accepted once.
+The number of mails about one tenant is limited: alerts that come and go all day must not delay those of others.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.model.alerts import Notice
-from carteiro.observability import log
+from carteiro.observability import notice_events
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.ports import Backend
 from carteiro.runtime.messages import find_message
@@ -146,7 +146,7 @@ class MailChannel:
         self._log(notice, why)
 
     def _log(self, notice: Notice, why: str) -> None:
-        log.notice_not_delivered(notice, self._name, why, notices.text(notice))
+        notice_events.not_delivered(notice, self._name, why, notices.text(notice))
 
 
 def _accepted(answer: SendAnswer) -> MessageId:

@@ -51,7 +51,7 @@ _COLUMNS: tuple[Column[Alert], ...] = (
     Column("value", lambda row: f"{row.value:g}"),
     Column("threshold", lambda row: f"{row.threshold:g}"),
     Column("since", lambda row: row.since, is_whole=True),
-    Column("told", lambda row: row.told_at, is_whole=True),
+    Column("last notice", lambda row: row.told_at, is_whole=True),
     Column("acknowledged by", lambda row: row.acknowledged_by),
 )
 _DEFINITIONS: tuple[Column[AlertDefinition], ...] = (
@@ -87,7 +87,7 @@ async def ls(
     resolved: Annotated[bool, typer.Option(help="Resolved alerts instead of open ones.")] = False,
     limit: Limit = 50,
 ) -> None:
-    """List open alerts, the last change first; or those that are over."""
+    """List open or resolved alerts, the last change first."""
     restricted = await desk.tenant_asked_for(tenant)
     asked = partial(desk.backend.alerts.list, tenant=restricted, resolved=resolved)
     what = "resolved alerts" if resolved else "open alerts"
@@ -96,14 +96,14 @@ async def ls(
 
 @app.at_a_desk()
 async def definitions(desk: Desk) -> None:
-    """List all alerts that there can be, with their thresholds."""
+    """List the definitions of alerts, with their thresholds."""
     known = list(desk.settings.alert_rules().definitions.values())
     desk.out.rows(known, _DEFINITIONS, document_of, what="alerts")
 
 
 @app.at_a_desk()
 async def show(desk: Desk, name: NameArgument) -> None:
-    """Show what an alert means, what to do, and about what it is open."""
+    """Show the definition of an alert, what to do, and its open subjects."""
     known = _known(desk, name)
     alerts = (await desk.backend.alerts.list(name=name)).rows
     facts = {
@@ -123,7 +123,7 @@ async def show(desk: Desk, name: NameArgument) -> None:
 
 @app.at_a_desk()
 async def ack(desk: Desk, name: NameArgument, *, subject: Subject = "") -> None:
-    """Acknowledge an alert that fires: no more reminders, and a notice names who looks into it."""
+    """Acknowledge a firing alert: reminders stop, and a notice names the person who works on it."""
     rules = desk.settings.alert_rules()
     match await desk.backend.alerts.acknowledge(name, subject, rules):
         case Alert() as alert:
@@ -143,14 +143,14 @@ async def ack(desk: Desk, name: NameArgument, *, subject: Subject = "") -> None:
 async def silence(
     desk: Desk,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the alert; '*' is all of them.")
+        str, typer.Argument(metavar="NAME", help="Name of the alert; '*': all alerts.")
     ],
     *,
     lasts: Annotated[timedelta, duration("Time until the silence ends: 2h, 3d.")],
-    reason: Annotated[str, typer.Option(help="Reason, for the others.")],
+    reason: Annotated[str, typer.Option(help="Reason, shown to other operators.")],
     subject: Subject = "",
 ) -> None:
-    """Send no notices about an alert for a time; those about what still holds come at its end."""
+    """Send no notices about an alert for a time. What still holds at the end is reported then."""
     rules = desk.settings.alert_rules()
     tenant = silenced_tenant(name, subject, rules)
     if tenant is None:

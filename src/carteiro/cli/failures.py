@@ -20,7 +20,7 @@ from carteiro.model import (
 )
 from carteiro.policy.advice import advice_on
 
-app = DeskCommands("Show failures by their cause, and say what was done about it.")
+app = DeskCommands("Show failures by cause, and set the state of a cause.")
 
 GroupId: TypeAlias = Annotated[
     str, typer.Argument(metavar="GROUP", help="Id of a group: see carteiro failures ls.")
@@ -60,7 +60,7 @@ async def ls(
     tenant: OfTenant = None,
     limit: Limit = 50,
 ) -> None:
-    """List failure groups, most recently seen first; with --tenant its own part of them."""
+    """List failure groups, most recently seen first; with --tenant, only the failures of that tenant."""
     wanted = FailureFilter(await desk.tenant_asked_for(tenant), state, provider)
     asked = partial(desk.backend.failures.list, wanted)
     await print_pages(desk.out, asked, _COLUMNS, _document, what="failure groups", limit=limit)
@@ -81,19 +81,19 @@ async def show(desk: Desk, group: GroupId, *, tenant: OfTenant = None) -> None:
 
 @app.at_a_desk()
 async def ack(desk: Desk, group: GroupId) -> None:
-    """Say that somebody works on it; it stays acknowledged when it recurs."""
+    """Mark a group as being worked on; it stays acknowledged when it recurs."""
     await _move(desk, group, GroupState.ACKNOWLEDGED)
 
 
 @app.at_a_desk()
 async def resolve(desk: Desk, group: GroupId) -> None:
-    """Say that the cause is gone; the next failure opens it again."""
+    """Mark the cause of a group as removed; the next failure opens the group again."""
     await _move(desk, group, GroupState.RESOLVED)
 
 
 @app.at_a_desk()
 async def ignore(desk: Desk, group: GroupId) -> None:
-    """Say that nothing is to be done; it stays ignored when it recurs."""
+    """Mark a group as not worth work; it stays ignored when it recurs."""
     await _move(desk, group, GroupState.IGNORED)
 
 

@@ -34,7 +34,7 @@ _COLUMNS: tuple[Column[Redrive], ...] = (
 
 @app.at_a_desk()
 async def ls(desk: Desk, *, tenant: OfTenant = None, limit: Limit = 50) -> None:
-    """List redrives, newest first; ended ones, too."""
+    """List open and ended redrives, newest first."""
     asked = partial(desk.backend.redrives.list, tenant=await desk.tenant_asked_for(tenant))
     await print_pages(desk.out, asked, _COLUMNS, redrive_json, what="redrives", limit=limit)
 
@@ -56,7 +56,7 @@ async def pause(desk: Desk, redrive: Identity) -> None:
 
 @app.at_a_desk()
 async def resume(desk: Desk, redrive: Identity) -> None:
-    """Resume a redrive that is paused or stopped: with a few messages first, as at its start."""
+    """Resume a paused or stopped redrive; it sends a few messages first, as at its start."""
     await _set(desk, redrive, RedriveState.RUNNING)
 
 
@@ -78,8 +78,8 @@ def _facts(redrive: Redrive) -> dict[str, object]:
         "sent": course.sent,
         "failed again": course.failed,
         "cancelled": course.cancelled or None,
-        "without a result in time": course.late or None,
-        "without a result yet": course.watched,
+        "no result in time": course.late or None,
+        "no result yet": course.watched,
         "could not be redriven": course.skipped or None,
         "rate": f"{course.rate:g} a second" if course.rate else f"the first {ramp.canary}",
         "maximum rate": f"{ramp.max_rate:g} a second",

@@ -12,7 +12,7 @@ from carteiro.errors import NotDelivered
 from carteiro.maintenance.loop import run_led
 from carteiro.maintenance.watch import SENDING
 from carteiro.model.alerts import AlertRules, DueNotice
-from carteiro.observability import log
+from carteiro.observability import log, notice_events
 from carteiro.policy.notices import is_given_up, standing, wait_after
 from carteiro.ports.alerts import Alerts, Channel
 from carteiro.ports.upkeep import Upkeep
@@ -73,10 +73,10 @@ class NoticeSender:
         if error is not None and not is_given_up(notice, datetime.now(UTC)):
             wait = wait_after(due.tries)
             await self._alerts.put_off(notice.id, channel, wait=wait, error=error)
-            log.notice_put_off(notice, channel, error, wait=wait)
+            notice_events.put_off(notice, channel, error, wait=wait)
             return False
         if error is not None:
-            log.notice_not_delivered(notice, channel, error, notices.text(notice))
+            notice_events.not_delivered(notice, channel, error, notices.text(notice))
         await self._alerts.delivered(notice.id, channel)
         return True
 
@@ -87,7 +87,7 @@ class NoticeSender:
         for name, channel in self._channels.items():
             error = await _fault(channel.repeat(firing))
             if error is not None and name not in self._away:
-                log.channel_away(name, error)
+                notice_events.channel_away(name, error)
             (self._away.discard if error is None else self._away.add)(name)
 
 

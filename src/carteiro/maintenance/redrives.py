@@ -1,4 +1,4 @@
-"""Redrives advance, each by a page in turn: results first, then the next messages that its pace allows.
+"""Advances redrives, each by a page in turn: first their results, then the messages that the pace allows.
 
 A crash loses nothing and sends nothing twice: a page and its record are one transaction.
 """
@@ -29,7 +29,7 @@ _PROCESS = str(uuid7())
 OpenCircuits: TypeAlias = Callable[[], Awaitable[Collection[str]]]  # providers, by name
 
 
-class Progress(IntEnum):
+class WorkLeft(IntEnum):
     """The work that is left."""
 
     NOTHING = 0  # until there are results
@@ -49,26 +49,26 @@ async def run_redrives(
 
     async def page() -> bool:
         progress = await _advance_all(redrives, dead_letters, open_circuits)
-        return progress is Progress.MORE
+        return progress is WorkLeft.MORE
 
     await run_led(upkeep, "redrives", page, every=every)
 
 
 async def redrive_once(
     upkeep: Upkeep, redrives: Redrives, dead_letters: DeadLetters, open_circuits: OpenCircuits
-) -> Progress:
+) -> WorkLeft:
     """Advance each redrive once, unless another process leads this task; for one-shot processes."""
     if not await upkeep.lead("redrives", holder=_PROCESS, term=_ONE_SHOT_TERM):
-        return Progress.NOTHING
+        return WorkLeft.NOTHING
     with acting_as(on_this_machine(Via.UPKEEP, "upkeep")):
         return await _advance_all(redrives, dead_letters, open_circuits)
 
 
 async def _advance_all(
     redrives: Redrives, dead_letters: DeadLetters, open_circuits: OpenCircuits
-) -> Progress:
+) -> WorkLeft:
     """Advance each redrive by a page: none waits for the end of another, nor for its errors."""
-    left = Progress.NOTHING
+    left = WorkLeft.NOTHING
     found = await redrives.due()
     is_open = frozenset(await open_circuits() if found else ())
     for each in found:
@@ -81,14 +81,14 @@ async def _advance_all(
 
 async def _advance(
     redrives: Redrives, dead_letters: DeadLetters, redrive: Redrive, is_open: Collection[str]
-) -> Progress:
+) -> WorkLeft:
     if redrive.state in ENDED_REDRIVES:
         has_more = await redrives.forget(redrive, limit=_FORGOTTEN)
-        return Progress.MORE if has_more else Progress.NOTHING
+        return WorkLeft.MORE if has_more else WorkLeft.NOTHING
     if redrive.state is not RedriveState.RUNNING:
         state = RedriveState.CANCELLED
         await redrives.set(redrive.id, state, reason=_ABANDONED, version=redrive.version)
-        return Progress.NOTHING
+        return WorkLeft.NOTHING
     now, watched = await redrives.watched(redrive, limit=MOST_WATCHED)
     results = [(each, result) for each in watched if (result := result_of(each, now)) is not None]
     known: Redrive | None = redrive
@@ -96,7 +96,7 @@ async def _advance(
         told = [(each.message, result) for each, result in results]
         known = await redrives.judge(redrive, told, judged(redrive.course, results))
     if known is None:  # somebody has changed it
-        return Progress.MORE
+        return WorkLeft.MORE
     trouble = {each.provider for each in watched if each.provider} & {*is_open}
     move = next_move(known.ramp, known.course, now, trouble)
     if isinstance(move, Go):
@@ -104,11 +104,11 @@ async def _advance(
         course = replace(move.course, cursor=page.next, is_read=page.next is None)
         sent = await redrives.send(known, [each.id for each in page.rows], course)
         has_skipped = sent is not None and sent.course.skipped > course.skipped
-        return Progress.MORE if move.count == PAGE or has_skipped else Progress.SOON
+        return WorkLeft.MORE if move.count == PAGE or has_skipped else WorkLeft.SOON
     if isinstance(move, Halt):
         state, reason = move.state, move.reason
         if await redrives.set(known.id, state, reason=reason, version=known.version) is not None:
             log.redrive_halted(known.id, state, reason)
-        return Progress.MORE if move.state is RedriveState.FINISHED else Progress.NOTHING
+        return WorkLeft.MORE if move.state is RedriveState.FINISHED else WorkLeft.NOTHING
     is_soon = move.ms is not None and move.ms <= _SOON_MS
-    return Progress.SOON if is_soon else Progress.NOTHING
+    return WorkLeft.SOON if is_soon else WorkLeft.NOTHING

@@ -1,4 +1,4 @@
-"""Alerts: conditions that people should know about."""
+"""Alerts, and the notices that report them to people."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class About(StrEnum):
-    """The kind of thing that an alert is about; it tells what ``subject`` of a finding names."""
+    """The kind of thing that an alert is about, and that the ``subject`` of a finding names."""
 
     INSTALLATION = "installation"  # an empty subject
     TENANT = "tenant"
@@ -82,7 +82,7 @@ class AlertRules:
 
 
 class AlertState(StrEnum):
-    """The states of an alert, in their order. There is no notice about a pending alert."""
+    """The states of an alert, in order. A pending alert has no notice."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -92,7 +92,7 @@ class AlertState(StrEnum):
 
 @value
 class Alert:
-    """One alert about one subject. An empty subject of an alert about tenants: those beyond the limit, together.
+    """One alert about one subject. An empty subject of an alert about tenants: all those above the limit together.
 
     ``since`` is when the condition began to hold, ``seen_at`` when it was last seen to hold. ``told`` is the state of
     the last notice, at ``told_at``.
@@ -127,7 +127,7 @@ class AlertRefusal(StrEnum):
 
 @value
 class Silence:
-    """No notices about an alert (`ALL_ALERTS`: about any) until a moment; an empty subject: about any subject."""
+    """Suppresses notices about an alert (`ALL_ALERTS`: any) until a moment; an empty subject: any subject."""
 
     id: str
     alert: str
@@ -140,7 +140,7 @@ class Silence:
 
 
 class NoticeKind(StrEnum):
-    """Subject of a notice: a change of state, or something else."""
+    """Reason of a notice: a change of state, or something else."""
 
     FIRING = "firing"
     REMINDER = "reminder"
@@ -161,7 +161,7 @@ class DeadCount:
 
 @value
 class Notice:
-    """A text for people, once per channel. The id stays the same however often it is sent.
+    """A message to people, once per channel. Its id is the same each time it is sent.
 
     ``counts``: of a notice about dead letters, the largest first.
     """

@@ -20,7 +20,6 @@ import orjson
 
 from carteiro import model
 from carteiro.errors import CarteiroError
-from carteiro.model.alerts import Notice, NoticeKind, Severity
 from carteiro.policy.addresses import mask_text
 
 _ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
@@ -270,40 +269,6 @@ def dead_letters_exported(*, count: int, file: str) -> None:
     event(Level.WARN, said, "dead_letters.exported", {"count": count, "file": file})
 
 
-def alert_told(notice: Notice, said: str) -> None:
-    """Report an alert, as a notice has it."""
-    is_wrong = notice.kind in {NoticeKind.FIRING, NoticeKind.REMINDER, NoticeKind.DEAD_LETTERS}
-    level = Level.ERROR if notice.severity is Severity.CRITICAL else Level.WARN
-    fields = {"severity": notice.severity, "value": notice.value, "threshold": notice.threshold}
-    more = {"since": notice.since, "action": notice.action, "runbook": notice.runbook}
-    name = f"alert.{notice.kind}"
-    event(level if is_wrong else Level.INFO, said, name, _of_notice(notice) | fields | more)
-
-
-def notice_put_off(notice: Notice, channel: str, why: str, *, wait: timedelta) -> None:
-    """Report a channel that could not deliver a notice, and the time of the next try."""
-    fields = {"channel": channel, "errorReason": why, "nextRetryDelay": wait // model.MILLISECOND}
-    event(
-        Level.WARN,
-        "Notice not delivered, trying again",
-        "notice.put_off",
-        _of_notice(notice) | fields,
-    )
-
-
-def notice_not_delivered(notice: Notice, channel: str, why: str, said: str) -> None:
-    """Report a notice that a channel will never deliver: this line is in its place."""
-    fields = {"channel": channel, "errorReason": why, "notice": said}
-    text = "Notice not delivered by its channel: read it here, and check the settings of [notices]"
-    event(Level.ERROR, text, "notice.not_delivered", _of_notice(notice) | fields)
-
-
-def channel_away(channel: str, why: str) -> None:
-    """Report once that a channel does not learn which alerts fire."""
-    fields = {"channel": channel, "errorReason": why}
-    event(Level.WARN, "Channel unreachable, trying again", "channel.away", fields)
-
-
 def unexpected(where: str, error: BaseException) -> None:
     """Report an unexpected error."""
     said = "Unexpected error, please report it"
@@ -331,15 +296,6 @@ def _of(
 def _through(provider: str, provider_id: str | None) -> dict[str, Any]:
     told = {"provider": provider}
     return told | {"providerMessageId": provider_id} if provider_id else told
-
-
-def _of_notice(notice: Notice) -> dict[str, Any]:
-    return {
-        "noticeId": notice.id,
-        "alert": notice.alert,
-        "subject": notice.subject,
-        "companyId": notice.tenant or None,
-    }
 
 
 def _why(failure: model.Failure) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Failure groups: added up from notes of failures, in any order and in any parts.
+"""Sums of failures by group, from notes in any order.
 
 A failure is a part of a note: [message, group, failed attempts, deaths, [provider, rule, error, reason, code, category,
 scope]]. Times are milliseconds since 1970.

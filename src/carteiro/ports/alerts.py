@@ -26,10 +26,10 @@ class Alerts(Protocol):
     announced  A notice is stored in the transaction of its change: one notice for each change, whatever crashes.
     delivered  A notice stays, under one id, until each channel has it or it is given up. Channels do not wait for each
                other.
-    silenced   A silence holds back notices until its end, also those of changes by people. It is deleted then.
-    bounded    Resolved alerts are deleted after a month, the oldest of more than a thousand before; silences are few.
+    silenced   A silence delays notices until its end, also those of changes by people. It is deleted then.
+    bounded    Resolved alerts are deleted after a month, the oldest of over 1000 earlier. At most 100 silences.
     coalesced  New dead letters are one notice per interval, with counts; none is left out or counted twice.
-    isolated   Nothing about an erased tenant is left, in notices on their way either.
+    isolated   Everything about an erased tenant is deleted, also in undelivered notices.
     """
 
     async def move(self, findings: Sequence[Finding], rules: AlertRules) -> builtins.list[Notice]:
@@ -52,7 +52,7 @@ class Alerts(Protocol):
     async def silence(
         self, alert: str, subject: str, tenant: TenantId, *, lasts: timedelta, reason: str
     ) -> Silence | AlertRefusal:
-        """Tell nobody about an alert for a time, as the current actor."""
+        """Suppress notices about an alert for a time, as the current actor."""
 
     async def unsilence(self, silence: str) -> bool:
         """End a silence now; False: there is none with this id."""

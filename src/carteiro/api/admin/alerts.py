@@ -1,4 +1,4 @@
-"""Endpoints of alerts: see, acknowledge and silence them; see and test the notices about them."""
+"""Endpoints of alerts: list, acknowledge and silence them; list and test their notices."""
 
 from datetime import timedelta
 from typing import Literal
@@ -56,9 +56,9 @@ class NewSilence(Question):
 
 
 class AlertView(Document):
-    """An alert; an empty subject is the whole installation, or those beyond the limit, whose number is the value.
+    """An alert. An empty subject: the whole installation, or all subjects above the limit, with their number as value.
 
-    ``since``: the condition began. ``seenAt``: it was last seen. ``toldAt``: the last notice.
+    ``since``: start of the condition. ``seenAt``: the last evaluation that found it. ``toldAt``: the last notice.
     """
 
     name: str
@@ -114,7 +114,7 @@ class SilenceList(Document):
 
 
 class NoticeView(Document):
-    """A notice that a channel does not have yet; an empty channel: no worker has seen it yet."""
+    """A notice that a channel does not have yet; an empty channel: no worker has read it yet."""
 
     id: str
     at: Moment
@@ -175,7 +175,7 @@ class AlertEndpoints(Endpoints):
 
     @Endpoint("POST", "/alerts/test", "Test the channels", TrialNotice, status=202)
     async def test(self, _: Request) -> Response:
-        """Give every channel a notice; a worker does, within seconds. `GET /admin/v1/notices` shows failures."""
+        """Send a notice to every channel; a worker does so within seconds. `GET /admin/v1/notices` shows failures."""
         notice = await self._alerts.test()
         return TrialNotice(id=notice.id).as_response(202)
 
@@ -188,14 +188,14 @@ class AlertEndpoints(Endpoints):
         refuses=(409,),
     )
     async def acknowledge(self, request: Request) -> Response:
-        """Stop reminders of an alert that fires; every channel gets a notice with the name of the token."""
+        """Stop the reminders of a firing alert; every channel gets a notice with the name of the token."""
         asked = await read_question(request, Acknowledgement)
         name = request.path_params["name"]
         match await self._alerts.acknowledge(name, asked.subject, self._rules):
             case Alert() as alert:
                 return _view(alert).as_response(nulls=True)
             case AlertRefusal.NOT_FIRING:
-                raise Refusal(409, "Only an alert that fires can be acknowledged")
+                raise Refusal(409, "Only a firing alert can be acknowledged")
             case _:
                 raise not_found("alert")
 
@@ -221,7 +221,7 @@ class AlertEndpoints(Endpoints):
         refuses=(409,),
     )
     async def silence(self, request: Request) -> Response:
-        """Send no notices about an alert for a time. Notices about what still holds are sent at its end."""
+        """Send no notices about an alert for a time. What still holds at the end is reported then."""
         asked = await read_question(request, NewSilence)
         tenant = silenced_tenant(asked.alert, asked.subject, self._rules)
         if tenant is None:

@@ -20,8 +20,8 @@ _LONGEST = 255
 _WHAT = "failure group"
 
 
-class GroupQuestion(Question):
-    """``companyId``: only the part of this tenant."""
+class FailureGroupQuestion(Question):
+    """``companyId``: only the failures of this tenant."""
 
     company_id: str | None = Field(default=None, max_length=_LONGEST)
 
@@ -35,7 +35,7 @@ class FailuresQuestion(PageQuestion):
 
 
 class FailureGroupView(Document):
-    """Failures of one provider, by one rule, for one reason, of which only known words are left.
+    """Failures of one provider, by one rule, for one reason. Of the reason, only known words are shown.
 
     ``code``, ``category`` and ``scope`` are those of the last one. ``openedAt``: the first one since it was last
     resolved. ``attempts`` counts failed attempts, ``deaths`` messages that became dead letters. ``action``: what to
@@ -109,10 +109,12 @@ class FailureEndpoints(Endpoints):
         page = await self._failures.list(wanted, cursor=asked.after, limit=asked.limit)
         return FailureGroupPage.response(page, _view)
 
-    @Endpoint("GET", "/{id}", "Look at a failure group", FailureReportView, query=GroupQuestion)
+    @Endpoint(
+        "GET", "/{id}", "Look at a failure group", FailureReportView, query=FailureGroupQuestion
+    )
     async def show(self, request: Request) -> Response:
         """One group with its hours, tenants and newest messages."""
-        tenant = within(request, read_query(request, GroupQuestion).company_id)
+        tenant = within(request, read_query(request, FailureGroupQuestion).company_id)
         report = await self._failures.show(_id(request), tenant=tenant)
         shown = found(report, _WHAT)
         return FailureReportView(
@@ -124,17 +126,17 @@ class FailureEndpoints(Endpoints):
 
     @Endpoint("POST", "/{id}/acknowledge", "Acknowledge a failure group", FailureGroupView)
     async def acknowledge(self, request: Request) -> Response:
-        """Say that somebody works on it; it stays acknowledged when it recurs."""
+        """Mark it as being worked on; it stays acknowledged when it recurs."""
         return await self._moved(request, GroupState.ACKNOWLEDGED)
 
     @Endpoint("POST", "/{id}/resolve", "Resolve a failure group", FailureGroupView)
     async def resolve(self, request: Request) -> Response:
-        """Say that the cause is gone; the next failure opens it again."""
+        """Mark its cause as removed; the next failure opens it again."""
         return await self._moved(request, GroupState.RESOLVED)
 
     @Endpoint("POST", "/{id}/ignore", "Ignore a failure group", FailureGroupView)
     async def ignore(self, request: Request) -> Response:
-        """Say that nothing is to be done; it stays ignored when it recurs."""
+        """Mark it as not worth work; it stays ignored when it recurs."""
         return await self._moved(request, GroupState.IGNORED)
 
     async def _moved(self, request: Request, state: GroupState) -> Response:

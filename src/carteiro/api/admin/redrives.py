@@ -23,7 +23,7 @@ _USUAL = Ramp()
 
 
 class NewRedrive(Question):
-    """The dead letters to redrive, and the pace: some first, then a doubling rate while they are sent."""
+    """The dead letters to redrive, and the pace: a few first, then a rate that doubles while they succeed."""
 
     matching: DeadQuestion = DeadQuestion()
     canary: int = Field(default=_USUAL.canary, ge=1, le=100)
@@ -65,8 +65,8 @@ class PlanView(Document):
 class RedriveView(Document):
     """A redrive; ``companyId`` null: of all tenants. ``reason``: why it stopped or paused by itself.
 
-    ``total`` matched at its start. ``watched`` are redriven and have no result yet; ``late`` had none in time;
-    ``skipped`` could not be redriven. ``ratePerSecond`` null: the first few are not sent yet.
+    ``total`` matched at its start. ``watched`` were redriven and have no result yet; ``late`` had none within 10
+    minutes; ``skipped`` could not be redriven. ``ratePerSecond`` null: the first few are not sent yet.
     """
 
     id: str
@@ -132,7 +132,7 @@ class RedriveEndpoints(Endpoints):
 
     @Endpoint("GET", "", "List redrives", RedrivePage, query=RedriveListQuestion)
     async def list(self, request: Request) -> Response:
-        """Redrives, newest first; ended ones, too."""
+        """Open and ended redrives, newest first."""
         asked = read_query(request, RedriveListQuestion)
         tenant = within(request, asked.company_id)
         page = await self._redrives.list(tenant=tenant, cursor=asked.after, limit=asked.limit)
@@ -145,17 +145,17 @@ class RedriveEndpoints(Endpoints):
 
     @Endpoint("POST", "/{id}/pause", "Pause a redrive", RedriveView, refuses=(409,))
     async def pause(self, request: Request) -> Response:
-        """No message of it is redriven after the answer, until it is resumed."""
+        """Redrive no further message after this answer, until it is resumed."""
         return await self._set(request, RedriveState.PAUSED)
 
     @Endpoint("POST", "/{id}/resume", "Resume a redrive", RedriveView, refuses=(409,))
     async def resume(self, request: Request) -> Response:
-        """Continue one that is paused or stopped: with a few first, as at its start."""
+        """Continue a paused or stopped one; it sends a few first, as at its start."""
         return await self._set(request, RedriveState.RUNNING)
 
     @Endpoint("POST", "/{id}/cancel", "Cancel a redrive", RedriveView, refuses=(409,))
     async def cancel(self, request: Request) -> Response:
-        """No message of it is redriven after the answer; those that were redriven are still sent."""
+        """Redrive no further message after this answer; those already redriven are still sent."""
         return await self._set(request, RedriveState.CANCELLED)
 
     async def _found(self, request: Request) -> Redrive:

@@ -43,7 +43,11 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
         bool, typer.Option("--all", help="Redrive all that match the options, instead of ids.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="With --all: print how many and which, and redrive none.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="With --all: print the plan (number, groups, tenants, sample), and redrive nothing.",
+        ),
     ] = False,
     canary: Annotated[
         int, typer.Option(min=1, max=100, help="With --all: messages to send first.")
@@ -53,7 +57,7 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
         typer.Option(
             parser=a_rate,
             metavar="NUMBER",
-            help="With --all: maximum rate, in messages a second (default: 1000).",
+            help="With --all: maximum rate, in messages a second.",
         ),
     ] = _USUAL.max_rate,
     max_failed: Annotated[
@@ -65,9 +69,9 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
 ) -> None:
     """Redrive dead letters: each gets new attempts and a new time to live.
 
-    Give ids, or --all for every one that matches: a job that sends a few first, continues at a doubling
-    rate while they are sent, and stops by itself otherwise; see carteiro redrives. Messages that were
-    redriven already are not sent twice.
+    Give ids, or --all for every one that matches. --all starts a job: it sends a few first, doubles its
+    rate while they succeed, and stops by itself if they fail; see carteiro redrives. Messages that were
+    already redriven are skipped.
     """
     if bool(messages) == everything:
         raise WrongUse("give the ids of messages, or --all with options that select them")

@@ -149,11 +149,11 @@ QUEUE_MEMORY_USED = gauge("queue_memory_used_bytes", "Memory used by a queue in 
 QUEUE_MEMORY_MAX = gauge("queue_memory_max_bytes", "Memory limit of a queue in Redis; 0: no limit.")
 QUEUE_REJECTED = counter(
     "queue_rejected_connections_total",
-    "Connections that a queue in Redis rejected, as its server counts: take the maximum.",
+    "Connections rejected by a queue in Redis. Each process shows its server's count: take the maximum.",
 )
 QUEUE_OUT_OF_MEMORY = counter(
     "queue_out_of_memory_errors_total",
-    "Commands that a queue in Redis refused for lack of memory, as its server counts: take the maximum.",
+    "Commands refused by a queue in Redis for lack of memory. Each process shows its server's count: take the maximum.",
 )
 TABLE_QUEUE_PENDING = gauge(
     "table_queue_pending",
@@ -202,7 +202,7 @@ PROVIDER_OPEN = gauge(
 )
 PROVIDER_OPEN_SECONDS = gauge(
     "provider_open_seconds",
-    "Time since the circuit was last closed in this process; 0: it is.",
+    "Time since the circuit opened in this process; 0: it is closed.",
     "provider",
 )
 PROVIDER_TROUBLE = gauge(

@@ -127,7 +127,7 @@ class SqlAlerts:
     async def silence(
         self, alert: str, subject: str, tenant: TenantId, *, lasts: timedelta, reason: str
     ) -> Silence | AlertRefusal:
-        """Tell nobody about an alert for a time, as the current actor."""
+        """Suppress notices about an alert for a time, as the current actor."""
 
         async def silence(session: Session, now: datetime) -> Silence | AlertRefusal:
             if len(await _silences(session, now)) >= MOST_SILENCES:

@@ -1,4 +1,4 @@
-"""Failure groups. There are few, so that lists are made of all of them, and of the notes that are not folded yet."""
+"""Failure groups. They are few: a list reads all of them, and the notes that are not folded yet."""
 
 import asyncio
 from collections import Counter
