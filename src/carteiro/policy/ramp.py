@@ -128,8 +128,8 @@ def resumed(course: Course, now: int) -> Course:
 
 
 def result_of(watched: Watched, now: int) -> RedriveResult | None:
-    """The result of a message; one that does not end in time is late."""
-    if watched.result is None and now - watched.at >= _PATIENCE_MS:
+    """The result of a message; one that does not end in time is late, also if the clock was far ahead when it was sent."""
+    if watched.result is None and abs(now - watched.at) >= _PATIENCE_MS:
         return RedriveResult.LATE
     return watched.result
 

@@ -165,15 +165,15 @@ class SqlAlerts:
     async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
         """Store a notice about dead letters since the last one, unless that is younger than ``every``."""
         mark, now_ms = await self._db.value("override_get", name=_COUNTED), await self._db.now()
-        if mark is not None and now_ms - int(mark) < every // MILLISECOND:
+        if _is_early(mark, now_ms, every):
             return None
 
         async def count(session: Session, now: datetime) -> Notice | None:
             until = in_ms(now - SETTLED_AFTER)
             stored = await session.value("override_get", name=_COUNTED)
-            since = until if stored is None else int(stored)
-            if stored is not None and in_ms(now) - since < every // MILLISECOND:
+            if _is_early(stored, in_ms(now), every):
                 return None
+            since = until if stored is None else min(int(stored), until)
             most = notices.MOST_COUNTS
             asked = {"since": since, "until": until, "but": but, "limit": most}
             rows = await session.fetch("dead_letters_new", **asked)
@@ -213,7 +213,9 @@ class SqlAlerts:
 
     async def due(self, channel: str, *, limit: int) -> builtins.list[DueNotice]:
         """The notices that a channel is to be given now, oldest first."""
-        asked = {"channel": channel, "now": await self._db.now(), "limit": limit}
+        now = await self._db.now()
+        latest = now + notices.LONGEST_WAIT // MILLISECOND
+        asked = {"channel": channel, "now": now, "latest": latest, "limit": limit}
         return [_due_notice(row) for row in await self._db.fetch("notices_due", **asked)]
 
     async def waiting(self, *, limit: int = 100) -> builtins.list[DueNotice]:
@@ -228,6 +230,11 @@ class SqlAlerts:
         """Give the notice to the channel again after a time."""
         due_at = await self._db.now() + wait // MILLISECOND
         await self._db.run("notice_put_off", id=notice, channel=channel, due_at=due_at, error=error)
+
+
+def _is_early(mark: str | None, now: int, every: timedelta) -> bool:
+    """True if the last count is recent; one later than now is of a clock that was ahead."""
+    return mark is not None and 0 <= now - int(mark) < every // MILLISECOND
 
 
 async def lock_alerts(session: Session) -> None:
