@@ -22,7 +22,7 @@ from carteiro.runtime.acting import acting_as, on_this_machine
 
 _FORGOTTEN = 1000  # messages of an ended redrive, in one transaction
 _SOON_MS = 1000
-_ABANDONED = "Nobody resumed it for 30 days."
+_ABANDONED = "Nobody resumed it in time."
 _ONE_SHOT_TERM = timedelta(seconds=1)  # as in `expire`
 _PROCESS = str(uuid7())
 

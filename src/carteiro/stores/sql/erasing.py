@@ -91,6 +91,10 @@ class SqlErasing:
         erased = await self._db.write(
             lambda session: _erase_rows(session, tenant, messages, limit=limit)
         )
+        if not erased.has_more and await self._db.write(
+            lambda session: _erase_figures(session, tenant, limit=limit)
+        ):
+            erased = replace(erased, has_more=True)
         if not erased.has_more:
             is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant, now))
             await self._db.empty_log()
@@ -182,6 +186,15 @@ async def _erase_rows(
     people = await session.run("erase_people", tenant=tenant, most=limit - gone, limit=limit)
     _, has_others = await session.first("erase_rest", tenant=tenant)
     return Erased(gone, people, has_more=bool(has_others))
+
+
+async def _erase_figures(session: Session, tenant: TenantId, *, limit: int) -> bool:
+    """Delete figures of a tenant, and messages of its redrives; True if there may be more."""
+    await session.fetch("by_index")
+    await lock_figures(session)
+    statements = ("rollups_forget", "failure_counts_forget", "redrives_forget_items")
+    gone = [await session.run(each, tenant=tenant, limit=limit) for each in statements]
+    return limit in gone
 
 
 async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:

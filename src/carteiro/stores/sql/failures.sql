@@ -19,6 +19,15 @@ UNION ALL
 SELECT what, '', at, '', 0, 0, 0, 0, figures FROM carteiro.rollup_notes
 WHERE what = 'changed';
 
+-- name: failure_counts_forget
+-- Deletes hours of a tenant. :tenant; :limit
+DELETE FROM carteiro.failure_counts
+WHERE (group_id, at, tenant) IN (
+    SELECT group_id, at, tenant FROM carteiro.failure_counts
+    WHERE tenant = :tenant
+    LIMIT :limit
+);
+
 -- name: failure_counts_prune
 -- Deletes hours of groups before a moment. :before; :limit
 DELETE FROM carteiro.failure_counts

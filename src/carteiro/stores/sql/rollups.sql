@@ -22,6 +22,15 @@ WHERE (span, tenant, template, provider, at) IN (
     LIMIT :limit
 );
 
+-- name: rollups_forget
+-- Deletes figures of a tenant. :tenant; :limit
+DELETE FROM carteiro.rollups
+WHERE (span, tenant, template, provider, at) IN (
+    SELECT span, tenant, template, provider, at FROM carteiro.rollups
+    WHERE span IN ('minute', 'hour') AND tenant = :tenant
+    LIMIT :limit
+);
+
 -- name: rollups_minutes
 -- The figures of all messages together, by minute; notes are not in them. :since; :before
 SELECT at, figures FROM carteiro.rollups
