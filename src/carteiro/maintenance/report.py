@@ -113,7 +113,7 @@ def _circuits_of(
 def open_circuits(
     here: Sequence[ProviderStanding], reports: Iterable[Report], now: datetime
 ) -> set[str]:
-    """The providers that a process does not call now; half-open circuits do not count, an idle process keeps its own."""
+    """The providers that a process does not call now; half-open ones do not count: an idle process keeps its own."""
     every = [_circuits_of("", here, None), *reports]
     opened = [pair for each in every for pair in each.opened.items()]
     return {provider for provider, at in opened if abs(now - at) <= LONGEST_OPEN}
