@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from carteiro.api.admin.alerts import LONGEST_SILENCE
+from carteiro.api.admin.alerts import LONGEST_REASON, LONGEST_SILENCE
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
@@ -156,8 +156,11 @@ async def silence(
     if tenant is None:
         _known(desk, name)
         return
-    if not ZERO < lasts <= LONGEST_SILENCE or not reason.strip():
-        raise WrongUse("--lasts is more than 0 and at most 90d, and --reason is not empty")
+    if not ZERO < lasts <= LONGEST_SILENCE or not reason.strip() or len(reason) > LONGEST_REASON:
+        fault = (
+            f"--lasts is more than 0 and at most 90d, --reason has 1 to {LONGEST_REASON} characters"
+        )
+        raise WrongUse(fault)
     made = await desk.backend.alerts.silence(name, subject, tenant, lasts=lasts, reason=reason)
     if not isinstance(made, Silence):
         raise NotNow("there are too many silences: carteiro alerts unsilence ID ends one")

@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
-from carteiro.model import TenantId
+import pytest
+
+from carteiro.model import GroupState, TenantId
 from carteiro.ports import Backend
+from carteiro.stores.sql import rollups
 from support.builders import messages, tenants_named
 from support.clock import StoreClock
 from support.steps import accepted
@@ -39,6 +42,54 @@ async def test_past_minute_keeps_the_most_active(backend: Backend, clock: StoreC
         await backend.rollups.split("template", "minute", HOUR, tenant=each) for each in MANY
     ]
     assert [len(each) for each in templates] == [0, 0, 1, 1]
+
+
+async def test_minute_before_a_pause_is_trimmed_later(backend: Backend, clock: StoreClock) -> None:
+    """Nothing was folded for some minutes; then it is not the last one any more."""
+    await _busy(backend)
+    await backend.rollups.fold(limit=10, most=2)
+    clock.advance(MINUTE)
+    await accepted(backend.store, *messages(1, "one"))
+    clock.advance(MINUTE)
+    await accepted(backend.store, *messages(1, "one"))
+    await backend.rollups.fold(limit=10, most=2)
+    await accepted(backend.store, *messages(1, "one"))
+    clock.advance(10 * MINUTE)
+    await backend.rollups.fold(limit=10, most=2)
+
+    assert await _tenants(backend, 11 * MINUTE) == {"one"}
+    assert await _tenants(backend) == {"three", "four", "one"}
+
+
+async def test_fold_for_a_question_keeps_as_many_as_upkeep(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It is made by whoever changes a failure group, too: no row stays without a limit."""
+    await backend.tenants.define(tenants_named(["one"]))
+    await accepted(backend.store, *messages(1, "one"))
+    await backend.rollups.fold(limit=10, most=2)
+    await _busy(backend)
+    clock.advance(MINUTE)
+    await backend.failures.move("nothing", GroupState.OPEN)
+
+    assert await _tenants(backend) == {"three", "four"}
+
+
+async def test_question_adds_up_a_limited_number_of_notes(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While no upkeep runs, those of all tenants wait: a question folds them first, in pages."""
+    monkeypatch.setattr(rollups, "_MOST_WAITING", 2)
+    await backend.tenants.define(tenants_named(["one"]))
+    for _ in range(5):
+        await accepted(backend.store, *messages(1, "one"))
+
+    assert await backend.rollups.total("minute", HOUR, tenant=TenantId("one")) == {"accepted": 5}
+    assert await backend.rollups.fold(limit=10, most=10) == 1
+    for _ in range(3):
+        await accepted(backend.store, *messages(1, "one"))
+    await backend.failures.list()
+    assert await backend.rollups.fold(limit=10, most=10) == 1
 
 
 async def test_late_note_does_not_exceed_the_bound(backend: Backend, clock: StoreClock) -> None:

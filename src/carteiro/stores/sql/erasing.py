@@ -208,7 +208,7 @@ async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
         return False
     if any(await session.first("erase_rest", tenant=tenant)):
         return False
-    _, has_more = await fold_some(session, now, limit=_NOTES, most=FAR)  # notes name their tenants
+    _, has_more = await fold_some(session, now, limit=_NOTES)  # notes name their tenants
     if has_more:
         return False
     await forget_alerts(session, tenant)
