@@ -37,7 +37,7 @@ async def test_tenant_sees_only_its_own_part(backend: Backend, clock: StoreClock
 async def test_tenant_sees_no_code_and_no_opening_of_others(
     backend: Backend, clock: StoreClock
 ) -> None:
-    """They are of whoever failed last; of a group that is its own alone, it sees them."""
+    """They are of the tenant that failed last; of a group that is its own alone, it sees them."""
     await died(backend, clock, failure=UNKNOWN)
     await folded(backend)
     alone = await group_in(backend, UNKNOWN_ID, ACME)

@@ -135,7 +135,7 @@ def _taken_apart(rows: Sequence[Any]) -> tuple[dict[Place, Count], list[Told]]:
 
 
 def _of_tenant(group: model.FailureGroup, own: Count) -> model.FailureGroup:
-    """The part of a tenant; the last code and the opening only if nobody else failed: they are of whoever did last."""
+    """The part of a tenant. The last code and the opening are of the tenant that failed last: shown if it is alone."""
     is_alone = (own.attempts, own.deaths) == (group.attempts, group.deaths)
     first = moment(own.first_at)
     return replace(

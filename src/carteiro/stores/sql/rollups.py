@@ -170,7 +170,9 @@ async def fold_some(
         for *key, text in await session.fetch("rollup_rows", rows=[tuple(key) for key in sums]):
             rollups.add(sums[Key(*key)], rollups.figures_of(text))
             new.remove(Key(*key))
-        kept = {key: rollups.bounded(figures) for key, figures in sums.items()}
+        for key in new:  # of a row that was trimmed, nothing is left to take back from
+            sums[key] = +sums[key]
+        kept = {key: rollups.bounded(figures) for key, figures in sums.items() if figures}
         rows = [
             (*key, rollups.weight(each), each["sent"], each["failed"], rollups.text_of(each))
             for key, each in kept.items()
