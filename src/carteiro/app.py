@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carteiro import model
@@ -20,7 +20,7 @@ from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
 from carteiro.maintenance.redrives import OpenCircuits, WorkLeft, redrive_once, run_redrives
-from carteiro.maintenance.report import report
+from carteiro.maintenance.report import open_circuits, report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
@@ -319,9 +319,8 @@ class Carteiro:
         return ports.upkeep, ports.redrives, ports.dead_letters, self._open_circuits
 
     async def _open_circuits(self) -> set[str]:
-        """The providers whose circuit is open: in this process, or as others report it."""
-        here = {each.provider for each in self.tally.providers() if each.is_open}
-        return here.union(*[each.circuits for each in await self.backend.reports.show()])
+        reports = await self.backend.reports.show()
+        return open_circuits(self.tally.providers(), reports, datetime.now(UTC))
 
     def _upkeep(self) -> list[Any]:
         ports, retention, rollups = self.backend, self.settings.retention, self.settings.rollups

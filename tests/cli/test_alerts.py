@@ -74,6 +74,8 @@ def test_alert_is_silenced_for_a_time(line: CommandLine) -> None:
     assert line("alerts", "silence", DEAD, "--lasts", "100d", "--reason", "x").code == (
         ExitCode.WRONG_USE
     )
+    long_reason = ("--lasts", "1d", "--reason", "x" * 501)
+    assert line("alerts", "silence", DEAD, *long_reason).code == ExitCode.WRONG_USE
     assert line("alerts", "silence", "*", *flags).code == ExitCode.OK
 
 

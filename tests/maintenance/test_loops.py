@@ -289,7 +289,7 @@ async def test_lead_lasts_longer_than_the_sleep_of_its_process() -> None:
         async with running(expire(upkeep, Tally(), every=SOON)):
             await upkeep.seen(2)
 
-        assert set(upkeep.holders) == {loop._PROCESS}
+        assert set(upkeep.holders) == {loop.PROCESS}
         assert min(upkeep.terms) > SOON
 
 

@@ -1,13 +1,14 @@
 """A process reports what it alone knows: on a change, and once in a while, never without a reason."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from carteiro.errors import QueueAway, StoreUnavailable
-from carteiro.maintenance.report import Reporter, report
+from carteiro.maintenance.report import Reporter, open_circuits, report
 from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.ports.queue import QueueMemory
@@ -100,6 +101,34 @@ async def test_report_is_withdrawn_when_the_process_stops(written: Written) -> N
             await reporting
 
     assert (written.withdrawn, away.withdrawn) == (1, 1)
+
+
+async def test_circuit_that_opens_again_is_written_at_once(written: Written) -> None:
+    """Others know by it that its pause runs."""
+    standings = [_standing(NOON)]
+    reporter = Reporter(written, lambda: standings, None)
+    await reporter.round(NOON)
+    again = NOON + 10 * SECOND
+    standings[0] = replace(standings[0], trouble_at=again.timestamp())
+    await reporter.round(again)
+
+    assert [each.opened for each in written.put_ones] == [{"smtp": NOON}, {"smtp": again}]
+
+
+def test_half_open_circuit_of_an_idle_process_is_not_open() -> None:
+    """It makes no call that could close it, for hours."""
+    mine, other = [_standing(NOON)], Report("b", {"ses": NOON}, None, {"ses": NOON + 30 * SECOND})
+
+    def found(seconds: int) -> set[str]:
+        return open_circuits(mine, [other], NOON + seconds * SECOND)
+
+    assert [found(each) for each in (75, 76, 105, 106)] == [
+        {"smtp", "ses"},
+        {"ses"},
+        {"ses"},
+        set(),
+    ]
+    assert open_circuits([_standing(None)], [], NOON) == set()
 
 
 async def test_queue_is_written_when_its_memory_moves(written: Written) -> None:

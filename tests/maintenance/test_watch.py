@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.config import load
-from carteiro.maintenance.watch import TASK, findings
+from carteiro.maintenance.watch import EVALUATION, findings
 from carteiro.model import Category, Dead, DeadReason
 from carteiro.model.reports import QueueReport, Report
 from carteiro.policy.alert_values import Thresholds
@@ -92,7 +92,7 @@ async def test_silence_of_upkeep_is_found() -> None:
     async with quick_backend(clock=clock) as backend:
         await backend.upkeep.lead("expire", holder="a", term=MINUTE)
         clock.advance(11 * MINUTE)
-        await backend.upkeep.lead(TASK, holder="b", term=MINUTE)
+        await backend.upkeep.lead(EVALUATION, holder="b", term=MINUTE)
 
         assert await _alerts(backend, clock) == ["SchedulerSilent"]
 

@@ -174,6 +174,27 @@ def test_pending_time_without_knowledge_does_not_count() -> None:
     assert more == [[], [], [], [], [], ["firing"]]
 
 
+def test_clock_that_was_ahead_delays_no_end() -> None:
+    """Nor the next alert: what was seen later than now was seen now."""
+    life = Life()
+    life.now = NOON + timedelta(days=1)
+    life.look(full(), slow())
+    life.now = NOON
+    told = [life.look(slow()) for _ in range(7)]
+
+    assert told == [[], [], ["resolved"], [], [], ["firing"], []]
+
+
+def test_clock_that_was_ahead_delays_no_reminder() -> None:
+    life = Life()
+    life.now = NOON + timedelta(days=1)
+    life.look(full())
+    life.now = NOON
+    life.look(full(), minutes=240)
+
+    assert life.look(full()) == ["reminder"]
+
+
 def test_new_condition_after_the_end_is_a_new_alert() -> None:
     """Its time begins anew, and it is announced again."""
     life = Life()

@@ -45,3 +45,11 @@ def test_waits_grow_up_to_a_bound_and_end_after_a_day() -> None:
         False,
         True,
     ]
+
+
+def test_tests_of_a_minute_are_one_notice() -> None:
+    """Of one requester: while a channel is unreachable, no more than these wait for it."""
+    ids = [trial_notice("ana", NOON + timedelta(seconds=seconds)).id for seconds in (0, 59, 60)]
+
+    assert ids[0] == ids[1] != ids[2]
+    assert trial_notice("rui", NOON).id != ids[0]

@@ -203,6 +203,14 @@ def test_message_is_late_after_a_while() -> None:
     assert result_of(replace(waits, result=RedriveResult.SENT), length) is RedriveResult.SENT
 
 
+def test_message_sent_while_the_clock_was_ahead_is_late() -> None:
+    """Else the redrive waits until that moment comes again."""
+    length = PATIENCE // timedelta(milliseconds=1)
+
+    assert result_of(Watched(MessageId("m"), 1, length - 1, None, None), 0) is None
+    assert result_of(Watched(MessageId("m"), 1, length, None, None), 0) is RedriveResult.LATE
+
+
 def test_results_of_an_earlier_run_do_not_count_for_the_step() -> None:
     """The resumed redrive is judged by its own canary."""
     course = resumed(a_course(redriven=7, step_redriven=7, step_failed=2, rate=20.0), MINUTE)

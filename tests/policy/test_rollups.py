@@ -118,6 +118,15 @@ def test_tenants_add_up_to_the_total(events: list[tuple[str, int, Any]]) -> None
     }
 
 
+def test_rare_code_that_is_taken_back_is_taken_from_the_others() -> None:
+    """Else its failures would stay among them for ever."""
+    many = Counter({f"dead.A.{code}": 2 for code in range(MOST_CODES + 3)})
+    row = rollups.bounded(many)
+    rollups.add(row, {name: -count for name, count in many.items()})
+
+    assert rollups.bounded(row) == {}
+
+
 def test_rare_codes_become_one() -> None:
     """A row stays small, and its sum the same."""
     many = Counter({f"error.A.{code}": code + 1 for code in range(MOST_CODES + 20)})

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from carteiro.api.admin.alerts import LONGEST_SILENCE
+from carteiro.api.admin.alerts import LONGEST_REASON, LONGEST_SILENCE
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
@@ -154,8 +154,11 @@ async def silence(
     if tenant is None:
         _known(desk, name)
         return
-    if not ZERO < lasts <= LONGEST_SILENCE or not reason.strip():
-        raise WrongUse("--lasts is more than 0 and at most 90d, and --reason is not empty")
+    if not ZERO < lasts <= LONGEST_SILENCE or not reason.strip() or len(reason) > LONGEST_REASON:
+        fault = (
+            f"--lasts is more than 0 and at most 90d, --reason has 1 to {LONGEST_REASON} characters"
+        )
+        raise WrongUse(fault)
     made = await desk.backend.alerts.silence(name, subject, tenant, lasts=lasts, reason=reason)
     if made is AlertRefusal.NO_TENANT:
         raise NotFound(f"there is no tenant {tenant!r}: carteiro tenant ls lists all")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from carteiro.maintenance.loop import run_led
-from carteiro.maintenance.watch import TASK
+from carteiro.maintenance.watch import EVALUATION
 from carteiro.model.alerts import AlertRules, Finding
 from carteiro.ports.alerts import Alerts
 from carteiro.ports.upkeep import Upkeep
@@ -30,7 +30,7 @@ async def evaluate_alerts(
         await evaluate_once(alerts, findings, rules)
         return False
 
-    await run_led(upkeep, TASK, page, every=every)
+    await run_led(upkeep, EVALUATION, page, every=every)
 
 
 async def evaluate_once(alerts: Alerts, findings: Findings, rules: AlertRules) -> None:

@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-from uuid_utils import uuid7
-
-from carteiro.maintenance.loop import run_led
+from carteiro.maintenance.loop import PROCESS, run_led
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
 from carteiro.ports.upkeep import Upkeep
@@ -21,7 +19,7 @@ async def expire(upkeep: Upkeep, tally: Tally, *, every: timedelta = timedelta(s
 
 async def expire_once(upkeep: Upkeep, tally: Tally) -> None:
     """Expire all due messages once, unless another process leads this task; for one-shot processes."""
-    if await upkeep.lead("expire", holder=str(uuid7()), term=_ONE_SHOT_TERM):
+    if await upkeep.lead("expire", holder=PROCESS, term=_ONE_SHOT_TERM):
         while await _page(upkeep, tally):
             pass
 

@@ -12,7 +12,7 @@ from carteiro.observability import log
 from carteiro.ports.upkeep import Upkeep
 from carteiro.runtime.acting import act_as, on_this_machine
 
-_PROCESS = str(uuid7())  # the name of this process as a leader
+PROCESS = str(uuid7())  # the name of this process as a leader
 
 
 async def run_led(
@@ -31,7 +31,7 @@ async def run_led(
         try:
             now = time.monotonic()
             if now >= renew_at:
-                is_leader = await upkeep.lead(task, holder=_PROCESS, term=term)
+                is_leader = await upkeep.lead(task, holder=PROCESS, term=term)
                 renew_at = now + term.total_seconds() / 4 if is_leader else 0.0
             if renew_at:
                 has_more = await page()

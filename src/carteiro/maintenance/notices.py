@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from carteiro.errors import HandedOver, NotDelivered
 from carteiro.maintenance.loop import run_led
-from carteiro.maintenance.watch import TASK
+from carteiro.maintenance.watch import SENDING
 from carteiro.model.alerts import AlertRules, DueNotice
 from carteiro.observability import log, notice_events
 from carteiro.policy.notices import is_given_up, standing, wait_after
@@ -35,7 +35,7 @@ async def send_notices(
     every: timedelta = timedelta(seconds=5),
 ) -> None:
     """Send notices until cancelled."""
-    await run_led(upkeep, TASK, NoticeSender(alerts, channels, rules).round, every=every)
+    await run_led(upkeep, SENDING, NoticeSender(alerts, channels, rules).round, every=every)
 
 
 class NoticeSender:

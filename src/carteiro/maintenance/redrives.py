@@ -9,9 +9,7 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import TypeAlias
 
-from uuid_utils import uuid7
-
-from carteiro.maintenance.loop import run_led
+from carteiro.maintenance.loop import PROCESS, run_led
 from carteiro.model import ENDED_REDRIVES, Redrive, RedriveState, Via
 from carteiro.observability import log
 from carteiro.policy.ramp import MOST_WATCHED, PAGE, Go, Halt, judged, next_move, result_of
@@ -22,9 +20,8 @@ from carteiro.runtime.acting import acting_as, on_this_machine
 
 _FORGOTTEN = 1000  # messages of an ended redrive, in one transaction
 _SOON_MS = 1000
-_ABANDONED = "Nobody resumed it for 30 days."
+_ABANDONED = "Nobody resumed it in time."
 _ONE_SHOT_TERM = timedelta(seconds=1)  # as in `expire`
-_PROCESS = str(uuid7())
 
 OpenCircuits: TypeAlias = Callable[[], Awaitable[Collection[str]]]  # providers, by name
 
@@ -58,7 +55,7 @@ async def redrive_once(
     upkeep: Upkeep, redrives: Redrives, dead_letters: DeadLetters, open_circuits: OpenCircuits
 ) -> WorkLeft:
     """Advance each redrive once, unless another process leads this task; for one-shot processes."""
-    if not await upkeep.lead("redrives", holder=_PROCESS, term=_ONE_SHOT_TERM):
+    if not await upkeep.lead("redrives", holder=PROCESS, term=_ONE_SHOT_TERM):
         return WorkLeft.NOTHING
     with acting_as(on_this_machine(Via.UPKEEP, "upkeep")):
         return await _advance_all(redrives, dead_letters, open_circuits)

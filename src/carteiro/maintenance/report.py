@@ -6,7 +6,7 @@ withdrawn when the process stops; after a crash it ends by itself.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from carteiro.model import ProviderStanding
 from carteiro.model.reports import QueueReport, Report
 from carteiro.observability import log
 from carteiro.policy.alert_values import REFUSALS
+from carteiro.policy.breaker import LONGEST_OPEN
 from carteiro.ports.queue import QueueMemory, QueueWatch
 from carteiro.ports.reports import Reports
 
@@ -70,12 +71,7 @@ class Reporter:
 
     async def round(self, now: datetime) -> None:
         """Look, and write what has changed."""
-        opened = {
-            each.provider: datetime.fromtimestamp(each.open_since, UTC)
-            for each in self._circuits()
-            if each.open_since is not None
-        }
-        told = Report(self._process, opened, await self._look(now))
+        told = _circuits_of(self._process, self._circuits(), await self._look(now))
         if not told.circuits and told.queue is None:
             await self.withdraw()
             return
@@ -113,6 +109,29 @@ class Reporter:
         )
 
 
+def _circuits_of(
+    process: str, standings: Sequence[ProviderStanding], queue: QueueReport | None
+) -> Report:
+    since, opened = (
+        {
+            each.provider: datetime.fromtimestamp(at, UTC)
+            for each in standings
+            if each.open_since is not None and (at := getattr(each, name)) is not None
+        }
+        for name in ("open_since", "trouble_at")
+    )
+    return Report(process, since, queue, opened)
+
+
+def open_circuits(
+    here: Sequence[ProviderStanding], reports: Iterable[Report], now: datetime
+) -> set[str]:
+    """The providers that a process does not call now; half-open ones do not count: an idle process keeps its own."""
+    every = [_circuits_of("", here, None), *reports]
+    opened = [pair for each in every for pair in each.opened.items()]
+    return {provider for provider, at in opened if abs(now - at) <= LONGEST_OPEN}
+
+
 def _growth(counts: Sequence[int]) -> int:
     """The growth of a counter that may be reset."""
     return sum(after - before if after >= before else after for before, after in pairwise(counts))
@@ -120,7 +139,9 @@ def _growth(counts: Sequence[int]) -> int:
 
 def _differs(one: Report, other: Report) -> bool:
     """True if it should be reported at once."""
-    if one.circuits != other.circuits or (one.queue is None) is not (other.queue is None):
+    if (one.circuits, one.opened) != (other.circuits, other.opened) or (one.queue is None) is not (
+        other.queue is None
+    ):
         return True
     if one.queue is None or other.queue is None:
         return False

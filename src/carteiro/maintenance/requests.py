@@ -6,14 +6,12 @@ A crash loses nothing: the next round, or the next process, finds requests that 
 import asyncio
 from datetime import timedelta
 
-from uuid_utils import uuid7
-
+from carteiro.maintenance.loop import PROCESS
 from carteiro.observability import log
 from carteiro.ports.table_queue import RetryWait, TableQueue
 from carteiro.ports.upkeep import Upkeep
 
 _PAGE = 500
-_PROCESS = str(uuid7())
 _TERM = timedelta(seconds=5)  # of leadership: two processes would only block each other
 
 
@@ -29,7 +27,7 @@ async def apply_requests(
         rings = requests.rings()
         try:
             if await requests.has_requests() and await upkeep.lead(
-                "requests", holder=_PROCESS, term=_TERM
+                "requests", holder=PROCESS, term=_TERM
             ):
                 await apply_all(requests, wait_after)
         except Exception as error:  # noqa: BLE001 - the next round may succeed, and a loop must not end unnoticed

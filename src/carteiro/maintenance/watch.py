@@ -12,8 +12,8 @@ from carteiro.policy.alert_values import DAY, HOUR, Seen, Thresholds, added
 from carteiro.policy.alerts import MOST_SUBJECTS, holding
 from carteiro.ports import Backend
 
-# The lead under which alerts are evaluated; `Upkeep.last_seen` leaves it out.
-TASK = "alerts"
+# The leads under which alerts are evaluated, and notices are sent; `Upkeep.last_seen` leaves them out.
+EVALUATION, SENDING = "alerts", "notices"
 
 
 async def findings(

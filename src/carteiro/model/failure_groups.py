@@ -44,7 +44,9 @@ class FailureGroup:
     @property
     def cause(self) -> str:
         """It in words: provider, code and reason."""
-        return f"{self.provider}: {self.code} {self.reason or self.error or self.rule}"
+        return (
+            f"{self.provider}: {f'{self.code} '.lstrip()}{self.reason or self.error or self.rule}"
+        )
 
 
 @value

@@ -10,7 +10,7 @@ from carteiro.model.dead_letters import DeadFilter, DeadGroup
 
 RedriveId = NewType("RedriveId", str)
 
-MOST_OPEN_REDRIVES = 100
+MOST_OPEN_REDRIVES = 100  # of tenants; those for all tenants together do not count
 MOST_OPEN_REDRIVES_OF_TENANT = 5  # and as many for all tenants together
 
 
@@ -54,7 +54,8 @@ class Course:
     """The progress of a redrive. ``rate`` 0: the canary; ``run``: the number of starts and resumes.
 
     A step is the canary, or messages at one rate: those redriven in it, and the results of this run since its start.
-    ``is_read``: no matching dead letter is left.
+    ``is_read``: no matching dead letter is left. ``left_out``: those of ``skipped`` whose
+    tenant was paused or disabled.
     """
 
     redriven: int = 0
@@ -73,6 +74,7 @@ class Course:
     step_late: int = 0
     cursor: Cursor | None = None
     is_read: bool = False
+    left_out: int = 0
 
     @property
     def watched(self) -> int:

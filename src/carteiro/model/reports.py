@@ -1,6 +1,7 @@
 """Reports of processes about themselves: only what no other process can see."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 
 from carteiro.model.basics import value
@@ -23,8 +24,12 @@ class QueueReport:
 
 @value
 class Report:
-    """State of one process: the providers whose circuit is open, with the time since when, and its queue."""
+    """State of one process: the providers whose circuit is open, with the time since when, and its queue.
+
+    ``opened``: when each of these circuits last opened; after its pause a circuit is half open.
+    """
 
     process: str
     circuits: Mapping[str, datetime]
     queue: QueueReport | None = None
+    opened: Mapping[str, datetime] = field(default_factory=dict)

@@ -47,10 +47,11 @@ def step(
     found = bounded(findings, before, rules)
     moved, gone = [], []
     for key in before.keys() | found.keys():
-        after = _moved(before.get(key), found.get(key), rules, now)
+        alert = before.get(key)
+        after = _moved(alert and _not_later(alert, now), found.get(key), rules, now)
         if after is not None:
             moved.append(after)
-        elif key in before:
+        elif alert is not None:
             gone.append(key)
     stored, notices = announced(sorted(moved, key=lambda each: each.key), silences, rules, now)
     changed = [each for each in stored if each != before.get(each.key)]
@@ -82,6 +83,17 @@ def bounded(
         if len(those) > rules.most:
             kept[name, OTHERS] = Finding(name, OTHERS, len(those) - rules.most, 0)
     return kept
+
+
+def _not_later(alert: Alert, now: datetime) -> Alert:
+    """The alert with moments up to now: a clock that was ahead must not hold it until it is reached again."""
+    return replace(
+        alert,
+        since=min(alert.since, now),
+        seen_at=min(alert.seen_at, now),
+        changed_at=min(alert.changed_at, now),
+        told_at=alert.told_at and min(alert.told_at, now),
+    )
 
 
 def _moved(

@@ -3,13 +3,16 @@
 Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller.
 """
 
-from typing import TypeAlias
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 Round: TypeAlias = int  # results of an earlier round are ignored
 
 TRIPS_AFTER = 5  # consecutive failures
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _JITTER = 0.25  # so that processes do not try again all at once
+# After its last opening; then it is half open: an idle process makes no call that would close it.
+LONGEST_OPEN: Final = timedelta(seconds=LONGEST_PAUSE_S * (1 + _JITTER))
 
 
 class Breaker:

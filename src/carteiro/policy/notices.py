@@ -30,7 +30,8 @@ from carteiro.model.alerts import (
 
 MOST_COUNTS: Final = 20  # in a notice about dead letters
 GIVE_UP_AFTER: Final = timedelta(days=1)
-_FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
+LONGEST_WAIT: Final = timedelta(minutes=10)
+_FIRST_WAIT = timedelta(seconds=5)
 _FIRES = {AlertState.FIRING, AlertState.ACKNOWLEDGED}
 
 
@@ -140,9 +141,9 @@ def without(notice: Notice, tenant: TenantId) -> Notice:
 
 
 def trial_notice(by: str, now: datetime) -> Notice:
-    """A notice that only shows that a channel works."""
+    """A notice that only shows that a channel works; of one requester the same one for a minute, so that few wait."""
     return Notice(
-        id=_id(TEST, by, NoticeKind.TEST, now),
+        id=_id(TEST, by, NoticeKind.TEST, now.replace(second=0, microsecond=0)),
         at=now,
         kind=NoticeKind.TEST,
         alert=TEST,
@@ -173,7 +174,7 @@ def _ms(moment: datetime) -> int:
 
 def wait_after(tries: int) -> timedelta:
     """The time until a channel that failed this often is tried again."""
-    return min(_FIRST_WAIT * (1 << min(tries, 10)), _LONGEST_WAIT)
+    return min(_FIRST_WAIT * (1 << min(tries, 10)), LONGEST_WAIT)
 
 
 def is_given_up(notice: Notice, now: datetime) -> bool:

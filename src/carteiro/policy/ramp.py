@@ -56,7 +56,7 @@ Move: TypeAlias = Go | Wait | Halt
 def next_move(ramp: Ramp, course: Course, now: int, open_circuits: Collection[str] = ()) -> Move:
     """Decide what a running redrive does now; ``open_circuits`` are those of the providers of its messages."""
     if course.is_read:
-        return Wait() if course.watched else Halt(RedriveState.FINISHED)
+        return Wait() if course.watched else Halt(RedriveState.FINISHED, _left_out(course))
     trouble = _trouble(ramp, course, open_circuits)
     if trouble is not None:
         return trouble
@@ -100,6 +100,12 @@ def _trouble(ramp: Ramp, course: Course, open_circuits: Collection[str]) -> Halt
     return None
 
 
+def _left_out(course: Course) -> str | None:
+    if not course.left_out:
+        return None
+    return f"{course.left_out} were left out: their tenants were paused or disabled."
+
+
 def _step_size(ramp: Ramp, course: Course) -> int:
     """The number of messages of the current step."""
     return max(ramp.canary, min(ceil(course.rate * STEP_S), MOST_WATCHED))
@@ -128,8 +134,8 @@ def resumed(course: Course, now: int) -> Course:
 
 
 def result_of(watched: Watched, now: int) -> RedriveResult | None:
-    """The result of a message; one that does not end in time is late."""
-    if watched.result is None and now - watched.at >= _PATIENCE_MS:
+    """The result of a message; one that does not end in time is late, also if the clock was ahead when it was sent."""
+    if watched.result is None and abs(now - watched.at) >= _PATIENCE_MS:
         return RedriveResult.LATE
     return watched.result
 

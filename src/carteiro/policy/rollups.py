@@ -239,14 +239,23 @@ def add(to: Figures, figures: Mapping[str, int]) -> None:
 
 
 def bounded(figures: Figures) -> Figures:
-    """The same sums, with the most frequent codes by name, and the others as one."""
+    """The same sums, with the most frequent codes by name, and the others as one.
+
+    A code that is taken back may have been counted among the others.
+    """
     kept: Figures = Counter({name: count for name, count in figures.items() if count})
     for kind in _CODES:
         codes = Counter({name: kept[name] for name in kept if name.startswith(kind)})
+        others = f"{kind}{_OTHER}"
+        for name in (-codes).keys() - {others}:
+            taken = min(-codes[name], max(0, kept[others]))
+            kept[others] -= taken
+            kept[name] += taken
+            del codes[name]
         for name, count in codes.most_common()[MOST_CODES:]:
             del kept[name]
-            kept[f"{kind}{_OTHER}"] += count
-    return kept
+            kept[others] += count
+    return Counter({name: count for name, count in kept.items() if count})
 
 
 def weight(figures: Figures) -> int:

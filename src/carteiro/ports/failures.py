@@ -15,8 +15,9 @@ class Failures(Protocol):
               and by tenant. A success adds nothing.
     moved     A state stays until somebody changes it. A resolved group opens again with the next failure, and only
               then. Every change has an audit row.
-    bounded   Groups, tenants of an hour and sample messages have a maximum; totals of a group stay exact. The least
-              recently seen groups go first; open ones with dead letters last, and those acknowledged or ignored.
+    bounded   Groups, tenants of an hour and sample messages have a maximum; totals of a group stay exact. Of open
+              groups, tenants take turns: a tenant with many displaces its own. Groups that people have dealt with
+              have a maximum of their own.
     isolated  A tenant sees only groups of its own failures, with its own counts, times and samples. They are deleted
               with the tenant.
     """

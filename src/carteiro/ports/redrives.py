@@ -31,8 +31,10 @@ class Redrives(Protocol):
     judged    The result of each message is counted once.
     obeyed    After the answer to a pause or a cancel no message is sent. A resumed redrive continues with a canary.
               Each is an audit row.
-    bounded   The number of open redrives is limited, for each tenant and in total. Ended ones keep no messages, and the
-              last 100 of a tenant are kept.
+    bounded   The number of open redrives is limited: for each tenant, for all tenants, and for those of all tenants
+              together. One that nobody resumes ends after a day, or of all tenants together after 30. Ended ones
+              keep neither messages nor addresses, and the last 100 of a tenant are kept.
+    held      Messages of paused and disabled tenants are left out, and counted.
     isolated  The redrives of a tenant are its own, and are deleted with it.
     """
 
@@ -65,7 +67,7 @@ class Redrives(Protocol):
     # --- for upkeep
 
     async def due(self) -> builtins.list[Redrive]:
-        """Those that run, ended ones with messages to forget, and those that nobody resumed for 30 days."""
+        """Those that run, ended ones with messages to forget, and those that nobody resumed in time."""
 
     async def watched(self, redrive: Redrive, *, limit: int) -> tuple[int, builtins.list[Watched]]:
         """The store's time in milliseconds, and the messages without a result, longest redriven first."""

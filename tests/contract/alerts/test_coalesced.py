@@ -87,6 +87,23 @@ async def test_young_dead_letter_is_counted_the_next_time(
     assert second.value == 1
 
 
+async def test_clock_that_was_ahead_hides_no_later_dead_letter(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The count goes on from now."""
+    clock.advance(1440 * MINUTE)
+    await _noted(backend)
+    clock.back(1440 * MINUTE)
+    corrected = await _noted(backend)
+    await _died(backend, ACME)
+    clock.advance(15 * MINUTE)
+    notice = await _noted(backend)
+
+    assert corrected is None
+    assert notice is not None
+    assert notice.value == 1
+
+
 async def test_mails_of_the_system_do_not_count(backend: Backend, clock: StoreClock) -> None:
     """A notice about a dead notice would be a loop."""
     await backend.tenants.ensure([SYSTEM])

@@ -47,6 +47,19 @@ async def test_failed_notice_comes_again_after_its_wait(
     assert (due.tries, due.error, due.notice) == (2, "it answers 500", notice)
 
 
+async def test_notice_put_off_while_the_clock_was_ahead_comes_again(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """At once: no wait is that long."""
+    [notice] = await backend.alerts.move([full()], RULES)
+    await backend.alerts.spread(BOTH)
+    clock.advance(1440 * MINUTE)
+    await backend.alerts.put_off(notice.id, "webhook", wait=MINUTE, error="no answer")
+    clock.back(1440 * MINUTE)
+
+    assert await _due(backend, "webhook") == [("webhook", notice.id)]
+
+
 async def test_notices_come_in_order(backend: Backend, clock: StoreClock) -> None:
     """The oldest first, as many as asked for."""
     [first] = await backend.alerts.move([full()], RULES)

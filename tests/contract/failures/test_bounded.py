@@ -11,7 +11,18 @@ from carteiro.ports import Backend
 from carteiro.stores.sql import failing
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.failing import FULL, FULL_ID, HOUR, UNKNOWN, died, failed, folded, numbered
+from support.failing import (
+    FULL,
+    FULL_ID,
+    HOUR,
+    UNKNOWN,
+    UNKNOWN_ID,
+    died,
+    failed,
+    folded,
+    group_in,
+    numbered,
+)
 
 DAY = timedelta(days=1)
 
@@ -43,10 +54,8 @@ async def test_least_recently_seen_group_goes_first(backend: Backend, clock: Sto
 
 
 async def test_open_group_with_dead_letters_goes_last(backend: Backend, clock: StoreClock) -> None:
-    """Unless somebody has dealt with it."""
+    """Of those of its tenant."""
     await died(backend, clock)
-    await died(backend, clock, failure=UNKNOWN)
-    await backend.failures.move(group_of("sandbox", UNKNOWN), GroupState.RESOLVED)
     for number in range(4):
         await failed(backend, clock, failure=numbered(number))
         await folded(backend)
@@ -54,23 +63,53 @@ async def test_open_group_with_dead_letters_goes_last(backend: Backend, clock: S
     found = await _ids(backend)
     assert len(found) == 3
     assert FULL_ID in found
-    assert group_of("sandbox", UNKNOWN) not in found
 
 
-@pytest.mark.parametrize("state", [GroupState.ACKNOWLEDGED, GroupState.IGNORED])
+@pytest.mark.parametrize(
+    "state", [GroupState.ACKNOWLEDGED, GroupState.IGNORED, GroupState.RESOLVED]
+)
 async def test_decision_of_somebody_outlives_many_new_groups(
     backend: Backend, clock: StoreClock, state: GroupState
 ) -> None:
     """Else a server that always answers something new would open again what people ignore."""
     await failed(backend, clock, failure=UNKNOWN)
-    await backend.failures.move(group_of("sandbox", UNKNOWN), state)
+    await backend.failures.move(UNKNOWN_ID, state)
     for reason in ("mailbox full", "user mailbox full", "mailbox is locked", "quota exceeded"):
         await died(backend, clock, failure=replace(FULL, reason=reason))
         await folded(backend)
 
     found = {each.id: each.state for each in (await backend.failures.list()).rows}
-    assert len(found) == 3
-    assert found[group_of("sandbox", UNKNOWN)] == state
+    assert len(found) == 4
+    assert found[UNKNOWN_ID] == state
+
+
+async def test_decisions_are_bounded(backend: Backend, clock: StoreClock) -> None:
+    """Apart from open groups: the least recently seen go first."""
+    failures = [numbered(number) for number in range(4)]
+    ids = [group_of("sandbox", each) for each in failures]
+    for each, group in zip(failures, ids, strict=True):
+        await died(backend, clock, failure=each)
+        await backend.failures.move(group, GroupState.IGNORED)
+    await failed(backend, clock, failure=UNKNOWN)
+    await folded(backend)
+
+    assert await _ids(backend) == {*ids[1:], UNKNOWN_ID}
+
+
+async def test_tenant_displaces_only_its_own_groups(backend: Backend, clock: StoreClock) -> None:
+    """Also with dead letters, while the other's attempts only failed; and by groups that it shares."""
+    await failed(backend, clock, failure=UNKNOWN)
+    for number in range(5):
+        await died(backend, clock, BRASA, failure=numbered(number))
+        await folded(backend)
+    await failed(backend, clock, BRASA, failure=UNKNOWN)
+    await died(backend, clock, BRASA, failure=numbered(5))
+    await folded(backend)
+
+    found = await _ids(backend)
+    newest = {group_of("sandbox", numbered(number)) for number in (4, 5)}
+    assert found == {UNKNOWN_ID, *newest}
+    assert (await group_in(backend, UNKNOWN_ID, ACME)).attempts == 1
 
 
 async def test_rule_with_many_groups_leaves_room_for_others(

@@ -1,5 +1,7 @@
 """Failures, isolated: a tenant sees its own part of a group, which is deleted with it."""
 
+from dataclasses import replace
+
 from carteiro.model import FailureFilter, GroupState, TenantFailures, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA
@@ -30,6 +32,25 @@ async def test_tenant_sees_only_its_own_part(backend: Backend, clock: StoreClock
         assert report.samples == own[::-1]
         assert await backend.failures.show(UNKNOWN_ID, tenant=ACME) is None
         await folded(backend)
+
+
+async def test_tenant_sees_no_code_and_no_opening_of_others(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """They are of the tenant that failed last; of a group that is its own alone, it sees them."""
+    await died(backend, clock, failure=UNKNOWN)
+    await folded(backend)
+    alone = await group_in(backend, UNKNOWN_ID, ACME)
+    await backend.failures.move(UNKNOWN_ID, GroupState.RESOLVED)
+    clock.advance(HOUR)
+    await died(backend, clock, BRASA, failure=replace(UNKNOWN, code="CODE_OF_BRASA"))
+
+    for _ in range(2):
+        shared = await group_in(backend, UNKNOWN_ID, ACME)
+        assert (shared.code, shared.opened_at) == ("", alone.first_seen)
+        assert "CODE_OF_BRASA" not in shared.cause
+        await folded(backend)
+    assert alone.code == UNKNOWN.code
 
 
 async def test_state_is_that_of_the_group(backend: Backend, clock: StoreClock) -> None:

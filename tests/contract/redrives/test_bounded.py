@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from carteiro.model import (
     DeadFilter,
@@ -49,6 +50,7 @@ async def test_installation_has_a_limited_number_of_open_redrives(backend: Backe
 
     assert answers[:100].count(TooManyRedrives(100, of_tenant=False)) == 0
     assert answers[100:] == [TooManyRedrives(100, of_tenant=False)] * 5
+    assert isinstance(await start(backend), Redrive)  # no tenant keeps an operator from it
 
 
 async def test_ended_redrive_forgets_its_messages(backend: Backend, clock: StoreClock) -> None:
@@ -101,5 +103,45 @@ async def test_abandoned_redrive_is_cancelled(backend: Backend, clock: StoreCloc
     assert before.state is RedriveState.PAUSED
     assert (after.state, after.reason) == (
         RedriveState.CANCELLED,
-        "Nobody resumed it for 30 days.",
+        "Nobody resumed it in time.",
     )
+
+
+async def test_abandoned_redrive_of_a_tenant_is_cancelled_after_a_day(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Its place is needed by others."""
+    redrive = await put_into(backend, await started(backend, tenant=ACME), RedriveState.PAUSED)
+    clock.advance(timedelta(days=1, milliseconds=-1))
+    await advanced(backend)
+    before = await shown(backend, redrive)
+    clock.advance(timedelta(milliseconds=1))
+    await advanced(backend)
+
+    assert before.state is RedriveState.PAUSED
+    assert (await shown(backend, redrive)).state is RedriveState.CANCELLED
+
+
+async def test_ended_redrive_keeps_no_address(backend: Backend) -> None:
+    """Whatever part of the filter names it."""
+    names: Any = dict.fromkeys(("text", "code", "kind", "group"), "ana@example.com")
+    redrive = await put_into(backend, await started(backend, **names), RedriveState.CANCELLED)
+    kept = (await shown(backend, redrive)).wanted
+    plain = await put_into(backend, await started(backend, code="550"), RedriveState.CANCELLED)
+
+    assert "ana" not in repr(kept)
+    assert kept.text == ""
+    assert (await shown(backend, plain)).wanted.code == "550"
+
+
+async def test_ended_redrives_of_unknown_tenants_are_bounded(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """All of them together: names cost nothing."""
+    for number in range(103):
+        clock.advance(timedelta(seconds=1))
+        redrive = await started(backend, tenant=f"nobody-{number}")
+        await put_into(backend, redrive, RedriveState.CANCELLED)
+        await backend.redrives.forget(redrive, limit=10)
+
+    assert len((await backend.redrives.list(limit=200)).rows) == 100

@@ -17,10 +17,11 @@ async def test_every_process_finds_the_last_report(place: Place) -> None:
     async with place.opened() as one, place.opened() as other:
         await one.reports.put(Report("b", {}, QueueReport()), stay=STAY)
         await one.reports.put(Report("b", {"smtp": NOON}, QUEUE), stay=STAY)
-        await other.reports.put(Report("a", {"ses": NOON, "smtp": NOON}), stay=STAY)
+        told = Report("a", {"ses": NOON, "smtp": NOON}, None, {"ses": NOON + STAY})
+        await other.reports.put(told, stay=STAY)
 
         assert await one.reports.show() == [
-            Report("a", {"ses": NOON, "smtp": NOON}),
+            told,
             Report("b", {"smtp": NOON}, QUEUE),
         ]
 

@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 
-from carteiro.model import TenantId
+import pytest
+
+from carteiro.model import GroupState, MessageId, TenantId
 from carteiro.ports import Backend
-from support.builders import messages, tenants_named
+from carteiro.stores.sql import rollups
+from support.builders import dead, messages, tenants_named
 from support.clock import StoreClock
-from support.steps import accepted
+from support.steps import accepted, attempted
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -39,6 +42,82 @@ async def test_past_minute_keeps_the_most_active(backend: Backend, clock: StoreC
         await backend.rollups.split("template", "minute", HOUR, tenant=each) for each in MANY
     ]
     assert [len(each) for each in templates] == [0, 0, 1, 1]
+
+
+async def test_minute_before_a_pause_is_trimmed_later(backend: Backend, clock: StoreClock) -> None:
+    """Nothing was folded for some minutes; then it is not the last one any more."""
+    await _busy(backend)
+    await backend.rollups.fold(limit=10, most=2)
+    clock.advance(MINUTE)
+    await accepted(backend.store, *messages(1, "one"))
+    clock.advance(MINUTE)
+    await accepted(backend.store, *messages(1, "one"))
+    await backend.rollups.fold(limit=10, most=2)
+    await accepted(backend.store, *messages(1, "one"))
+    clock.advance(10 * MINUTE)
+    await backend.rollups.fold(limit=10, most=2)
+
+    assert await _tenants(backend, 11 * MINUTE) == {"one"}
+    assert await _tenants(backend) == {"three", "four", "one"}
+
+
+async def test_fold_for_a_question_keeps_as_many_as_upkeep(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It is made by a change of a failure group, too: no row stays without a limit."""
+    await backend.tenants.define(tenants_named(["one"]))
+    await accepted(backend.store, *messages(1, "one"))
+    await backend.rollups.fold(limit=10, most=2)
+    await _busy(backend)
+    clock.advance(MINUTE)
+    await backend.failures.move("nothing", GroupState.OPEN)
+
+    assert await _tenants(backend) == {"three", "four"}
+
+
+async def test_question_adds_up_a_limited_number_of_notes(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While no upkeep runs, those of all tenants wait: a question folds them first, in pages."""
+    monkeypatch.setattr(rollups, "_MOST_WAITING", 2)
+    await backend.tenants.define(tenants_named(["one"]))
+    for _ in range(5):
+        await accepted(backend.store, *messages(1, "one"))
+
+    assert await backend.rollups.total("minute", HOUR, tenant=TenantId("one")) == {"accepted": 5}
+    assert await backend.rollups.fold(limit=10, most=10) == 1
+    for _ in range(3):
+        await accepted(backend.store, *messages(1, "one"))
+    await backend.failures.list()
+    assert await backend.rollups.fold(limit=10, most=10) == 1
+
+
+async def test_failure_of_a_trimmed_minute_is_taken_back_from_no_other(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The row that had it is gone: new failures of the tenant still count."""
+    await backend.tenants.define(tenants_named(["one", "two"]))
+    old = await _dead(backend, "one")
+    await _dead(backend, "two", 2)
+    clock.advance(MINUTE)
+    await backend.rollups.fold(limit=10, most=1)
+    await _dead(backend, "one")
+    await backend.dead_letters.redrive(old, by="ana")
+    await backend.rollups.fold(limit=10, most=1)
+
+    one, all_ = [
+        await backend.rollups.total("minute", HOUR, tenant=tenant)
+        for tenant in (TenantId("one"), None)
+    ]
+    assert (one["failed"], all_["failed"]) == (1, 3)
+
+
+async def _dead(backend: Backend, tenant: str, number: int = 1) -> list[MessageId]:
+    ids = []
+    for message in messages(number, tenant):
+        ids += await accepted(backend.store, message)
+        await attempted(backend.store, dead())
+    return ids
 
 
 async def test_late_note_does_not_exceed_the_bound(backend: Backend, clock: StoreClock) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from carteiro.model import TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, dead, messages, sent
+from support.clock import StoreClock
 from support.steps import accepted, attempted
 
 HOUR = timedelta(hours=1)
@@ -32,6 +33,18 @@ async def test_unknown_tenant_has_no_figures(backend: Backend) -> None:
     await accepted(backend.store, a_message(ACME))
 
     assert await backend.rollups.total("minute", HOUR, tenant=TenantId("nobody")) == {}
+
+
+async def test_figures_of_an_erased_tenant_go_in_pages(backend: Backend, clock: StoreClock) -> None:
+    """A year of hours in one transaction would hold up everybody who writes."""
+    for _ in range(5):
+        await accepted(backend.store, a_message(ACME))
+        await backend.rollups.fold(limit=100, most=100)
+        clock.advance(HOUR)
+    pages = [await backend.tenants.erase(ACME, limit=5) for _ in range(3)]
+
+    assert [page and page.has_more for page in pages] == [True, True, False]  # 10 rows
+    assert await backend.tenants.find([ACME]) == [None]
 
 
 async def test_erased_tenant_leaves_no_figures(backend: Backend) -> None:

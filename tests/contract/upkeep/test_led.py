@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+from carteiro.maintenance.watch import EVALUATION, SENDING
 from carteiro.ports import Backend
 from support.clock import MILLISECOND, StoreClock
 from support.set_ups import Place
@@ -72,6 +73,30 @@ async def test_lead_from_the_future_counts_as_expired(backend: Backend, clock: S
     assert not await _leads(backend, "one")
 
 
+async def test_live_lead_is_not_taken_with_a_shorter_term(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A one-shot process asks for a second while a worker leads for many."""
+    await _leads(backend, "worker")
+    at_once = await backend.upkeep.lead("expire", holder="cron", term=timedelta(seconds=1))
+    clock.advance(TERM - MILLISECOND)
+    at_the_end = await backend.upkeep.lead("expire", holder="cron", term=timedelta(seconds=1))
+
+    assert not at_once
+    assert not at_the_end
+
+
+async def test_lead_taken_since_the_clock_was_read_stays(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A candidate reads the time, waits for the other's write, and is then a little behind: no clock stepped back."""
+    await _leads(backend, "one")
+
+    clock.back(MILLISECOND)
+
+    assert not await _leads(backend, "two")
+
+
 async def test_lead_is_seen_by_every_opener(place: Place) -> None:
     """One leader among all processes, not one in each."""
     async with place.opened() as one, place.opened() as other:
@@ -93,3 +118,11 @@ async def test_time_of_the_last_lead_is_known(backend: Backend, clock: StoreCloc
     assert never is None
     assert first is not None
     assert (refused, second) == (first, first + MILLISECOND)
+
+
+async def test_leads_of_alerts_are_no_sign_of_upkeep(backend: Backend) -> None:
+    """Processes without upkeep evaluate alerts and send notices, too: they must not hide that upkeep is silent."""
+    await _leads(backend, "one", name=EVALUATION)
+    await _leads(backend, "one", name=SENDING)
+
+    assert await backend.upkeep.last_seen() is None

@@ -38,8 +38,9 @@ class FailureGroupView(Document):
     """Failures of one provider, by one rule, for one reason. Of the reason, only known words are shown.
 
     ``code``, ``category`` and ``scope`` are those of the last one. ``openedAt``: the first one since it was last
-    resolved. ``attempts`` counts failed attempts, ``deaths`` messages that became dead letters. ``action``: what to
-    do; ``runbook``: the page of the docs.
+    resolved. Of a tenant that shares the group, ``code`` is empty, and ``openedAt`` is its own first one. ``attempts``
+    counts failed attempts, ``deaths`` messages that became dead letters. ``action``: what to do; ``runbook``: the page
+    of the docs.
     """
 
     id: str

@@ -169,17 +169,17 @@ class SqlAlerts:
 
     async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
         """Store a notice about dead letters since the last one, unless that is younger than ``every``."""
-        settled, length = SETTLED_AFTER // MILLISECOND, every // MILLISECOND
+        settled = SETTLED_AFTER // MILLISECOND
         mark, now_ms = await self._db.value("override_get", name=_COUNTED), await self._db.now()
-        if mark is not None and now_ms - settled - int(mark) < length:
+        if _is_early(mark, now_ms - settled, every):
             return None
 
         async def count(session: Session, now: datetime) -> Notice | None:
             until = in_ms(now) - settled
             stored = await session.value("override_get", name=_COUNTED)
-            since = until if stored is None else int(stored)
-            if stored is not None and until - since < length:
+            if _is_early(stored, until, every):
                 return None
+            since = until if stored is None else min(int(stored), until)
             most = notices.MOST_COUNTS
             asked = {"since": since, "until": until, "but": but, "limit": most}
             rows = await session.fetch("dead_letters_new", **asked)
@@ -219,7 +219,9 @@ class SqlAlerts:
 
     async def due(self, channel: str, *, limit: int) -> builtins.list[DueNotice]:
         """The notices that a channel is to be given now, oldest first."""
-        asked = {"channel": channel, "now": await self._db.now(), "limit": limit}
+        now = await self._db.now()
+        latest = now + notices.LONGEST_WAIT // MILLISECOND
+        asked = {"channel": channel, "now": now, "latest": latest, "limit": limit}
         return [_due_notice(row) for row in await self._db.fetch("notices_due", **asked)]
 
     async def waiting(self, *, limit: int = 100) -> builtins.list[DueNotice]:
@@ -234,6 +236,11 @@ class SqlAlerts:
         """Give the notice to the channel again after a time."""
         due_at = await self._db.now() + wait // MILLISECOND
         await self._db.run("notice_put_off", id=notice, channel=channel, due_at=due_at, error=error)
+
+
+def _is_early(mark: str | None, until: int, every: timedelta) -> bool:
+    """True if the last count ended a short time before this; one that ended later is of a clock that was ahead."""
+    return mark is not None and 0 <= until - int(mark) < every // MILLISECOND
 
 
 async def lock_alerts(session: Session) -> None:

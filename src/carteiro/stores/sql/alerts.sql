@@ -83,10 +83,11 @@ SELECT
     EXISTS (SELECT 1 FROM carteiro.notices WHERE channel = ''), EXISTS (SELECT 1 FROM carteiro.notices);
 
 -- name: notices_due
--- The notices that a channel is to be given now, oldest first. :channel; :now; :limit
+-- The notices that a channel is to be given now, oldest first: also those that a clock that was ahead has put off beyond
+-- :latest. :channel; :now; :limit
 SELECT document, channel, tries, due_at, error
 FROM carteiro.notices
-WHERE channel = :channel AND due_at <= :now
+WHERE channel = :channel AND (due_at <= :now OR due_at > :latest)
 ORDER BY at, id
 LIMIT :limit;
 

@@ -91,6 +91,10 @@ class SqlErasing:
         erased = await self._db.write(
             lambda session: _erase_rows(session, tenant, messages, limit=limit)
         )
+        if not erased.has_more and await self._db.write(
+            lambda session: _erase_figures(session, tenant, limit=limit)
+        ):
+            erased = replace(erased, has_more=True)
         if not erased.has_more:
             is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant, now))
             await self._db.empty_log()
@@ -184,6 +188,15 @@ async def _erase_rows(
     return Erased(gone, people, has_more=bool(has_others))
 
 
+async def _erase_figures(session: Session, tenant: TenantId, *, limit: int) -> bool:
+    """Delete figures of a tenant, and messages of its redrives; True if there may be more."""
+    await session.fetch("by_index")
+    await lock_figures(session)
+    statements = ("rollups_forget", "failure_counts_forget", "redrives_forget_items")
+    gone = [await session.run(each, tenant=tenant, limit=limit) for each in statements]
+    return limit in gone
+
+
 async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
     """Delete a tenant without messages, and its last rows; False if something is left, or is just being added."""
     await session.fetch("by_index")
@@ -195,7 +208,7 @@ async def _erase_tenant(session: Session, tenant: TenantId, now: int) -> bool:
         return False
     if any(await session.first("erase_rest", tenant=tenant)):
         return False
-    _, has_more = await fold_some(session, now, limit=_NOTES, most=FAR)  # notes name their tenants
+    _, has_more = await fold_some(session, now, limit=_NOTES)  # notes name their tenants
     if has_more:
         return False
     await forget_alerts(session, tenant)

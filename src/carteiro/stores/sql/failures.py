@@ -15,7 +15,7 @@ from carteiro.stores.columns import FAR, in_ms, made, moment
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.failing import groups_of, put
-from carteiro.stores.sql.rollups import fold, lock_figures
+from carteiro.stores.sql.rollups import fold, fold_many, lock_figures
 from carteiro.stores.sql.session import Database, Session
 
 _ANY = model.FailureFilter()
@@ -65,6 +65,7 @@ class SqlFailures:
 
     async def _groups(self, tenant: model.TenantId | None) -> dict[str, model.FailureGroup]:
         """All groups by id; of a tenant its own, with its counts and times."""
+        await fold_many(self._db)
         rows = await self._read("failure_groups_list")
         mine = [] if tenant is None else await self._read("failure_counts_of_tenant", tenant=tenant)
         return await asyncio.to_thread(_groups, rows, mine, tenant)  # many notes may wait
@@ -75,7 +76,7 @@ class SqlFailures:
     async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
         """Change the state, and return the group as it is then; None if there is none."""
         now = await self._db.now()
-        while await fold(self._db, limit=_NOTES, most=FAR) == _NOTES:
+        while await fold(self._db, limit=_NOTES) == _NOTES:
             pass  # it may be new, or open again
         moved = await self._db.write(lambda session: _move(session, group, state, now))
         return None if moved is None else made(model.FailureGroup, astuple(moved))
@@ -135,14 +136,17 @@ def _taken_apart(rows: Sequence[Any]) -> tuple[dict[Place, Count], list[Told]]:
 
 
 def _of_tenant(group: model.FailureGroup, own: Count) -> model.FailureGroup:
-    first, last = moment(own.first_at), moment(own.last_at)
+    """The part of a tenant. The last code and the opening are of the tenant that failed last: shown if it is alone."""
+    is_alone = (own.attempts, own.deaths) == (group.attempts, group.deaths)
+    first = moment(own.first_at)
     return replace(
         group,
+        code=group.code if is_alone else "",
         attempts=own.attempts,
         deaths=own.deaths,
         first_seen=first,
-        opened_at=max(first, group.opened_at),
-        last_seen=last,
+        opened_at=group.opened_at if is_alone else first,
+        last_seen=moment(own.last_at),
     )
 
 

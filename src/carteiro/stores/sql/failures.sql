@@ -19,6 +19,15 @@ UNION ALL
 SELECT what, '', at, '', 0, 0, 0, 0, figures FROM carteiro.rollup_notes
 WHERE what = 'changed';
 
+-- name: failure_counts_forget
+-- Deletes hours of a tenant. :tenant; :limit
+DELETE FROM carteiro.failure_counts
+WHERE (group_id, at, tenant) IN (
+    SELECT group_id, at, tenant FROM carteiro.failure_counts
+    WHERE tenant = :tenant
+    LIMIT :limit
+);
+
 -- name: failure_counts_prune
 -- Deletes hours of groups before a moment. :before; :limit
 DELETE FROM carteiro.failure_counts
@@ -44,20 +53,44 @@ DELETE FROM carteiro.failure_groups
 WHERE last_seen < :before;
 
 -- name: failure_groups_trim
--- Deletes groups above the most, with their hours: the least recently seen of the rule with the most groups; open ones with
--- dead letters last, and those that somebody acknowledged or ignores. Returns them. :most
+-- Deletes open groups above the most, and others above the most, with their hours. Of open ones, tenants take turns: a group
+-- is of the tenant that failed first in it. Each keeps first those with dead letters, then the last seen of each rule, then
+-- the second of each. Of the others, which people have dealt with, the last seen are kept. Returns them. :most
 DELETE FROM carteiro.failure_groups
 WHERE id IN (
     SELECT id
     FROM (
-        SELECT
-            id, last_seen,
-            CASE WHEN state IN ('acknowledged', 'ignored') OR (state = 'open' AND deaths > 0) THEN 1 ELSE 0 END AS is_needed,
-            row_number() OVER (PARTITION BY provider, rule ORDER BY last_seen DESC, id) AS place
-        FROM carteiro.failure_groups
-    ) AS g
-    ORDER BY is_needed, place DESC, last_seen, id
-    LIMIT (SELECT CASE WHEN count(*) > :most THEN count(*) - :most ELSE 0 END FROM carteiro.failure_groups)
+        SELECT id, row_number() OVER (PARTITION BY is_open ORDER BY turn, last_seen DESC, id) AS place
+        FROM (
+            SELECT
+                id, last_seen, is_open,
+                CASE WHEN is_open THEN row_number() OVER (
+                    PARTITION BY tenant, is_open ORDER BY has_dead DESC, place_in_rule, last_seen DESC, id
+                ) END AS turn
+            FROM (
+                SELECT
+                    id, last_seen, tenant, is_open, has_dead,
+                    row_number() OVER (
+                        PARTITION BY tenant, is_open, provider, rule ORDER BY has_dead DESC, last_seen DESC, id
+                    ) AS place_in_rule
+                FROM (
+                    SELECT
+                        g.*, g.state = 'open' AS is_open, g.deaths > 0 AS has_dead,
+                        (
+                            SELECT c.tenant FROM carteiro.failure_counts AS c
+                            WHERE
+                                c.group_id = g.id AND c.tenant > ''
+                                AND c.at = (SELECT min(h.at) FROM carteiro.failure_counts AS h WHERE h.group_id = g.id)
+                            ORDER BY c.first_at, c.tenant
+                            LIMIT 1
+                        ) AS tenant
+                    FROM carteiro.failure_groups AS g
+                    WHERE (SELECT count(*) FROM carteiro.failure_groups) > :most
+                ) AS f
+            ) AS r
+        ) AS t
+    ) AS p
+    WHERE place > :most
 )
 RETURNING id;
 

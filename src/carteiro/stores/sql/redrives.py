@@ -15,6 +15,7 @@ from uuid_utils import uuid7
 
 from carteiro import model
 from carteiro.model import Course, Ramp, Redrive, RedriveAnswer, RedriveResult, RedriveState
+from carteiro.policy.audit import harmless
 from carteiro.policy.ramp import resumed
 from carteiro.stores.columns import made, moment
 from carteiro.stores.cursors import FAR, cursor_at, key_of
@@ -41,7 +42,8 @@ _BEFORE = {
     RedriveState.FINISHED: {RedriveState.RUNNING},
 }
 _ERASED = "Its text has the address of a recipient that was erased."
-_ABANDONED_MS = 30 * 86_400_000
+_DAY_MS = 86_400_000
+_ABANDONED_MS, _ABANDONED_OF_TENANT_MS = 30 * _DAY_MS, _DAY_MS
 _RESULTS = {
     model.State.SENT: RedriveResult.SENT,
     model.State.FAILED: RedriveResult.FAILED,
@@ -134,9 +136,13 @@ class SqlRedrives:
     # --- for upkeep ---------------------------------------------------------------------------
 
     async def due(self) -> builtins.list[Redrive]:
-        """Those that run, ended ones with messages to forget, and those that nobody resumed for 30 days."""
-        abandoned = await self._db.now() - _ABANDONED_MS
-        rows = await self._db.fetch("redrives_due", abandoned=abandoned)
+        """Those that run, ended ones with messages to forget, and those that nobody resumed in time."""
+        now = await self._db.now()
+        times = {
+            "abandoned": now - _ABANDONED_MS,
+            "abandoned_of_tenant": now - _ABANDONED_OF_TENANT_MS,
+        }
+        rows = await self._db.fetch("redrives_due", **times)
         return [_redrive_of(row) for row in rows]
 
     async def watched(
@@ -194,6 +200,8 @@ class SqlRedrives:
         rows = await session.fetch("redrives_known", id=redrive.id, ids=list(ids))
         known = {row[0] for row in rows}
         new = [each for each in ids if each not in known]
+        held = {row[0] for row in await session.fetch("redrives_held", ids=new)}
+        new = [each for each in new if each not in held]
         answers = await redrive_messages(
             session,
             self._entries,
@@ -214,6 +222,7 @@ class SqlRedrives:
             course,
             redriven=course.redriven + len(gone),
             skipped=course.skipped + len(ids) - len(gone),
+            left_out=course.left_out + len(held),
             step_redriven=course.step_redriven + len(gone),
         )
         return await _change(session, replace(taken, course=course), now)
@@ -226,6 +235,7 @@ class SqlRedrives:
                 return True
             await session.run("redrives_clean", id=redrive.id)
             await session.run("redrives_forget", tenant=redrive.tenant or "", most=_KEPT)
+            await session.run("redrives_forget_unknown", most=_KEPT)
             return False
 
         return await self._db.write(forget)
@@ -236,7 +246,8 @@ async def _start(session: Session, new: Redrive, now: int) -> Redrive | model.To
     counts = dict(await session.fetch("redrives_open"))
     if counts.get(new.tenant or "", 0) >= model.MOST_OPEN_REDRIVES_OF_TENANT:
         return model.TooManyRedrives(model.MOST_OPEN_REDRIVES_OF_TENANT, of_tenant=True)
-    if sum(counts.values()) >= model.MOST_OPEN_REDRIVES:
+    of_tenants = sum(counts.values()) - counts.get("", 0)
+    if new.tenant is not None and of_tenants >= model.MOST_OPEN_REDRIVES:
         return model.TooManyRedrives(model.MOST_OPEN_REDRIVES, of_tenant=False)
     await session.run(
         "redrives_add",
@@ -262,8 +273,8 @@ async def _set(
     wanted, course = before.wanted, before.course
     if state is RedriveState.RUNNING:
         course = resumed(course, now)
-    if state in model.ENDED_REDRIVES and wanted.text is not None:
-        wanted = replace(wanted, text="")  # it may be an address, and is needed no more
+    if state in model.ENDED_REDRIVES:
+        wanted = _without_addresses(wanted)
     after = replace(before, state=state, reason=reason, wanted=wanted, course=course)
     counts = {"redriven": course.redriven, "sent": course.sent, "failed": course.failed}
     noted = Noted(
@@ -276,9 +287,16 @@ async def _set(
     return await _change(session, after, now)
 
 
+def _without_addresses(wanted: model.DeadFilter) -> model.DeadFilter:
+    """The filter of an ended redrive, which is only shown."""
+    named = {"code": wanted.code, "kind": wanted.kind, "group": wanted.group}
+    shown = {name: harmless(each) for name, each in named.items() if each is not None}
+    return replace(wanted, text=wanted.text and "", **shown)  # type: ignore[arg-type]
+
+
 async def cancel_redrives(session: Session, recipient: model.Recipient, now: int) -> None:
     """Cancel open redrives whose text has the address of a recipient that is erased: the text is deleted then."""
-    for row in await session.fetch("redrives_due", abandoned=FAR):
+    for row in await session.fetch("redrives_due", abandoned=FAR, abandoned_of_tenant=FAR):
         if _names(_redrive_of(row), recipient):
             taken = await session.first("redrives_take", id=row[0])
             if taken is not None and _names(known := _redrive_of(taken), recipient):

@@ -16,9 +16,13 @@ WHERE id = :id AND version = :version;
 UPDATE carteiro.redrives SET is_clean = true WHERE id = :id;
 
 -- name: redrives_due
--- Running redrives, ended ones with items, and those that were paused or stopped before a time. :abandoned
+-- Running redrives, ended ones with items, and those that were paused or stopped before a time: :abandoned, and of tenants
+-- :abandoned_of_tenant
 SELECT {redrive} FROM carteiro.redrives
-WHERE NOT is_clean AND (state NOT IN ('paused', 'stopped') OR changed_at <= :abandoned)
+WHERE NOT is_clean AND (
+        state NOT IN ('paused', 'stopped')
+        OR changed_at <= CASE tenant WHEN '' THEN :abandoned::bigint ELSE :abandoned_of_tenant::bigint END
+    )
 ORDER BY id;
 
 -- name: redrives_forget
@@ -29,6 +33,19 @@ WHERE
         SELECT min(n.id) FROM (
             SELECT r.id FROM carteiro.redrives AS r
             WHERE r.is_clean AND r.tenant = :tenant
+            ORDER BY r.id DESC
+            LIMIT :most
+        ) AS n
+    );
+
+-- name: redrives_forget_unknown
+-- Deletes ended redrives of names that are no tenant, except the newest. :most
+DELETE FROM carteiro.redrives
+WHERE
+    is_clean AND tenant > '' AND tenant NOT IN (SELECT id FROM carteiro.tenants) AND id < (
+        SELECT min(n.id) FROM (
+            SELECT r.id FROM carteiro.redrives AS r
+            WHERE r.is_clean AND r.tenant > '' AND r.tenant NOT IN (SELECT t.id FROM carteiro.tenants AS t)
             ORDER BY r.id DESC
             LIMIT :most
         ) AS n
@@ -79,6 +96,28 @@ WHERE (redrive, message_id) IN (
 -- Deletes items of a redrive. :id; :limit
 DELETE FROM carteiro.redrive_items
 WHERE ctid = ANY (ARRAY(SELECT i.ctid FROM carteiro.redrive_items AS i WHERE i.redrive = :id LIMIT :limit));
+
+-- name: redrives_held (sqlite)
+-- Those of the messages whose tenant is paused or disabled. :ids = [message id, …]
+SELECT m.id
+FROM json_each(:ids) AS i CROSS JOIN messages AS m ON m.id = i.value JOIN tenants AS t ON t.id = m.tenant
+WHERE t.paused OR t.disabled;
+
+-- name: redrives_held (postgres)
+-- Those of the messages whose tenant is paused or disabled. :ids = [message id, …]
+SELECT m.id
+FROM carteiro.messages AS m JOIN carteiro.tenants AS t ON t.id = m.tenant
+WHERE m.id = ANY (:ids::text[]) AND (t.paused OR t.disabled);
+
+-- name: redrives_forget_items
+-- Deletes items of the redrives of a tenant. :tenant; :limit
+DELETE FROM carteiro.redrive_items
+WHERE (redrive, message_id) IN (
+    SELECT i.redrive, i.message_id
+    FROM carteiro.redrives AS r CROSS JOIN carteiro.redrive_items AS i
+    WHERE r.tenant = :tenant AND i.redrive = r.id
+    LIMIT :limit
+);
 
 -- name: redrives_judge (sqlite)
 -- Stores results of items. :id; :rows = [[message id, result], …]

@@ -54,6 +54,7 @@ def _said(report: Report) -> str:
     return orjson.dumps(
         {
             "circuits": {name: in_ms(since) for name, since in report.circuits.items()},
+            "opened": {name: in_ms(at) for name, at in report.opened.items()},
             "queue": queue
             and [
                 *(queue.used_bytes, queue.max_bytes, queue.rejected, queue.out_of_memory),
@@ -65,9 +66,11 @@ def _said(report: Report) -> str:
 
 def _report(process: str, said: str) -> Report:
     told: dict[str, Any] = orjson.loads(said)
-    circuits = {name: moment(since) for name, since in told["circuits"].items()}
+    circuits, opened = (
+        {name: moment(at) for name, at in told[part].items()} for part in ("circuits", "opened")
+    )
     if told["queue"] is None:
-        return Report(process, circuits)
+        return Report(process, circuits, None, opened)
     *counts, away_since = told["queue"]
     told_queue = QueueReport(*[*counts, maybe_moment(away_since)])
-    return Report(process, circuits, told_queue)
+    return Report(process, circuits, told_queue, opened)

@@ -21,6 +21,11 @@ from carteiro.stores.sql.session import Database, Session
 _MINUTE = SPANS["minute"]
 # Of notes in one transaction, which others wait for: some 700 failures, some ten milliseconds.
 _MOST_CHARACTERS = 300_000
+_MOST_WAITING = 1000  # notes that a question adds up itself
+_MOST = (
+    "figures kept"  # the mark of the tenants, and templates, that upkeep keeps of a minute or hour
+)
+_USUAL = 1000
 
 
 class SqlRollups:
@@ -45,6 +50,7 @@ class SqlRollups:
     async def _sums(
         self, statement: str, span: Span, back: timedelta, tenant: TenantId | None
     ) -> dict[str, Figures]:
+        await fold_many(self._db)
         start = await self._db.now() - back // MILLISECOND
         since = start - start % SPANS[span]
         whose, by = tenant or "", statement.removeprefix("rollups_by_")
@@ -127,8 +133,17 @@ async def lock_figures(session: Session) -> None:
     await lock(session, ["rollups"])
 
 
-async def fold(db: Database, *, limit: int, most: int) -> int:
-    """Add the oldest notes to their minutes and hours, and return their number; in small transactions."""
+async def fold_many(db: Database) -> None:
+    """Leave few notes to add up: a question of one tenant must not cost what all others did while no upkeep ran."""
+    while await db.value("rollup_many", most=_MOST_WAITING):
+        await fold(db, limit=_MOST_WAITING)
+
+
+async def fold(db: Database, *, limit: int, most: int | None = None) -> int:
+    """Add the oldest notes to their minutes and hours, and return their number; in small transactions.
+
+    ``most`` is the setting of upkeep; None: as upkeep last had it.
+    """
     left, is_full = limit, True
     while left and is_full and await db.value("rollup_any"):
         now = await db.now()
@@ -139,7 +154,9 @@ async def fold(db: Database, *, limit: int, most: int) -> int:
     return limit - left
 
 
-async def fold_some(session: Session, now: int, *, limit: int, most: int) -> tuple[int, bool]:
+async def fold_some(
+    session: Session, now: int, *, limit: int, most: int | None = None
+) -> tuple[int, bool]:
     """Fold notes in a transaction; return their number, and True if no more fit in it."""
     await session.fetch("by_index")
     await lock_figures(session)
@@ -153,7 +170,9 @@ async def fold_some(session: Session, now: int, *, limit: int, most: int) -> tup
         for *key, text in await session.fetch("rollup_rows", rows=[tuple(key) for key in sums]):
             rollups.add(sums[Key(*key)], rollups.figures_of(text))
             new.remove(Key(*key))
-        kept = {key: rollups.bounded(figures) for key, figures in sums.items()}
+        for key in new:  # of a row that was trimmed, nothing is left to take back from
+            sums[key] = +sums[key]
+        kept = {key: rollups.bounded(figures) for key, figures in sums.items() if figures}
         rows = [
             (*key, rollups.weight(each), each["sent"], each["failed"], rollups.text_of(each))
             for key, each in kept.items()
@@ -165,12 +184,26 @@ async def fold_some(session: Session, now: int, *, limit: int, most: int) -> tup
     return len(notes), len(notes) == limit or size >= _MOST_CHARACTERS
 
 
-async def _trim(session: Session, new: Collection[Key], now: int, most: int) -> None:
-    """Keep the most active tenants and templates of past minutes and hours: those with new rows, and the last one."""
+async def _trim(session: Session, new: Collection[Key], now: int, most: int | None) -> None:
+    """Keep the most active tenants and templates of past minutes and hours: with new rows, or new in the past."""
+    kept = await _marked(session, _MOST)
+    if most is not None and most != kept:
+        await session.run("override_set", name=_MOST, setting=str(most))
+    most = most or kept or _USUAL
     for span, length in SPANS.items():
         current = now - now % length
-        last = await session.value("rollup_past", span=span, before=current)
+        mark, last = f"{span}s trimmed", current - length
+        trimmed = await _marked(session, mark)
+        since = last if trimmed is None else min(trimmed + length, last)
+        ended = await session.fetch("rollup_past", span=span, since=since, before=current)
         past = {key.at for key in new if key.tenant and key.span == span and key.at < current}
-        for at in sorted(past | {last} - {None}):
+        for at in sorted(past | {row[0] for row in ended}):
             await session.run("rollup_trim_tenants", span=span, at=at, most=most)
             await session.run("rollup_trim_templates", span=span, at=at, most=most)
+        if trimmed != last:
+            await session.run("override_set", name=mark, setting=str(last))
+
+
+async def _marked(session: Session, name: str) -> int | None:
+    found = await session.value("override_get", name=name)
+    return None if found is None else int(found)

@@ -2,15 +2,19 @@
 -- True if there are notes.
 SELECT EXISTS (SELECT 1 FROM carteiro.rollup_notes);
 
+-- name: rollup_many
+-- True if more notes wait than a number. :most
+SELECT EXISTS (SELECT 1 FROM carteiro.rollup_notes ORDER BY no LIMIT 1 OFFSET :most);
+
 -- name: rollup_note
 -- Adds a note. :what; :at; :figures
 INSERT INTO carteiro.rollup_notes (what, at, figures)
 VALUES (:what, :at, :figures);
 
 -- name: rollup_past
--- The last minute or hour before a moment. :span; :before
-SELECT max(at) FROM carteiro.rollups
-WHERE span = :span AND at < :before;
+-- The minutes or hours of a time. :span; :since; :before
+SELECT DISTINCT at FROM carteiro.rollups
+WHERE span = :span AND at >= :since AND at < :before;
 
 -- name: rollup_prune
 -- Deletes minutes or hours before a moment. :span; :before; :limit
@@ -19,6 +23,15 @@ WHERE (span, tenant, template, provider, at) IN (
     SELECT span, tenant, template, provider, at FROM carteiro.rollups
     WHERE span = :span AND at < :before
     ORDER BY at
+    LIMIT :limit
+);
+
+-- name: rollups_forget
+-- Deletes figures of a tenant. :tenant; :limit
+DELETE FROM carteiro.rollups
+WHERE (span, tenant, template, provider, at) IN (
+    SELECT span, tenant, template, provider, at FROM carteiro.rollups
+    WHERE span IN ('minute', 'hour') AND tenant = :tenant
     LIMIT :limit
 );
 

@@ -557,7 +557,7 @@ CREATE TABLE carteiro.notices (
     PRIMARY KEY (id, channel)
 );
 
--- Failures that are alike: see policy/failures.py. Few: the least recently seen go first.
+-- Failures that are alike: see policy/failures.py. Few: see `failure_groups_trim`.
 CREATE TABLE carteiro.failure_groups (
     id text COLLATE "C" PRIMARY KEY,
     provider text COLLATE "C" NOT NULL,

@@ -479,7 +479,7 @@ CREATE TABLE notices (
     PRIMARY KEY (id, channel)
 ) STRICT, WITHOUT ROWID;
 
--- Failures that are alike: see policy/failures.py. Few: the least recently seen go first.
+-- Failures that are alike: see policy/failures.py. Few: see `failure_groups_trim`.
 CREATE TABLE failure_groups (
     id TEXT PRIMARY KEY,
     provider TEXT NOT NULL,
