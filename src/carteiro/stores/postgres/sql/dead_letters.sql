@@ -12,44 +12,48 @@ RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page; null matches all.
--- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND d.tenant <> :without::text
     AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.code = :code AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND d.tenant <> :without::text
     AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_group
 -- Dead letters of all tenants of one group, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.failure_group = :group AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND d.tenant <> :without::text
     AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.reason = :reason AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND d.tenant <> :without::text
     AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -68,7 +72,7 @@ LIMIT :limit;
 -- name: dead_letters_group
 -- Counts of dead letters by one field, the largest group first; null matches all. Without `is_wanted`, unless a text is
 -- searched: a call for each of 100,000 takes a second.
--- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
+-- :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
 SELECT key, count(*), min(moved_at), max(moved_at)
 FROM (
     SELECT
@@ -78,6 +82,7 @@ FROM (
     FROM carteiro.dead_letters AS d
     WHERE
         d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+        AND d.tenant <> :without::text
         AND (:tenant::text IS NULL OR d.tenant = :tenant::text) AND (:kind::text IS NULL OR d.kind = :kind::text)
         AND (:reason::text IS NULL OR d.reason = :reason::text) AND (:code::text IS NULL OR d.code = :code::text)
         AND (:category::text IS NULL OR d.category = :category::text)
