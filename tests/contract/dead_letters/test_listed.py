@@ -107,8 +107,9 @@ async def test_one_tenant_can_be_left_out(backend: Backend) -> None:
     letter = await buried(backend)
     await buried(backend, BRASA)
     traits = {"code": "550", "reason": DeadReason.PERMANENT_ERROR, "group": await _group(backend)}
+    filters: list[dict[str, Any]] = [{}, *({name: each} for name, each in traits.items())]
 
-    for wanted in ({}, *({name: each} for name, each in traits.items())):
+    for wanted in filters:
         assert await found(backend, without=BRASA, **wanted) == [letter], wanted
         asked = DeadFilter(without=TenantId(BRASA), **wanted)
         assert [each.count for each in await backend.dead_letters.group("code", asked)] == [1]
