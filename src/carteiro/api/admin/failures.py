@@ -38,8 +38,8 @@ class FailureGroupView(Document):
     """Failures of one provider, by one rule, for one reason. Of the reason, only known words are shown.
 
     ``code``, ``category`` and ``scope`` are those of the last one. ``openedAt``: the first one since it was last
-    resolved. ``attempts`` counts failed attempts, ``deaths`` messages that became dead letters. ``action``: what to
-    do; ``runbook``: the page of the docs.
+    resolved. ``attempts`` counts failed attempts, ``deaths`` how often a message became a dead letter: one that is
+    redriven and dies again counts twice. ``action``: what to do; ``runbook``: the page of the docs.
     """
 
     id: str
