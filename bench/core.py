@@ -114,7 +114,7 @@ def main() -> None:
         "chain": lambda: chain.measure(max(1000, asked.jobs // 5), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "suspects": lambda: suspects.measure(2000, asked.pairs),
-        "operations": operations.measure,
+        "operations": lambda: operations.measure(max(1000, asked.jobs // 10), asked.jobs),
         "tickets": lambda: tickets.measure(asked.jobs, asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, _sizes(asked)),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

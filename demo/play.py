@@ -45,6 +45,7 @@ _PAGE = 500
 _LOOK_EVERY_S = 0.5
 _SAY_EVERY_S = 5.0
 _ACCEPTED, _TOO_MANY = 202, 429
+_NAME_STORE = "if that has --store, run this with CARTEIRO_STORE set to the same store"
 
 
 class CannotPlay(CarteiroError):
@@ -112,7 +113,8 @@ def _refuse_strange_settings(settings: Settings) -> None:
         raise CannotPlay(text)
     if settings.store.startswith("memory:") or not store_exists(settings):
         text = (
-            f"the store {settings.store} cannot be reached from here: run it where `make run` runs"
+            f"the store {settings.store} cannot be reached from here: run it where `make run` runs, "
+            f"{_NAME_STORE}"
         )
         raise CannotPlay(text)
 
@@ -260,7 +262,10 @@ async def _take_part(
 ) -> None:
     async with _client_of(sender.tenant, backend, address) as client:
         if (await client.get("/v1/emails?limit=1")).status != HTTPStatus.OK:
-            text = f"{address} does not know the keys that were just made: it uses another store"
+            text = (
+                f"{address} does not know the keys that were just made: it uses another store; "
+                f"{_NAME_STORE}"
+            )
             raise CannotPlay(text)
         await _send(sender, client, run, until=until)
 

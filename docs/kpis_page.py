@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from carteiro import config
 from carteiro.cli.options import in_words
+from carteiro.model import NOTICES
 from carteiro.model.figures import Kpi
 from carteiro.policy.kpis import kpis
 from carteiro.policy.rollups import DELAYS, MOST_ATTEMPTS, MOST_CODES
@@ -37,7 +38,8 @@ def kpis_page(note: str) -> str:
         "| success by attempt | | attempts that sent their message, of all with this number; from "
         f"{MOST_ATTEMPTS} on together |\n\n"
         "Each figure has the number of messages, or of pauses, that it is about. If there are none it is `null`, and\n"
-        "`no data` on a terminal: it is neither met nor missed. Cancelled messages are in no key figure.\n\n"
+        "`no data` on a terminal: it is neither met nor missed. Cancelled messages are in no key figure,\n"
+        f"and Carteiro's own notices, of the tenant `{NOTICES}`, only in those of that tenant.\n\n"
         "The answer has the numbers behind them, too: messages accepted, sent, failed, cancelled and redriven;\n"
         "retries; failed messages and failed attempts, by code; the mean wait until the first attempt. Those of all\n"
         "tenants are split by provider, with the most jobs in flight and the longest age of the queue, seen once a\n"

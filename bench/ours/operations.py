@@ -13,18 +13,20 @@ import orjson
 
 from carteiro import Carteiro
 from carteiro.config import load
-from carteiro.maintenance.rollups import roll_up
+from carteiro.maintenance.rollups import fold_all
 from carteiro.maintenance.watch import findings
 from carteiro.model import TenantId
+from carteiro.policy.failures import HOUR_MS, MOST_GROUPS
 from carteiro.policy.rollups import SPANS, weight
 from figures import measured, report, say
-from ours.shared import opened, run
+from ours.shared import TENANTS, opened, run
 
 _MINUTES = 61
 _KEPT = 1000  # tenants and templates of a minute, as by default
 _PAGE = 20_000  # rows in one statement
 _ROUNDS = 40
-_NOTES, _LIST = 1000, 100
+_LIST = 1000
+_PATIENCE_S = 90
 _THRESHOLDS = load(environ={}).alerts.thresholds
 
 
@@ -54,7 +56,7 @@ async def _fill(post: Carteiro, tenants: int, *, failed: int) -> None:
         at = (now // minute - back) * minute
         rows.append(("minute", "", "", "", at, *counts))
         for number in range(_KEPT if back < _MINUTES else 0):
-            tenant = _name(number * tenants // _KEPT)
+            tenant = _name((number * tenants // _KEPT + back) % tenants)  # in time, all of them
             rows.append(("minute", tenant, "", "", at, *counts))
             rows.append(("minute", tenant, "welcome", "", at, *counts))
     db = _database(post)
@@ -63,21 +65,21 @@ async def _fill(post: Carteiro, tenants: int, *, failed: int) -> None:
         await db.write(lambda session, page=page: session.run("rollup_put", rows=page))
 
 
-async def _notes(post: Carteiro, tenants: int) -> None:
-    """Notes as lists of messages leave them, each of a few tenants."""
-    db = _database(post)
+async def _groups(post: Carteiro) -> None:
+    """As many failure groups as are kept, each of an hour."""
     now = int(time.time() * 1000)
-
-    async def add(session: Any) -> None:
-        for number in range(_NOTES):
-            some = [_name((number * 5 + each) % tenants) for each in range(5)]
-            told = [[each, "welcome", "sandbox", 1, 3, _LIST // 5, 900, 50] for each in some]
-            given = [[each, "welcome", _LIST // 5] for each in some]
-            what, figures = ("sent", told) if number % 2 else ("accepted", given)
-            text = orjson.dumps(figures).decode()
-            await session.run("rollup_note", what=what, at=now, figures=text)
-
-    await db.write(add)
+    hour = now - now % HOUR_MS
+    said = ("sandbox", "rule", "", "mailbox full", "452", "QUOTA_ERROR", "recipient", "open")
+    groups = [(f"{each:012x}", *said, now, now, now, None, 9, 9) for each in range(MOST_GROUPS)]
+    counts = [
+        (each[0], hour, tenant, 9, 9, now, now, "[]")
+        for each in groups
+        for tenant in ("", _name(0))
+    ]
+    for statement, rows in (("failure_groups_put", groups), ("failure_counts_put", counts)):
+        await _database(post).write(
+            lambda session, statement=statement, rows=rows: session.run(statement, rows=rows)
+        )
 
 
 async def _evaluate(post: Carteiro, name: str) -> None:
@@ -95,58 +97,64 @@ async def _idle_rollups(post: Carteiro) -> None:
         for _ in range(_ROUNDS):
             await rollups.fold(limit=500, most=settings.max_tenants)
     report(figure)
-    with measured("look at the queue, delete old rows", _ROUNDS) as figure:
+    with measured("look at the queue, delete old rows and groups", _ROUNDS) as figure:
         for _ in range(_ROUNDS):
             await reading.depths()
+            await post.backend.failures.prune(older=settings.failures, limit=1000)
             await rollups.prune(minutes=settings.minutes, hours=settings.hours, limit=1000)
     report(figure)
 
 
-async def _until_found(folder: Path) -> None:
-    """From the last of many dead letters of a template to its finding, at the intervals in use."""
-    async with opened(folder, provider="sandbox") as post:
-        ports, kept = post.backend, post.settings.rollups
-        upkeep = asyncio.create_task(
-            roll_up(
-                *(ports.upkeep, ports.rollups, ports.failures, ports.reading),
-                minutes=kept.minutes,
-                hours=kept.hours,
-                groups=kept.failures,
-                most=kept.max_tenants,
-            )
-        )
-        await asyncio.sleep(1)  # the first fold is over
-        tries = {"to": "bounce-550@sandbox.test", "subject": "Hello", "text": "…"}
-        await post.send_many([{"tenant": "acme", **tries}] * (_THRESHOLDS.tenant_dead_letters + 1))
+async def _load(post: Carteiro, tenants: int, mails: int) -> None:
+    """Messages of which every third fails, as fast as they go; then their notes are added up."""
+    to = ("bounce-550@sandbox.test", "ana@example.com", "bia@example.com")
+    new = [
+        {"tenant": _name(each % tenants), "to": to[each % 3], "subject": "Hello", "text": "…"}
+        for each in range(mails)
+    ]
+    for first in range(0, mails, _LIST):
+        await post.send_many(new[first : first + _LIST])
+    with measured(f"load of {tenants:,} tenants", mails) as figure:
         await post.work_off()
-        began = time.monotonic()
-        at: dict[str, float] = {}
-        while not {"TenantManyDeadLetters", "FailureRateHigh"} <= at.keys():
-            for each in await findings(ports, _THRESHOLDS):
-                at.setdefault(each.alert, time.monotonic() - began)
+    report(figure)
+    with measured(f"added up, load of {tenants:,} tenants", mails) as figure:
+        await fold_all(post.backend.rollups, most=_KEPT)
+    report(figure)
+
+
+async def _until_told(post: Carteiro) -> None:
+    """From many dead letters of a tenant until the notices are recorded, with a worker as it runs."""
+    alerts = {"TenantManyDeadLetters", "FailureRateHigh"}
+    worker = asyncio.create_task(post.run_worker())
+    await asyncio.sleep(1)  # the first looks are over
+    mail = {"tenant": "acme", "to": "bounce-550@sandbox.test", "subject": "Hello", "text": "…"}
+    await post.send_many([mail] * (_THRESHOLDS.tenant_dead_letters + 1))
+    began = time.monotonic()
+    async with asyncio.timeout(_PATIENCE_S):
+        while alerts:
             await asyncio.sleep(0.25)
-        upkeep.cancel()
-        await asyncio.gather(upkeep, return_exceptions=True)
-    for alert, seconds in sorted(at.items()):
-        print(json.dumps({"name": f"until {alert} holds", "seconds": seconds}), flush=True)
+            told = {each.name for each in (await post.backend.alerts.list()).rows if each.told}
+            for each in sorted(alerts & told):
+                line = {"name": f"until the notice of {each}", "seconds": time.monotonic() - began}
+                print(json.dumps(line), flush=True)
+            alerts -= told
+    post.stop()
+    await worker
 
 
 async def _measure(tenants: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with opened(Path(folder)) as post:
+        async with opened(Path(folder), provider="sandbox") as post:
+            await _until_told(post)
+            await fold_all(post.backend.rollups, most=_KEPT)
             await _fill(post, tenants, failed=0)
+            await _groups(post)
             await _evaluate(post, "evaluate, idle")
             await _idle_rollups(post)
-            await _notes(post, tenants)
-            await _evaluate(post, f"evaluate, {_NOTES:,} notes wait")
-            with measured("fold, a message", _NOTES * _LIST) as figure:
-                while await post.backend.rollups.fold(limit=500, most=_KEPT):
-                    pass
-            report(figure)
+            for loaded in (TENANTS, tenants):
+                await _load(post, loaded, tenants)
             await _fill(post, tenants, failed=20)
             await _evaluate(post, "evaluate, every template fails")
-    with tempfile.TemporaryDirectory() as folder:
-        await _until_found(Path(folder))
 
 
 def main() -> None:

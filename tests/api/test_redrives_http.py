@@ -34,6 +34,20 @@ async def start(client: httpx.AsyncClient, **asked: Any) -> dict[str, Any]:
     return document
 
 
+async def test_requester_is_the_name_of_the_token(post: Carteiro) -> None:
+    """As the audit row and the timeline have it, without its role."""
+    [letter, _] = await died(post, 2)
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        begun = await start(admin)
+        answer_in(await admin.post(f"/admin/v1/dead-letters/{letter}/redrive"))
+        timeline = answer_in(await admin.get(f"/admin/v1/messages/{letter}"))
+        rows = answer_in(await admin.get("/admin/v1/audit", params={"kind": "redrive"}))
+
+    told = [each["metadata"] or {} for each in timeline["events"]]
+    [asked] = [each["redrivenBy"] for each in told if "redrivenBy" in each]
+    assert [row["who"] for row in rows["items"]] == [begun["by"]] == [asked]
+
+
 async def test_plan_counts_and_changes_nothing(post: Carteiro) -> None:
     """With groups, tenants, a sample and the expected time."""
     ids = await died(post, 2)

@@ -1,9 +1,11 @@
 """``carteiro admin-token`` and ``carteiro audit``: tokens of people, and the record of their changes."""
 
 import json
+import re
 import socket
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from carteiro.runtime.acting import user
 from support.command_line import CommandLine
 
 
-def _rows(line: CommandLine, *flags: str) -> list[dict[str, object]]:
+def _rows(line: CommandLine, *flags: str) -> list[dict[str, Any]]:
     ran = line("audit", "ls", "--json", *flags)
     assert ran.code == ExitCode.OK, ran.err
     return [json.loads(each) for each in ran.out.splitlines()]
@@ -39,6 +41,43 @@ def test_name_of_a_token_is_checked(line: CommandLine, name: str) -> None:
     line.tenant("acme")
 
     assert line("admin-token", "add", name, "--role", "viewer").code == ExitCode.WRONG_USE
+
+
+@pytest.mark.parametrize(
+    "command", ["admin-token add ana --role viewer", "key create --tenant acme"]
+)
+def test_token_that_expires_at_once_is_refused(line: CommandLine, command: str) -> None:
+    """It could never be used."""
+    line.tenant("acme")
+
+    assert line(*command.split(), "--expires-in", "0s").code == ExitCode.WRONG_USE
+
+
+def test_times_in_rows_have_one_form(line: CommandLine) -> None:
+    """ISO 8601 with milliseconds and Z."""
+    line.tenant("acme")
+    line.dead("--tenant", "acme")
+    line.done("admin-token", "add", "ana", "--role", "viewer", "--expires-in", "90d")
+    line.done("alerts", "silence", "*", "--lasts", "2h", "--reason", "upgrade")
+    line.done("dead", "redrive", "--all", "--since", "2h", "--yes")
+    [token], [silence], [redrive] = [
+        _rows(line, "--action", action, "--kind", kind)
+        for action, kind in (("add", "token"), ("silence", "alert"), ("start", "redrive"))
+    ]
+
+    wanted = redrive["after"]["wanted"]
+    times = token["after"]["expiresAt"], silence["after"]["until"], wanted["movedAfter"]
+    assert all(re.fullmatch(r"[-0-9]{10}T[:0-9]{8}\.[0-9]{3}Z", each) for each in times), times
+
+
+def test_list_in_a_pipe_has_no_spaces_at_the_ends_of_lines(line: CommandLine) -> None:
+    """One long row would make all lines as long."""
+    line.tenant("acme")
+    line.done("tenant", "set", "acme", "--cap", "3")
+    shown = line("audit", "ls").out.splitlines()
+
+    assert len(shown) == 3
+    assert [each for each in shown if each != each.rstrip()] == []
 
 
 def test_change_names_the_user_and_the_host(

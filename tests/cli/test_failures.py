@@ -36,6 +36,7 @@ def test_groups_are_listed_and_shown(line: CommandLine) -> None:
     assert _groups(line, "--tenant", "acme")[0]["deaths"] == 1
     assert _groups(line, "--state", "resolved") == []
     assert len(shown["samples"]) == 2
+    assert {"attempts", "deaths"} <= {*told.split()}  # the same words as in the document
     assert {each["companyId"] for each in shown["tenants"]} == {"acme", "brasa"}
     assert group["action"] in " ".join(told.split())
     assert group["runbook"] in told

@@ -13,6 +13,7 @@ from carteiro.email.message import make_email, restore_email, stored_content
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
     EMAIL,
+    NOTICES,
     DeadFilter,
     KindName,
     NewRecipient,
@@ -25,8 +26,9 @@ from carteiro.model import (
 )
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, TASK, a_tenant, tenants_named
-from support.burying import buried
+from support.burying import buried, found
 from support.quick_store import quick_backend
+from support.redriving import advanced
 from support.steps import claimed
 
 TO_ANA = {"to": "ana@example.com", "subject": "Oi", "html": "<p>Oi</p>"}
@@ -58,6 +60,25 @@ async def test_plan_counts_what_is_not_redriven() -> None:
         assert {each.key for each in plan.groups} == {*plan.causes}
         assert len(plan.sample) == 5
         assert {*plan.sample} <= {first, *others[1:]}
+
+
+async def test_own_notices_are_redriven_only_if_their_tenant_is_named() -> None:
+    """A stale notice helps nobody."""
+    async with a_backend() as backend:
+        await backend.tenants.ensure([NOTICES])
+        notice = await buried(backend, NOTICES)
+        letter = await buried(backend)
+
+        plan = await plan_redrive(backend, DeadFilter())
+        named = await plan_redrive(backend, DeadFilter(tenant=NOTICES))
+        redrive = await start_redrive(backend, DeadFilter(), by="ana", ramp=Ramp())
+
+        assert isinstance(redrive, Redrive)
+        assert (plan.total, redrive.total, plan.sample) == (1, 1, [letter])
+        assert [each.count for each in plan.groups] == [1]
+        assert (named.total, named.sample) == (1, [notice])
+        await advanced(backend)
+        assert await found(backend, is_redriven=False) == [notice]
 
 
 async def test_started_redrive_knows_its_number() -> None:

@@ -45,6 +45,17 @@ async def test_demo_runs_and_sums_up(tmp_path: Path) -> None:
     assert [key.revoked_at is not None for key in keys] == [True]
 
 
+async def test_demo_of_a_server_with_another_store_names_the_setting(tmp_path: Path) -> None:
+    """``--store`` is known to the server alone."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with up(tmp_path) as running:
+        code, _, err = await played(elsewhere, "--url", running.address)
+
+    assert code == 1
+    assert err.endswith("run this with CARTEIRO_STORE set to the same store\n"), err
+
+
 async def test_demo_without_a_server_is_refused(tmp_path: Path) -> None:
     """One line that says what to do."""
     async with up(tmp_path) as running:

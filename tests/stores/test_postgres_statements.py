@@ -186,6 +186,19 @@ async def test_statement_never_scans_a_growing_table(full: Explained, operation:
     assert full.rows() <= MOST_ROWS
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [each for each in operations() if each.startswith(("dead_letters_find", "dead_letters_group"))],
+)
+async def test_filter_of_dead_letters_is_in_the_plan(full: Explained, operation: str) -> None:
+    """A call of the function for each row takes ten times as long."""
+    await _ask(full, operation)
+
+    filters = [node.get("Filter", "") for plan in full.plans for node in _nodes(plan)]
+    assert any(filters)
+    assert [each for each in filters if "is_wanted" in each] == []
+
+
 @pytest.mark.parametrize("operation", sorted(EXCEPTIONS))
 async def test_every_exception_is_needed(full: Explained, operation: str) -> None:
     """The list names existing statements that need it."""

@@ -111,7 +111,7 @@ class KeyRing:
         address = client_address(request, proxies=self._proxies)
         origin, key = "" if address is None else str(address), caller.key
         is_own = not caller.is_administrator
-        act_as(Actor(Via.API, key.name or f"key {key.id}", origin, key.id, is_own=is_own))
+        act_as(Actor(Via.API, _name(key), origin, key.id, is_own=is_own))
 
     def forget(self) -> None:
         """Expire the cache: a change takes effect at once."""
@@ -201,9 +201,12 @@ def token_of(request: Request) -> Key:
 
 
 def name_of(request: Request) -> str:
-    """The administrator of a request that was admitted, for timelines."""
-    token = token_of(request)
-    return f"admin {token.name or token.hint}"
+    """The administrator of a request that was admitted, for timelines and redrives: the same name as in audit rows."""
+    return _name(token_of(request))
+
+
+def _name(key: Key) -> str:
+    return key.name or f"key {key.id}"
 
 
 def within(request: Request, asked: str | None = None) -> TenantId | None:

@@ -10,7 +10,7 @@ from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.key import KeyArgument, state_of
-from carteiro.cli.options import OfTenant, Yes, duration
+from carteiro.cli.options import OfTenant, Yes, a_life, duration
 from carteiro.cli.printing import Column
 from carteiro.model import (
     MOST_LIVE_TOKENS,
@@ -57,7 +57,8 @@ async def add(
     role: Annotated[Role, typer.Option(help="What it may do; each role includes those before it.")],
     tenant: OfTenant = None,
     expires_in: Annotated[
-        timedelta | None, duration("Time until it expires: 90d, 12h (default: never).")
+        timedelta | None,
+        duration("Time until it expires: 90d, 12h (default: never).", parser=a_life),
     ] = None,
 ) -> None:
     """Create an admin token and show it once."""

@@ -32,20 +32,20 @@ _COLUMNS: tuple[Column[FailureGroup], ...] = (
     Column("provider", lambda row: row.provider),
     Column("code", lambda row: row.code),
     Column("reason", lambda row: row.reason or row.error or row.rule),
-    Column("failed", lambda row: row.attempts),
-    Column("died", lambda row: row.deaths),
+    Column("attempts", lambda row: row.attempts),
+    Column("deaths", lambda row: row.deaths),
     Column("since", lambda row: row.opened_at, is_whole=True),
     Column("last seen", lambda row: row.last_seen, is_whole=True),
 )
 _HOURS: tuple[Column[HourOfFailures], ...] = (
     Column("hour", lambda row: row.at, is_whole=True),
-    Column("failed", lambda row: row.attempts),
-    Column("died", lambda row: row.deaths),
+    Column("attempts", lambda row: row.attempts),
+    Column("deaths", lambda row: row.deaths),
 )
 _TENANTS: tuple[Column[TenantFailures], ...] = (
     Column("tenant", lambda row: row.tenant or "(others)"),
-    Column("failed", lambda row: row.attempts),
-    Column("died", lambda row: row.deaths),
+    Column("attempts", lambda row: row.attempts),
+    Column("deaths", lambda row: row.deaths),
 )
 
 
@@ -127,8 +127,8 @@ def _facts(group: FailureGroup) -> dict[str, object]:
         "code": group.code,
         "category": group.category,
         "scope": group.scope,
-        "failed": group.attempts,
-        "died": group.deaths,
+        "attempts": group.attempts,
+        "deaths": group.deaths,
         "first seen": group.first_seen,
         "since": group.opened_at,
         "last seen": group.last_seen,

@@ -10,7 +10,7 @@ from carteiro.api.access_keys import hash_key, hint_of, make_key
 from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
-from carteiro.cli.options import TenantName, Yes, duration
+from carteiro.cli.options import TenantName, Yes, a_life, duration
 from carteiro.cli.printing import Column
 from carteiro.config import is_reference
 from carteiro.config import secret as secret_at
@@ -64,7 +64,8 @@ async def add(
         str | None, typer.Option(help="Name of its holder, for the audit rows (default: none).")
     ] = None,
     expires_in: Annotated[
-        timedelta | None, duration("Time until it expires: 90d, 12h (default: never).")
+        timedelta | None,
+        duration("Time until it expires: 90d, 12h (default: never).", parser=a_life),
     ] = None,
     given: Annotated[
         str | None,

@@ -1,6 +1,7 @@
 """Options that several commands share, and the formats of times and durations."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -32,9 +33,16 @@ def a_duration(text: str) -> timedelta:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def duration(says: str) -> object:
+def a_life(text: str) -> timedelta:
+    """A duration after which something ends, and so not 0."""
+    if not (span := a_duration(text)):
+        raise typer.BadParameter(f"{text!r} is over at once: name a time after which it expires")
+    return span
+
+
+def duration(says: str, *, parser: Callable[[str], timedelta] = a_duration) -> object:
     """An option that takes a duration."""
-    return typer.Option(parser=a_duration, metavar="DURATION", help=says)
+    return typer.Option(parser=parser, metavar="DURATION", help=says)
 
 
 def a_moment(text: str) -> datetime:

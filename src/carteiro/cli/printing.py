@@ -98,7 +98,11 @@ class Printer:
     def _print(self, table: Table) -> None:
         """Fold columns to fit the terminal; if some would vanish, leave it to the terminal to fold lines."""
         fits = _least_width(table) <= self._console.width
-        (self._console if fits else _console(_WIDE)).print(table)
+        console = self._console if fits else _console(_WIDE)
+        with console.capture() as taken:
+            console.print(table)
+        # Without the spaces that fill the last column: one long cell would make every line as long.
+        typer.echo("\n".join(line.rstrip() for line in taken.get().splitlines()))
 
     def secret(self, document: Mapping[str, Any], sentence: str, secret: str) -> None:
         """A secret that is shown once: on its own line, easy to copy."""

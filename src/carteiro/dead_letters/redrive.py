@@ -30,7 +30,7 @@ EDITABLE = frozenset(
 
 async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.RedrivePlan:
     """Return the dead letters that a redrive would send now: those that match and are not redriven."""
-    letters, resting = backend.dead_letters, replace(wanted, is_redriven=False)
+    letters, resting = backend.dead_letters, replace(_usual(wanted), is_redriven=False)
     tenants = await letters.group("tenant", resting)
     groups = await letters.group("group", resting)
     page = await letters.find(resting, limit=_SAMPLE)
@@ -43,6 +43,11 @@ async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.Redr
     )
 
 
+def _usual(wanted: model.DeadFilter) -> model.DeadFilter:
+    """The filter; of all tenants without Carteiro's own: a stale notice helps nobody."""
+    return wanted if wanted.tenant else replace(wanted, without=model.NOTICES)
+
+
 async def causes_of(failures: Failures, tenant: model.TenantId | None) -> dict[str, str]:
     """The failure groups that are kept, in words, by their ids."""
     page = await failures.list(model.FailureFilter(tenant), limit=MOST_GROUPS)
@@ -53,6 +58,7 @@ async def start_redrive(
     backend: Backend, wanted: model.DeadFilter, *, by: str, ramp: model.Ramp
 ) -> model.Redrive | model.TooManyRedrives:
     """Start a redrive of those that match; upkeep runs it."""
+    wanted = _usual(wanted)
     tenants = await backend.dead_letters.group("tenant", replace(wanted, is_redriven=False))
     total = sum(each.count for each in tenants)
     return await backend.redrives.start(wanted, by=by, ramp=ramp, total=total)

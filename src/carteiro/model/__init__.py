@@ -136,6 +136,7 @@ from carteiro.model.tenants import (
     LARGEST_BATCH,
     LARGEST_CAP,
     LIGHTEST,
+    NOTICES,
     ApiLimits,
     Fairness,
     SendLimit,

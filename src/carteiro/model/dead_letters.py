@@ -29,7 +29,10 @@ class DeadLetter:
 
 @value
 class DeadFilter:
-    """Filter of dead letters; None matches any. ``text`` is searched in code, reason and address."""
+    """Filter of dead letters; None matches any. ``text`` is searched in code, reason and address.
+
+    ``without``: a tenant whose dead letters are left out of those of all tenants.
+    """
 
     tenant: TenantId | None = None
     kind: KindName | None = None
@@ -41,6 +44,7 @@ class DeadFilter:
     moved_after: datetime | None = None
     moved_before: datetime | None = None
     is_redriven: bool | None = None
+    without: TenantId | None = None
 
 
 @value

@@ -22,7 +22,8 @@ class FailureGroup:
 
     ``error`` is the name of the error, as services and Python write it; ``reason`` has only known words. ``code``,
     ``category`` and ``scope`` are those of the last failure. ``opened_at`` is the first failure since it was last
-    resolved. ``attempts`` counts failed attempts, ``deaths`` messages that became dead letters.
+    resolved. ``attempts`` counts failed attempts, ``deaths`` how often a message became a dead letter: one that is
+    redriven and dies again counts twice.
     """
 
     id: str

@@ -6,6 +6,9 @@ from ipaddress import ip_network
 
 from carteiro.model.basics import ZERO, KindName, TenantId, value
 
+# Carteiro's own, which sends notices by e-mail: no part of figures, groups and redrives of all tenants.
+NOTICES = TenantId("carteiro-notices")
+
 LIGHTEST, HEAVIEST = 1e-6, 1e6  # weights
 LARGEST_CAP = LARGEST_BATCH = 1_000_000  # jobs
 _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second

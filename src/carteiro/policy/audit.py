@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ def harmless_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _harmless(given: object) -> Any:  # noqa: ANN401 - any JSON
     match given:
-        case None | bool() | int() | float():
+        case None | bool() | int() | float() | datetime():
             return given
         case list() | tuple():
             return [_harmless(each) for each in given[:MOST_IN_A_LIST]]

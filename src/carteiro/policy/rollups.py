@@ -177,9 +177,10 @@ def added(notes: Iterable[Note], *, tenant: str = "") -> dict[Key, Figures]:
 
 
 def _kept_by(tenant: str, template: str, provider: str) -> Iterator[tuple[str, str, str]]:
-    yield "", "", ""
-    if provider:
-        yield "", "", provider
+    if tenant != model.NOTICES:
+        yield "", "", ""
+        if provider:
+            yield "", "", provider
     if tenant:
         yield tenant, "", ""
     if tenant and template:

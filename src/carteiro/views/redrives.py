@@ -57,7 +57,8 @@ def _group(group: DeadGroup) -> dict[str, Any]:
 def _matching(wanted: DeadFilter) -> dict[str, Any]:
     """The given parts of a filter."""
     given = {to_camel(name): each for name, each in asdict(wanted).items() if each is not None}
-    given.pop("isRedriven", None)
+    for name in ("isRedriven", "without"):
+        given.pop(name, None)
     if "tenant" in given:
         given["companyId"] = given.pop("tenant")
     for name in ("movedAfter", "movedBefore"):

@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from carteiro.model import AuditFilter
-from carteiro.model.alerts import AlertState
+from carteiro.model.alerts import AlertState, Silence
 from carteiro.ports import Backend
 from carteiro.stores.sql import alerts as sql_alerts
+from carteiro.views.moments import in_iso
 from support.alerting import FULL, MINUTE, OFTEN, RULES, full, moved, often, states
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
@@ -48,13 +49,14 @@ async def test_look_without_findings_and_alerts_writes_nothing(backend: Backend)
 
 
 async def test_changes_by_people_have_audit_rows(backend: Backend) -> None:
-    """With the name of the alert and its subject; the reason of a silence may have any content, and is not in them."""
+    """With the alert, its subject and the states; the reason of a silence may have any content, and is not in them."""
     await moved(backend, often())
     await backend.alerts.acknowledge(OFTEN, ACME, RULES)
     await backend.alerts.acknowledge(OFTEN, ACME, RULES)
     made = await backend.alerts.silence(OFTEN, ACME, ACME, lasts=MINUTE, reason="ana@x.example")
-    await backend.alerts.unsilence(getattr(made, "id", ""))
-    await backend.alerts.test()
+    assert isinstance(made, Silence)
+    await backend.alerts.unsilence(made.id)
+    notice = await backend.alerts.test()
     rows = (await backend.audit.list(AuditFilter(kind="alert"))).rows
 
     assert [(row.action, row.object, row.tenant) for row in rows[::-1]] == [
@@ -62,5 +64,12 @@ async def test_changes_by_people_have_audit_rows(backend: Backend) -> None:
         ("silence", f"{OFTEN} {ACME}", ACME),
         ("unsilence", f"{OFTEN} {ACME}", ACME),
         ("test", "Test", None),
+    ]
+    silenced = {"silence": made.id, "until": in_iso(made.until)}
+    assert [(row.before, row.after) for row in rows[::-1]] == [
+        ({"state": "firing"}, {"state": "acknowledged"}),
+        ({}, silenced),
+        (silenced, {"until": in_iso(rows[1].at)}),
+        ({}, {"notice": notice.id}),
     ]
     assert "x.example" not in str(rows)

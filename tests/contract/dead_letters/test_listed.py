@@ -102,6 +102,24 @@ async def test_every_part_of_a_filter_counts(backend: Backend, clock: StoreClock
     assert await found(backend, tenant=TenantId("nobody")) == []
 
 
+async def test_one_tenant_can_be_left_out(backend: Backend) -> None:
+    """Of every list and every group of all tenants."""
+    letter = await buried(backend)
+    await buried(backend, BRASA)
+    traits = {"code": "550", "reason": DeadReason.PERMANENT_ERROR, "group": await _group(backend)}
+    filters: list[dict[str, Any]] = [{}, *({name: each} for name, each in traits.items())]
+
+    for wanted in filters:
+        assert await found(backend, without=BRASA, **wanted) == [letter], wanted
+        asked = DeadFilter(without=TenantId(BRASA), **wanted)
+        assert [each.count for each in await backend.dead_letters.group("code", asked)] == [1]
+
+
+async def _group(backend: Backend) -> str:
+    [group] = await backend.dead_letters.group("group")
+    return group.key
+
+
 async def test_parts_of_a_filter_narrow_together(backend: Backend) -> None:
     """A match fulfils all parts, whichever index is used."""
     both = await buried(backend, failure=GREY)

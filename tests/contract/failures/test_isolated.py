@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from carteiro.model import FailureFilter, GroupState, TenantFailures, TenantId
+from carteiro.model import NOTICES, FailureFilter, GroupState, TenantFailures, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
@@ -61,6 +61,19 @@ async def test_state_is_that_of_the_group(backend: Backend, clock: StoreClock) -
 
     group = await group_in(backend, tenant=BRASA)
     assert (group.state, group.attempts) == (GroupState.ACKNOWLEDGED, 1)
+
+
+async def test_own_notices_are_in_no_group(backend: Backend, clock: StoreClock) -> None:
+    """Folded or not: a mail about trouble is not the trouble."""
+    await backend.tenants.ensure([NOTICES])
+    await died(backend, clock, NOTICES, failure=UNKNOWN)
+    await died(backend, clock, NOTICES)
+    await died(backend, clock)
+
+    for _ in range(2):
+        [group] = (await backend.failures.list()).rows
+        assert (group.id, group.attempts, group.deaths) == (FULL_ID, 1, 1)
+        await folded(backend)
 
 
 async def test_unknown_tenant_has_no_groups(backend: Backend, clock: StoreClock) -> None:

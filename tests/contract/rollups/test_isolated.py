@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from carteiro.model import TenantId
+from carteiro.model import NOTICES, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, dead, messages, sent
 from support.clock import StoreClock
@@ -25,6 +25,23 @@ async def test_tenant_has_only_its_own_figures(backend: Backend) -> None:
         ]
         assert [(each["failed"], each["sent"]) for each in totals] == [(1, 0), (0, 1)]
         assert [each["welcome"]["sent"] for each in parts] == [0, 1]
+        await backend.rollups.fold(limit=10, most=100)
+
+
+async def test_own_notices_are_in_no_figures_of_all(backend: Backend) -> None:
+    """Neither in the totals nor in those of a provider; the tenant that sends them has its own."""
+    await backend.tenants.ensure([NOTICES])
+    for tenant in (NOTICES, ACME):
+        await accepted(backend.store, a_message(tenant))
+        await attempted(backend.store, dead())
+
+    for _ in range(2):
+        everything = await backend.rollups.total("minute", HOUR)
+        own = await backend.rollups.total("minute", HOUR, tenant=NOTICES)
+        providers = await backend.rollups.split("provider", "minute", HOUR)
+        assert (everything["accepted"], everything["failed"]) == (1, 1)
+        assert (own["accepted"], own["failed"]) == (1, 1)
+        assert [each["failed"] for each in providers.values()] == [1]
         await backend.rollups.fold(limit=10, most=100)
 
 

@@ -83,6 +83,7 @@ class ModelDeadLetters:
         failure, is_redriven = letter.failure, letter.redriven_at is not None
         return (
             wanted.tenant in {None, letter.tenant}
+            and wanted.without != letter.tenant
             and wanted.kind in {None, letter.kind}
             and wanted.reason in {None, letter.reason}
             and wanted.code in {None, failure.code}

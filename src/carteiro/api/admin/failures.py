@@ -39,8 +39,8 @@ class FailureGroupView(Document):
 
     ``code``, ``category`` and ``scope`` are those of the last one. ``openedAt``: the first one since it was last
     resolved. Of a tenant that shares the group, ``code`` is empty, and ``openedAt`` is its own first one. ``attempts``
-    counts failed attempts, ``deaths`` messages that became dead letters. ``action``: what to do; ``runbook``: the page
-    of the docs.
+    counts failed attempts, ``deaths`` how often a message became a dead letter: one that is redriven and dies again
+    counts twice. ``action``: what to do; ``runbook``: the page of the docs.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """Alerts: every change reads and writes under one lock, so that all of them happen one after the other."""
 
 import builtins
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
@@ -101,7 +101,8 @@ class SqlAlerts:
             [told], due = notices.announced([after], await _silences(session, now), rules, now)
             await _store(session, [told])
             await _send(session, due)
-            await _note(session, now, "acknowledge", name, subject, told.tenant)
+            states = {"state": before.state}, {"state": told.state}
+            await _note(session, now, ("acknowledge", name, subject), told.tenant, *states)
             return told
 
         return await self._changed(acknowledge)
@@ -142,8 +143,8 @@ class SqlAlerts:
             row = dict(zip(_SILENCE, _row(new), strict=True))
             await session.run("silence_add", **row)
             await session.run("silences_end", now=in_ms(now))
-            until = {"until": new.until.isoformat()}
-            await _note(session, now, "silence", alert, subject, tenant, after=until)
+            named, after = ("silence", alert, subject), {"silence": new.id, "until": new.until}
+            await _note(session, now, named, tenant, {}, after)
             return new
 
         return await self._changed(silence)
@@ -156,7 +157,9 @@ class SqlAlerts:
             if row is None:
                 return False
             ended = made(Silence, row)
-            await _note(session, now, "unsilence", ended.alert, ended.subject, ended.tenant)
+            named = "unsilence", ended.alert, ended.subject
+            was = {"silence": ended.id, "until": ended.until}
+            await _note(session, now, named, ended.tenant, was, {"until": now})
             return True
 
         return await self._changed(unsilence)
@@ -202,7 +205,8 @@ class SqlAlerts:
         async def test(session: Session, now: datetime) -> Notice:
             notice = notices.trial_notice(actor().who, now)
             await _send(session, [notice])
-            await _note(session, now, "test", notice.alert, "", notice.tenant)
+            named, after = ("test", notice.alert, ""), {"notice": notice.id}
+            await _note(session, now, named, notice.tenant, {}, after)
             return notice
 
         return await self._changed(test)
@@ -294,14 +298,13 @@ async def _spread(session: Session, channels: Iterable[str]) -> None:
 async def _note(  # noqa: PLR0913, PLR0917 - what a row says
     session: Session,
     now: datetime,
-    action: str,
-    alert: str,
-    subject: str,
+    named: tuple[str, str, str],  # action, alert, subject
     tenant: TenantId,
-    after: dict[str, str] | None = None,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
 ) -> None:
-    named = f"{alert} {subject}".rstrip()
-    noted = Noted(action, "alert", named, tenant or None, after=after)
+    action, *alert = named
+    noted = Noted(action, "alert", " ".join(alert).rstrip(), tenant or None, before, after)
     await note(session, in_ms(now), noted)
 
 

@@ -14,6 +14,7 @@ from carteiro.runtime.acting import actor
 from carteiro.stores.columns import in_ms, made
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.session import Database, Session
+from carteiro.views.moments import in_iso
 
 _DAY_MS = 86_400_000
 _ORIGIN = 3  # place in a row after its time
@@ -112,4 +113,5 @@ def _id_of(time: int, said: list[Any]) -> str:
 
 
 def _text(fields: Mapping[str, Any] | None) -> str:
-    return orjson.dumps(harmless_fields(fields or {})).decode()
+    said = harmless_fields(fields or {})
+    return orjson.dumps(said, default=in_iso, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()

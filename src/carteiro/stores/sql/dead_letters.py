@@ -199,6 +199,7 @@ def _parameters_of(wanted: model.DeadFilter, cursor: model.Cursor | None) -> dic
     del asked["moved_before"]
     return asked | {
         "text": None if wanted.text is None else _folded(wanted.text),
+        "without": wanted.without or "",
         "moved_after": -FAR if wanted.moved_after is None else in_ms(wanted.moved_after),
         "before_at": before_at,
         "before_id": before_id,

@@ -667,9 +667,10 @@ END
 $$;
 
 -- True if a dead letter matches the filter; null matches all. The text is searched in code, reason and address, ignoring
--- the case of ASCII letters.
+-- the case of ASCII letters. The planner puts it into the statement, which is ten times as fast as a call for each row, only
+-- while it asks no table itself: so the address is a parameter, which is read only if neither code nor reason has the text.
 CREATE OR REPLACE FUNCTION carteiro.is_wanted(
-    d carteiro.dead_letters, p_tenant text, p_kind text, p_reason text, p_code text, p_category text,
+    d carteiro.dead_letters, p_address text, p_tenant text, p_kind text, p_reason text, p_code text, p_category text,
     p_group text, p_is_redriven boolean, p_text text
 ) RETURNS boolean
 LANGUAGE sql STABLE
@@ -682,8 +683,6 @@ AS $$
         AND (
             p_text IS NULL OR strpos(lower(d.code), p_text) > 0
             OR strpos(lower((carteiro.readable(d.failure::text) ->> 'reason') COLLATE "C"), p_text) > 0
-            OR strpos(
-                lower((SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no)), p_text
-            ) > 0
+            OR strpos(lower(p_address), p_text) > 0
         )
 $$;

@@ -12,45 +12,57 @@ RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page; null matches all.
--- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+    AND d.tenant <> :without::text
+    AND carteiro.is_wanted(
+        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+    )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.code = :code AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+    AND d.tenant <> :without::text
+    AND carteiro.is_wanted(
+        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+    )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_group
 -- Dead letters of all tenants of one group, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.failure_group = :group AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+    AND d.tenant <> :without::text
+    AND carteiro.is_wanted(
+        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+    )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, after the previous page; null matches
--- all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.reason = :reason AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+    AND d.tenant <> :without::text
+    AND carteiro.is_wanted(
+        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+    )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
@@ -61,14 +73,15 @@ SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
     d.tenant = :tenant AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text)
+    AND carteiro.is_wanted(
+        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+    )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- Counts of dead letters by one field, the largest group first; null matches all. Without `is_wanted`, unless a text is
--- searched: a call for each of 100,000 takes a second.
--- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
+-- Counts of dead letters by one field, the largest group first; null matches all.
+-- :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
 SELECT key, count(*), min(moved_at), max(moved_at)
 FROM (
     SELECT
@@ -78,12 +91,10 @@ FROM (
     FROM carteiro.dead_letters AS d
     WHERE
         d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
-        AND (:tenant::text IS NULL OR d.tenant = :tenant::text) AND (:kind::text IS NULL OR d.kind = :kind::text)
-        AND (:reason::text IS NULL OR d.reason = :reason::text) AND (:code::text IS NULL OR d.code = :code::text)
-        AND (:category::text IS NULL OR d.category = :category::text)
-        AND (:group::text IS NULL OR d.failure_group = :group::text)
-        AND (:is_redriven::boolean IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven::boolean)
-        AND (:text::text IS NULL OR carteiro.is_wanted(d, NULL, NULL, NULL, NULL, NULL, NULL, NULL, :text::text))
+        AND d.tenant <> :without::text
+        AND carteiro.is_wanted(
+            d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        )
 ) AS wanted
 GROUP BY key
 ORDER BY count(*) DESC, key;

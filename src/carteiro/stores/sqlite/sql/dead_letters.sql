@@ -6,12 +6,13 @@ RETURNING message_id, tenant;
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
 WHERE
     d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:code IS NULL OR d.code = :code)
@@ -27,12 +28,13 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
 WHERE
     d.code = :code AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:category IS NULL OR d.category = :category)
@@ -47,12 +49,13 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_group
 -- Dead letters of all tenants of one group, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
 WHERE
     d.failure_group = :group AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:category IS NULL OR d.category = :category)
@@ -67,12 +70,13 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, after the previous page;
--- null matches all. :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM dead_letters AS d
 WHERE
     d.reason = :reason AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:code IS NULL OR d.code = :code)
     AND (:category IS NULL OR d.category = :category)
@@ -108,7 +112,7 @@ LIMIT :limit;
 
 -- name: dead_letters_group
 -- Counts of dead letters by :by (code, tenant, reason, category or group), the largest group first;
--- null matches all. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- null matches all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id
 SELECT
     CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
@@ -118,6 +122,7 @@ FROM dead_letters AS d
 WHERE
     d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
     AND (:tenant IS NULL OR d.tenant = :tenant)
+    AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
     AND (:code IS NULL OR d.code = :code)
