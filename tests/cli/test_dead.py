@@ -121,9 +121,11 @@ def test_plan_shows_what_would_be_redriven(line: CommandLine) -> None:
 
     assert (plan["total"], plan["sample"]) == (1, [mine])
     assert [(each["key"], each["count"]) for each in plan["tenants"]] == [("acme", 1)]
-    assert [each["cause"] for each in plan["groups"]] == ["sandbox: 550 no such user here"]
-    assert "sandbox: 550 no such user here" in table
-    assert "no such user here" in line.done("dead", "group", "--by", "group")
+    assert [each["cause"] for each in plan["groups"]] == ["sandbox: No such user here"]
+    assert (
+        "sandbox: 550 No such user here" in table
+    )  # one tenant alone does not see the code of a shared group
+    assert "No such user here" in line.done("dead", "group", "--by", "group")
     assert line.asked("show", mine)["status"] == "FAILED"
 
 

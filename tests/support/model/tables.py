@@ -144,10 +144,11 @@ class KindClock:
 
 @dataclass(slots=True)
 class Lead:
-    """The leader of a maintenance task, and the end of its term."""
+    """The leader of a maintenance task, and its term."""
 
     holder: str
     until: int
+    seen_at: int
 
 
 @dataclass(slots=True)

@@ -81,8 +81,11 @@ class ModelUpkeep:
         now = self._tables.now()
         until = now + term // MILLISECOND
         lead = self._tables.leads.get(name)
-        # A lead that ends later than a whole term from now was taken before the clock stepped back.
-        if lead is not None and lead.holder != holder and now < lead.until <= until:
-            return False
-        self._tables.leads[name] = Lead(holder, until)
+        if lead is not None and lead.holder != holder and now < lead.until:
+            is_ahead = (
+                lead.seen_at - now > lead.until - lead.seen_at
+            )  # of a clock that was set back
+            if not is_ahead:
+                return False
+        self._tables.leads[name] = Lead(holder, until, now)
         return True
