@@ -141,17 +141,31 @@ def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) 
         points.reach("confirm.answered")
         return confirmation
 
-    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+    @contextmanager
+    def a_call() -> Iterator[None]:
         points.running += 1
         try:
             points.reach("deliver.asked")
-            outcome = await kind.deliver(parcel, handover)
+            yield
             points.reach("deliver.answered")
-            return outcome
         finally:
             points.running -= 1
 
-    return replace(kind, confirm=kind.confirm and confirm, deliver=deliver)
+    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+        with a_call():
+            return await kind.deliver(parcel, handover)
+
+    async def function(content: object) -> None:
+        assert kind.function is not None
+        with a_call():
+            await kind.function(content)
+
+    return replace(
+        kind,
+        confirm=kind.confirm and confirm,
+        deliver=deliver,
+        function=kind.function and function,
+    )
 
 
 def watched_chain(chain: Chain, watched: Callable[[Kind], Kind]) -> Chain:
