@@ -40,8 +40,8 @@ _SQLITE = {
 }
 _POSTGRES = {
     "schema": "carteiro.",
-    "more": "message_no, code, category, ",
-    "numbers": "n, '550', 'PERMANENT_ERROR', ",
+    "more": "message_no, code, category, said, ",
+    "numbers": "n, '550', 'PERMANENT_ERROR', '550' || E'\\nno such user\\nuser-' || n || '@example.com', ",
     "identity": "'01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
     "series": "generate_series(1, {letters}) AS n",
 }
@@ -73,6 +73,8 @@ async def _measure(letters: int) -> None:
             await _timed("plan, one tenant", lambda: plan_redrive(backend, mine))
             searched = replace(everything, text="no such")
             await _timed("plan, by text", lambda: plan_redrive(backend, searched))
+            addressed = replace(everything, text="@example.org")
+            await _timed("plan, by text, none", lambda: plan_redrive(backend, addressed))
             ramp = Ramp()
             await _timed("start", lambda: start_redrive(backend, everything, by="bench", ramp=ramp))
 

@@ -383,9 +383,9 @@ entries AS (
 letters AS (
     INSERT INTO carteiro.dead_letters (
         message_id, message_no, tenant, kind, reason, category, code, failure, failed_attempts, failed_at, enqueued_at,
-        moved_at, ttl_ms, failure_group
+        moved_at, ttl_ms, failure_group, said
     )
-    SELECT id::text, no, who, 'email:send', who, who, who, '{{}}', 1, at, at, at, 1000000, who FROM new
+    SELECT id::text, no, who, 'email:send', who, who, who, '{{}}', 1, at, at, at, 1000000, who, who FROM new
 ),
 people AS (
     INSERT INTO carteiro.recipient_records (id, tenant, email, nome, created_at)

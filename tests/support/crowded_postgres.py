@@ -15,6 +15,7 @@ GROWING = frozenset(
         "delayed",
         "entries",
         "events",
+        "failure_counts",
         "idempotency_keys",
         "inbox",
         "message_tags",
@@ -73,9 +74,11 @@ INSERT INTO carteiro.events (message_no, position, type, metadata, created_at)
 SELECT n, 1, 'OPENED', '{}', at FROM rows;
 INSERT INTO carteiro.dead_letters (
     message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
-    moved_at, ttl_ms, failure_group
+    moved_at, ttl_ms, failure_group, said
 )
-SELECT id, n, tenant, kind, 'reason-1', '550', 'PERMANENT_ERROR', failure, 1, at, at, at, 86400000, 'group-1'
+SELECT
+    id, n, tenant, kind, 'reason-1', '550', 'PERMANENT_ERROR', failure, 1, at, at, at, 86400000, 'group-1',
+    carteiro.said('550', failure, address)
 FROM rows;
 INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
 SELECT tenant, kind, carteiro.rank(5, at), id, n, (n % 1000 = 0)::integer FROM rows;
@@ -96,6 +99,14 @@ SELECT md5(id)::uuid, n, tenant, 3 FROM rows;
 INSERT INTO carteiro.audit (id, at, via, who, origin, action, kind, object, tenant, before, after)
 SELECT id, at, 'api', CASE WHEN is_tiny THEN 'tiny' ELSE 'ana' END, '', 'set', 'email:send', tenant, tenant, '{}', '{}'
 FROM rows;
+INSERT INTO carteiro.failure_groups
+SELECT id, 'sandbox', 'rule', '', 'no', '550', 'PERMANENT_ERROR', 'message', 'open', at, at, at, NULL, 1, 1
+FROM rows WHERE n <= 1000;
+INSERT INTO carteiro.failure_counts
+SELECT g.id, $3 - r.n / 1000 * 3600000, 'big', 1, 1, r.at, r.at, '[]'
+FROM rows AS r JOIN rows AS g ON g.n = r.n % 1000 + 1
+UNION ALL
+SELECT id, 0, 'big', 100, 100, at, at, '[]' FROM rows WHERE n <= 1000;
 INSERT INTO carteiro.templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 SELECT setval('carteiro.message_no', $1 + $2 + 1);

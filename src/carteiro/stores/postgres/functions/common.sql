@@ -107,6 +107,19 @@ CREATE OR REPLACE FUNCTION carteiro.readable(json_text text) RETURNS json
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
 
+-- The texts that dead letters are searched in, with ASCII letters in lower case. They are stored: to read them from the failure
+-- and the message of each dead letter takes twenty times as long.
+CREATE OR REPLACE FUNCTION carteiro.said(p_code text, p_failure json, p_address text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT lower(
+        (
+            p_code || E'\n' || coalesce(carteiro.readable(p_failure::text) ->> 'reason', '')
+            || E'\n' || coalesce(p_address, '')
+        ) COLLATE "C"
+    );
+$$;
+
 -- For readers: a message with what has happened to it.
 CREATE OR REPLACE VIEW carteiro.ledger AS
 SELECT

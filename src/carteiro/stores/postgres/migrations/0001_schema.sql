@@ -258,7 +258,8 @@ CREATE TABLE carteiro.dead_letters (
     moved_at bigint NOT NULL,
     ttl_ms bigint NOT NULL,
     redriven_at bigint,
-    failure_group text COLLATE "C" NOT NULL -- of failures that are alike: see policy/grouping.py
+    failure_group text COLLATE "C" NOT NULL, -- of failures that are alike: see policy/grouping.py
+    said text COLLATE "C" NOT NULL           -- code, reason and address, as they are searched
 );
 CREATE INDEX dead_letters_by_age ON carteiro.dead_letters (moved_at, message_id);
 CREATE INDEX dead_letters_of_tenant ON carteiro.dead_letters (tenant, moved_at, message_id);

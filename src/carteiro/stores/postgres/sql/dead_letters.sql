@@ -19,7 +19,7 @@ WHERE
     d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
     AND d.tenant <> :without::text
     AND carteiro.is_wanted(
-        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
     )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -33,7 +33,7 @@ WHERE
     d.code = :code AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
     AND d.tenant <> :without::text
     AND carteiro.is_wanted(
-        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
     )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -47,7 +47,7 @@ WHERE
     d.failure_group = :group AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
     AND d.tenant <> :without::text
     AND carteiro.is_wanted(
-        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
     )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -61,7 +61,7 @@ WHERE
     d.reason = :reason AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
     AND d.tenant <> :without::text
     AND carteiro.is_wanted(
-        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
     )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -74,7 +74,7 @@ FROM carteiro.dead_letters AS d
 WHERE
     d.tenant = :tenant AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
     AND carteiro.is_wanted(
-        d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
     )
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
@@ -93,7 +93,7 @@ FROM (
         d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
         AND d.tenant <> :without::text
         AND carteiro.is_wanted(
-            d, (SELECT m.to_address FROM carteiro.messages AS m WHERE m.no = d.message_no), :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+            d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
         )
 ) AS wanted
 GROUP BY key
@@ -131,7 +131,7 @@ WITH told AS (
     )
 ),
 dead AS (
-    SELECT m.no, m.kind, r.*
+    SELECT m.no, m.kind, m.to_address, r.*
     FROM told AS r
     JOIN carteiro.messages AS m ON m.id = r.id AND m.tenant = r.tenant
     JOIN carteiro.entries AS e ON e.message_no = m.no AND e.state IN ('FAILED', 'EXPIRED')
@@ -140,11 +140,11 @@ dead AS (
 )
 INSERT INTO carteiro.dead_letters (
     message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
-    moved_at, ttl_ms, failure_group
+    moved_at, ttl_ms, failure_group, said
 )
 SELECT
     id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
-    failure_group
+    failure_group, carteiro.said(code, failure, to_address)
 FROM dead
 ON CONFLICT (message_id) DO NOTHING
 RETURNING message_id, tenant;
@@ -195,6 +195,13 @@ GROUP BY kind, tenant;
 -- name: revise
 -- Sets the content and recipient of a message, also if the old content is gone.
 -- :number; :content; :to; :subject; :recipient_id
-UPDATE carteiro.messages
-SET content = :content, to_address = :to, subject = :subject, recipient_id = :recipient_id
-WHERE no = :number;
+WITH revised AS (
+    UPDATE carteiro.messages
+    SET content = :content, to_address = :to, subject = :subject, recipient_id = :recipient_id
+    WHERE no = :number
+    RETURNING id, to_address
+)
+UPDATE carteiro.dead_letters AS d
+SET said = carteiro.said(d.code, d.failure, r.to_address)
+FROM revised AS r
+WHERE d.message_id = r.id;
