@@ -66,8 +66,8 @@ UNPLANNED = {
 }
 # The code turns scans off before these.
 BY_INDEX = re.compile(
-    r"cursor_|depths$|due$|erase_|forget_messages$|messages$|prune_(contents|find|free|hold)$|recipients_named$"
-    r"|unfinished(_messages)?$|walk_|.*_tenants$"
+    r"cursor_|depths$|due$|erase_|failure_counts_|forget_messages$|messages$|prune_(contents|find|free|hold)$"
+    r"|recipients_named$|unfinished(_messages)?$|walk_|.*_tenants$"
 )
 _EXPLAINED = """
 LOAD 'auto_explain';

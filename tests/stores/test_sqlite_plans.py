@@ -31,6 +31,7 @@ _ONCE_A_MOVE = "a move reads everything once"
 _ONCE_A_TENANT = "the last step of erasing a tenant, when its messages are gone"
 _CAPPED = "counts dead letters, whose number is limited by a setting"
 _COUNTS = "counts the ledger, for people; no gauge asks"
+_GROUPS = "ranks failure groups, whose number is limited"
 _REBUILDS = "makes the queue anew from the ledger"
 _SHORT = "asked only when a count that stops early says that these are few"
 EXCEPTIONS = {
@@ -39,6 +40,7 @@ EXCEPTIONS = {
     "dead_letters_shares": _CAPPED,
     "dead_letters_sizes": _CAPPED,
     "erase_tenant": _ONCE_A_TENANT,
+    "failure_groups_trim": _GROUPS,
     "move_audit": _ONCE_A_MOVE,
     "move_counts": _ONCE_A_MOVE,
     "move_dead_letters": _ONCE_A_MOVE,

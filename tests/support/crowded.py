@@ -29,6 +29,7 @@ GROWING = frozenset(
         "delayed",
         "entries",
         "events",
+        "failure_counts",
         "idempotency_keys",
         "inbox",
         "message_tags",
@@ -104,6 +105,13 @@ SELECT tenant, 'key-' || id, 'reason-1', address, at, at + 60000, 1, '[]' FROM r
 INSERT INTO audit (id, at, via, who, origin, action, kind, object, tenant, before, after)
 SELECT id, at, 'api', iif(n > :rows, 'tiny', 'ana'), '', 'set', 'email:send', tenant, tenant, '{}', '{}'
 FROM rows;
+INSERT INTO failure_groups
+SELECT id, 'sandbox', 'rule', '', 'no', '550', 'PERMANENT_ERROR', 'message', 'open', at, at, at, NULL, 1, 1
+FROM rows WHERE n <= 1000;
+INSERT INTO failure_counts
+SELECT printf('%06d', n % 1000 + 1), :now - n / 1000 * 3600000, 'big', 1, 1, at, at, '[]' FROM rows
+UNION ALL
+SELECT printf('%06d', n), 0, 'big', 100, 100, at, at, '[]' FROM rows WHERE n <= 1000;
 INSERT INTO templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 DROP TABLE rows;

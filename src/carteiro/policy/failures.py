@@ -4,7 +4,8 @@ A failure is a part of a note: [message, group, failed attempts, deaths, [provid
 scope]]. Times are milliseconds since 1970.
 """
 
-from collections.abc import Container, Iterable, Iterator, MutableMapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,6 +21,7 @@ SHOWN_MS: Final = 48 * HOUR_MS
 _LONGEST_CODE = 60
 
 Place: TypeAlias = tuple[str, int, str]  # group, hour, tenant; an empty tenant: all of them
+ALL_HOURS: Final = 0  # the hour of a tenant's sums
 
 
 class Told(NamedTuple):
@@ -132,13 +134,35 @@ def add_counts(
     for each in failures:
         hour = each.at - each.at % HOUR_MS
         one = (each.attempts, each.deaths, each.at, each.at)
-        _count(counts, (each.group, hour, ""), Count(*one))
+        add_count(counts, (each.group, hour, ""), Count(*one))
         if each.tenant in tenants:
             sample = [(each.at, each.message)]
-            _count(counts, (each.group, hour, each.tenant), Count(*one, sample))
+            add_count(counts, (each.group, hour, each.tenant), Count(*one, sample))
 
 
-def _count(counts: MutableMapping[Place, Count], place: Place, count: Count) -> None:
+def add_totals(
+    counts: MutableMapping[Place, Count], failures: Iterable[Told], tenants: Container[str]
+) -> None:
+    """Add failures to the sums of each of these tenants."""
+    for each in failures:
+        if each.tenant in tenants:
+            one = Count(each.attempts, each.deaths, each.at, each.at)
+            add_count(counts, (each.group, ALL_HOURS, each.tenant), one)
+
+
+def beyond(counts: Mapping[Place, Count], most: int) -> set[Place]:
+    """The tenants beyond those with the most failures, of each hour."""
+    hours: defaultdict[tuple[str, int], list[tuple[int, int, str]]] = defaultdict(list)
+    for (group, at, tenant), each in counts.items():
+        if tenant and at != ALL_HOURS:
+            hours[group, at].append((-each.deaths, -each.attempts, tenant))
+    return {
+        (*hour, tenant) for hour, those in hours.items() for _, _, tenant in sorted(those)[most:]
+    }
+
+
+def add_count(counts: MutableMapping[Place, Count], place: Place, count: Count) -> None:
+    """Add failures to those of a place."""
     if place in counts:
         counts[place].add(count)
     else:

@@ -264,7 +264,8 @@ def _ungrouped(place: Place, lives: Collection[Life]) -> Iterator[str]:
     for table in (
         "failure_groups",
         "failure_counts WHERE tenant = ''",
-        "failure_counts WHERE tenant > ''",
+        "failure_counts WHERE tenant > '' AND at > 0",
+        "failure_counts WHERE tenant > '' AND at = 0",
     ):
         query = f"SELECT coalesce(sum(attempts), 0), coalesce(sum(deaths), 0) FROM {table}"
         [(attempts, deaths)] = place.rows(query)

@@ -9,7 +9,7 @@ from typing import Any
 
 from carteiro.model import Via
 from carteiro.policy import failures
-from carteiro.policy.failures import MOST_GROUPS, MOST_TENANTS, Group
+from carteiro.policy.failures import ALL_HOURS, MOST_GROUPS, MOST_TENANTS, Group
 from carteiro.runtime.acting import acting_as, on_this_machine
 from carteiro.stores.sql.audit import Noted, note
 from carteiro.stores.sql.session import Session
@@ -26,17 +26,24 @@ async def add_failures(
     reopened = failures.add_groups(groups, told)
     counts: dict[failures.Place, failures.Count] = {}
     failures.add_counts(counts, told, tenants)
-    for row in await session.fetch("failure_counts_these", rows=[*counts]):
+    hours = sorted({place[:2] for place in counts})
+    failures.add_totals(counts, told, tenants)
+    totals = [(group, tenant) for group, at, tenant in counts if at == ALL_HOURS]
+    changed, known = set(counts), set[failures.Place]()
+    for row in await session.fetch("failure_counts_these", hours=hours, totals=totals):
         place, count = failures.counted(row)
-        counts[place].add(count)
+        known.add(place)
+        failures.add_count(counts, place, count)
     await put(session, groups.values())
+    beyond = failures.beyond(counts, MOST_TENANTS)
     rows = [
         (*place, *astuple(each)[:-1], failures.samples_text(each.samples))
         for place, each in counts.items()
+        if place in changed and place not in beyond
     ]
     await session.run("failure_counts_put", rows=rows)
-    hours = sorted({place[:2] for place in counts})
-    await session.run("failure_counts_trim", rows=hours, most=MOST_TENANTS)
+    if lost := sorted(beyond & known):
+        await session.run("failure_counts_lose", rows=lost)
     if gone := await session.fetch("failure_groups_trim", most=MOST_GROUPS):
         await session.run("failure_counts_drop", ids=[row[0] for row in gone])
     with acting_as(on_this_machine(Via.UPKEEP, "upkeep")):  # also if somebody else folds

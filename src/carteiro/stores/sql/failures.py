@@ -119,14 +119,12 @@ def _groups(
     if tenant is None:
         return found
     counts, told = _taken_apart(mine)
-    failures.add_counts(counts, (each for each in told if each.tenant == tenant), {tenant})
-    own: dict[str, Count] = {}
-    for (group, _, whose), count in counts.items():
-        if whose and group in own:
-            own[group].add(count)
-        elif whose:
-            own[group] = count
-    return {id_: _of_tenant(found[id_], each) for id_, each in own.items() if id_ in found}
+    failures.add_totals(counts, told, {tenant})
+    return {
+        group: _of_tenant(found[group], each)
+        for (group, _, _), each in counts.items()
+        if group in found
+    }
 
 
 def _taken_apart(rows: Sequence[Any]) -> tuple[dict[Place, Count], list[Told]]:

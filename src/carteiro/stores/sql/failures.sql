@@ -8,13 +8,10 @@ SELECT what, '', at, '', 0, 0, 0, 0, figures FROM carteiro.rollup_notes
 WHERE what = 'changed';
 
 -- name: failure_counts_of_tenant
--- As `failure_counts_of_group`: all hours of each group of a tenant, as one. :tenant
-SELECT
-    'count' AS what, group_id, 0::bigint AS at, tenant, sum(attempts)::bigint, sum(deaths)::bigint, min(first_at),
-    max(last_at), '[]' AS samples
+-- As `failure_counts_of_group`: all hours together, of each group of a tenant. :tenant
+SELECT 'count' AS what, group_id, at, tenant, attempts, deaths, first_at, last_at, samples
 FROM carteiro.failure_counts
-WHERE tenant = :tenant
-GROUP BY group_id, tenant
+WHERE tenant = :tenant AND at = 0
 UNION ALL
 SELECT what, '', at, '', 0, 0, 0, 0, figures FROM carteiro.rollup_notes
 WHERE what = 'changed';
@@ -29,12 +26,12 @@ WHERE (group_id, at, tenant) IN (
 );
 
 -- name: failure_counts_prune
--- Deletes hours of groups before a moment. :before; :limit
+-- Deletes hours of groups before a moment, and the sums of tenants without a failure since. :before; :limit
 DELETE FROM carteiro.failure_counts
 WHERE (group_id, at, tenant) IN (
     SELECT group_id, at, tenant FROM carteiro.failure_counts
-    WHERE at < :before
-    ORDER BY at
+    WHERE CASE at WHEN 0 THEN last_at ELSE at END < :before
+    ORDER BY CASE at WHEN 0 THEN last_at ELSE at END
     LIMIT :limit
 );
 
@@ -80,7 +77,9 @@ WHERE id IN (
                             SELECT c.tenant FROM carteiro.failure_counts AS c
                             WHERE
                                 c.group_id = g.id AND c.tenant > ''
-                                AND c.at = (SELECT min(h.at) FROM carteiro.failure_counts AS h WHERE h.group_id = g.id)
+                                AND c.at = (
+                                    SELECT min(h.at) FROM carteiro.failure_counts AS h WHERE h.group_id = g.id AND h.at > 0
+                                )
                             ORDER BY c.first_at, c.tenant
                             LIMIT 1
                         ) AS tenant
@@ -123,53 +122,49 @@ ON CONFLICT (group_id, at, tenant) DO UPDATE
 SET attempts = excluded.attempts, deaths = excluded.deaths, first_at = excluded.first_at, last_at = excluded.last_at,
     samples = excluded.samples;
 
--- name: failure_counts_these (sqlite)
--- The known ones of these hours. :rows = [[group id, at, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
-FROM json_each(:rows) AS i
-CROSS JOIN failure_counts AS c
-    ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1 AND c.tenant = i.value ->> 2;
-
--- name: failure_counts_these (postgres)
--- The known ones of these hours. :rows = [[group id, at, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
-FROM unnest(:rows_0::text[], :rows_1::bigint[], :rows_2::text[]) AS i (group_id, at, tenant)
-CROSS JOIN LATERAL (
-    SELECT * FROM carteiro.failure_counts AS f
-    WHERE f.group_id = i.group_id AND f.at = i.at AND f.tenant = i.tenant
-    OFFSET 0
-) AS c;
-
--- name: failure_counts_trim (sqlite)
--- Keeps the tenants with the most failures of each of these hours. :rows = [[group id, at], …]; :most
+-- name: failure_counts_lose (sqlite)
+-- Deletes some counts. :rows = [[group id, at, tenant], …]
 DELETE FROM failure_counts
 WHERE (group_id, at, tenant) IN (
-    SELECT group_id, at, tenant
-    FROM (
-        SELECT
-            c.group_id, c.at, c.tenant,
-            row_number() OVER (PARTITION BY c.group_id, c.at ORDER BY c.deaths DESC, c.attempts DESC, c.tenant) AS place
-        FROM json_each(:rows) AS i
-        CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1 AND c.tenant > ''
-    )
-    WHERE place > :most
+    SELECT c.group_id, c.at, c.tenant
+    FROM json_each(:rows) AS i
+    CROSS JOIN failure_counts AS c
+        ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1 AND c.tenant = i.value ->> 2
 );
 
--- name: failure_counts_trim (postgres)
--- Keeps the tenants with the most failures of each of these hours. :rows = [[group id, at], …]; :most
-DELETE FROM carteiro.failure_counts AS d
-USING (
-    SELECT
-        c.group_id, c.at, c.tenant,
-        row_number() OVER (PARTITION BY c.group_id, c.at ORDER BY c.deaths DESC, c.attempts DESC, c.tenant) AS place
-    FROM unnest(:rows_0::text[], :rows_1::bigint[]) AS i (group_id, at)
-    CROSS JOIN LATERAL (
-        SELECT * FROM carteiro.failure_counts AS f
-        WHERE f.group_id = i.group_id AND f.at = i.at AND f.tenant > ''
-        OFFSET 0
-    ) AS c
-) AS t
-WHERE t.place > :most AND d.group_id = t.group_id AND d.at = t.at AND d.tenant = t.tenant;
+-- name: failure_counts_lose (postgres)
+-- Deletes some counts. :rows = [[group id, at, tenant], …]
+DELETE FROM carteiro.failure_counts AS c
+USING unnest(:rows_0::text[], :rows_1::bigint[], :rows_2::text[]) AS i (group_id, at, tenant)
+WHERE c.group_id = i.group_id AND c.at = i.at AND c.tenant = i.tenant;
+
+-- name: failure_counts_these (sqlite)
+-- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+FROM json_each(:hours) AS i
+CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1
+UNION ALL
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+FROM json_each(:totals) AS i
+CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = 0 AND c.tenant = i.value ->> 1;
+
+-- name: failure_counts_these (postgres)
+-- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+FROM unnest(:hours_0::text[], :hours_1::bigint[]) AS i (group_id, at)
+CROSS JOIN LATERAL (
+    SELECT * FROM carteiro.failure_counts AS f
+    WHERE f.group_id = i.group_id AND f.at = i.at
+    OFFSET 0
+) AS c
+UNION ALL
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+FROM unnest(:totals_0::text[], :totals_1::text[]) AS i (group_id, tenant)
+CROSS JOIN LATERAL (
+    SELECT * FROM carteiro.failure_counts AS f
+    WHERE f.group_id = i.group_id AND f.at = 0 AND f.tenant = i.tenant
+    OFFSET 0
+) AS c;
 
 -- name: failure_groups_put (sqlite)
 -- Stores groups. :rows = [[id, provider, rule, error, reason, code, category, scope, state, first_seen, opened_at, last_seen,

@@ -577,10 +577,10 @@ CREATE TABLE carteiro.failure_groups (
     deaths bigint NOT NULL
 ) WITH (fillfactor = 70);
 
--- By hour and tenant; '': all of them.
+-- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
 CREATE TABLE carteiro.failure_counts (
     group_id text COLLATE "C" NOT NULL,
-    at bigint NOT NULL, -- the start of the hour
+    at bigint NOT NULL, -- the start of the hour; 0: all hours
     tenant text COLLATE "C" NOT NULL,
     attempts bigint NOT NULL,
     deaths bigint NOT NULL,
@@ -589,8 +589,8 @@ CREATE TABLE carteiro.failure_counts (
     samples text NOT NULL, -- JSON: the newest messages of the tenant, [[time, id], …]
     PRIMARY KEY (group_id, at, tenant)
 ) WITH (fillfactor = 70);
-CREATE INDEX failure_counts_by_age ON carteiro.failure_counts (at);
-CREATE INDEX failure_counts_of_tenant ON carteiro.failure_counts (tenant, group_id);
+CREATE INDEX failure_counts_by_age ON carteiro.failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
+CREATE INDEX failure_counts_of_tenant ON carteiro.failure_counts (tenant, at);
 
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

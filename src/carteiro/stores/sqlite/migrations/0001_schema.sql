@@ -498,10 +498,10 @@ CREATE TABLE failure_groups (
     deaths INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- By hour and tenant; '': all of them.
+-- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
 CREATE TABLE failure_counts (
     group_id TEXT NOT NULL,
-    at INTEGER NOT NULL,                  -- the start of the hour
+    at INTEGER NOT NULL,                  -- the start of the hour; 0: all hours
     tenant TEXT NOT NULL,
     attempts INTEGER NOT NULL,
     deaths INTEGER NOT NULL,
@@ -510,8 +510,8 @@ CREATE TABLE failure_counts (
     samples TEXT NOT NULL,                -- JSON: the newest messages of the tenant, [[time, id], …]
     PRIMARY KEY (group_id, at, tenant)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX failure_counts_by_age ON failure_counts (at);
-CREATE INDEX failure_counts_of_tenant ON failure_counts (tenant, group_id);
+CREATE INDEX failure_counts_by_age ON failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
+CREATE INDEX failure_counts_of_tenant ON failure_counts (tenant, at);
 
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
