@@ -30,7 +30,7 @@ NAMED = {
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
     *(f"suppression {each}" for each in ("ls", "add", "rm")),
     *(f"inbox {each}" for each in ("ls", "show", "open")),
-    *(f"tickets {each}" for each in ("run", "archive")),
+    *(f"tickets {each}" for each in ("run", "archive", "audit")),
     *(f"tickets dlq {each}" for each in ("ls", "group", "show", "republish", "purge")),
     *("tickets dlq acknowledge", "tickets dlq quarantine"),
 }

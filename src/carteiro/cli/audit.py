@@ -20,7 +20,7 @@ def _fields(given: Metadata) -> str:
     return " ".join(f"{name}={orjson.dumps(each).decode()}" for name, each in given.items())
 
 
-_COLUMNS: tuple[Column[AuditRow], ...] = (
+COLUMNS: tuple[Column[AuditRow], ...] = (
     Column("at", lambda row: row.at, is_whole=True),
     Column("who", lambda row: row.who),
     Column("via", lambda row: row.via),
@@ -62,4 +62,4 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
     restricted = None if tenant is None else TenantId(tenant)
     wanted = AuditFilter(who, action, kind, object_, restricted, since)
     asked = partial(desk.backend.audit.list, wanted)
-    await print_pages(desk.out, asked, _COLUMNS, document_of, what="changes", limit=limit)
+    await print_pages(desk.out, asked, COLUMNS, document_of, what="changes", limit=limit)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from base64 import b64decode
@@ -298,6 +299,67 @@ def test_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
     assert str(number) not in dlq("show", "T-1").out
 
 
+# --- who did it -------------------------------------------------------------------------------
+
+
+def _audited(dlq: Dlq, *options: str) -> list[dict[str, Any]]:
+    ran = dlq.line("tickets", "audit", *options, "--json", **dlq.environment())
+    assert ran.code == ExitCode.OK, ran.err
+    return ran.documents
+
+
+def test_every_change_of_dead_tickets_is_recorded(dlq: Dlq) -> None:
+    """With user, host, action, before and after. Refused ones and dry runs are none; a purge leaves the rows."""
+    dlq.keep(*_three(), ago=100 * DAY)
+    dlq("acknowledge", "A", "--why", "call ana@x.example")
+    dlq("quarantine", "--all", "--error-type", "ValueError", "--yes")
+    dlq("quarantine", "--all", "--release", "--dry-run")
+    dlq("quarantine", "B", "C", "--release")
+    dlq("acknowledge", "nobody")
+    dlq("purge", "--yes")
+
+    rows = _audited(dlq)
+
+    assert [(row["action"], row["object"]) for row in reversed(rows)] == [
+        ("acknowledge", "A"),
+        ("quarantine", ""),
+        ("release", ""),
+        ("purge", ""),
+    ]
+    assert {(row["via"], row["who"], row["origin"], row["kind"]) for row in rows} == {
+        ("cli", user(), socket.gethostname(), "dead ticket")
+    }
+    purge, release, quarantine, acknowledge = rows
+    assert acknowledge["before"] == {"states": ["dead"]}
+    assert acknowledge["after"] == {
+        "chosen": {"ids": ["A"]},
+        "state": "acknowledged",
+        "tickets": 1,
+    }
+    assert quarantine["after"]["chosen"]["errorType"] == "ValueError"
+    assert quarantine["after"]["tickets"] == 2
+    assert release["after"]["chosen"] == {"ids": ["B", "C"]}
+    assert (purge["before"]["tickets"], sorted(purge["before"]["ids"])) == (3, ["A", "B", "C"])
+    assert "ana@x.example" not in str(rows)
+    assert [row["action"] for row in _audited(dlq, "--ticket", "A")] == ["acknowledge"]
+    assert [row["action"] for row in _audited(dlq, "--action", "purge")] == ["purge"]
+    assert len(_audited(dlq, "--who", user(), "--since", "1h", "--limit", "3")) == 3
+    assert _audited(dlq, "--who", "nobody") == []
+    assert "release dead ticket" in dlq.line("tickets", "audit", **dlq.environment()).out
+
+
+def test_recorded_changes_are_deleted_after_their_retention(dlq: Dlq) -> None:
+    """With the next change; as audit rows of a store."""
+    dlq.keep(*_three())
+    dlq("acknowledge", "A")
+    with dlq.mongo.client() as client:
+        changes = client[dlq.given["MONGO_DATABASE"]][f"{COLLECTION}_audit"]
+        changes.update_many({}, {"$set": {"at": datetime.now(UTC) - 401 * DAY}})
+    dlq("acknowledge", "B")
+
+    assert [row["object"] for row in _audited(dlq)] == ["B"]
+
+
 # --- wrong use --------------------------------------------------------------------------------
 
 
@@ -480,6 +542,7 @@ def test_tickets_are_redriven_by_id(with_kafka: Dlq) -> None:
 
     first = dlq("republish", "A", "B", "--json")
     second = dlq("republish", "A", "C", "--json")
+    [row, _] = _audited(dlq, "--action", "republish")
 
     assert first.code == ExitCode.OK
     answers = [(each["ticketId"], each["answer"]) for each in second.documents]
@@ -487,6 +550,9 @@ def test_tickets_are_redriven_by_id(with_kafka: Dlq) -> None:
         ExitCode.REFUSED,
         [("A", "already"), ("C", "redriven")],
     )
+    assert (row["after"]["state"], row["after"]["tickets"]) == ("redriven", 1)
+    assert row["after"]["chosen"] == {"ids": ["A", "C"]}
+    assert row["after"]["run"] == dlq.asked("show", "C")["history"][-1]["run"]
 
 
 def test_redrive_of_all_that_match_asks_first(with_kafka: Dlq) -> None:

@@ -4,6 +4,7 @@ import typer
 
 from carteiro.cli.tickets import dlq
 from carteiro.cli.tickets.archive import archive
+from carteiro.cli.tickets.audit import audit
 from carteiro.cli.tickets.run import run
 
 app = typer.Typer(
@@ -11,4 +12,5 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(archive)
+app.command()(audit)
 app.add_typer(dlq.app, name="dlq")

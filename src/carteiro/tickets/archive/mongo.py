@@ -8,8 +8,8 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +22,8 @@ from pymongo.write_concern import WriteConcern
 
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
-from carteiro.model import MILLISECOND, Cursor, DeadGroup, Page
+from carteiro.model import MILLISECOND, AuditFilter, AuditRow, Cursor, DeadGroup, Page, Via
+from carteiro.policy.audit import harmless
 from carteiro.policy.masking import without_quoted
 from carteiro.tickets import events
 from carteiro.tickets.archive.document import (
@@ -74,11 +75,13 @@ _PATHS: dict[GroupBy, str] = {
     "state": f"{OURS}.state",
 }
 _KEPT = {name: _PATHS[name] for name in ("state", "task_type", "error_type")}
+_BY_AGE = [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
+_BY_TIME = [("at", DESCENDING), ("_id", DESCENDING)]
 _INDEXES: tuple[Any, ...] = (
     "task_type",
     "dlq_metadata.dlq_published_at",
     ["task_type", "dlq_metadata.error_type"],
-    [("processed_at", DESCENDING), ("ticket_id", DESCENDING)],
+    _BY_AGE,
     [*_KEPT.values()],
 )
 # What has to be known of a document to write it anew: never the payload.
@@ -101,9 +104,13 @@ class MongoArchive:
         self.address = _address(self._client)
         self._name = f"{settings.mongo_database}.{settings.mongo_collection}"
         acknowledged = WriteConcern(w="majority", wtimeout=_ANSWER_MS)
-        self._tickets: AsyncCollection[Document] = self._client[
-            settings.mongo_database
-        ].get_collection(settings.mongo_collection, write_concern=acknowledged)
+        database = self._client[settings.mongo_database]
+        self._tickets: AsyncCollection[Document] = database.get_collection(
+            settings.mongo_collection, write_concern=acknowledged
+        )
+        self._changes: AsyncCollection[Document] = database.get_collection(
+            f"{settings.mongo_collection}_audit", write_concern=acknowledged
+        )
 
     async def close(self) -> None:
         """End its connections and tasks; wait a limited time only, as a cancellation may leave its locks taken."""
@@ -220,13 +227,15 @@ class MongoArchive:
         self, wanted: Wanted, *, cursor: Cursor | None, limit: int, is_whole: bool = False
     ) -> Page[Archived]:
         """A page of those that match, the last archived first; without payloads, unless they are asked for."""
-        query = _query(wanted) if cursor is None else {"$and": [_query(wanted), _after(cursor)]}
-        order = [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
+        query = _query(wanted)
+        if cursor is not None:
+            query = {"$and": [query, _after(cursor, "processed_at", "ticket_id")]}
         async with self._asked():
             asked = self._tickets.find(query, None if is_whole else _SHOWN_IN_LISTS)
-            found = await asked.sort(order).limit(limit + 1).to_list()
+            found = await asked.sort(_BY_AGE).limit(limit + 1).to_list()
         rows = [restored(each) for each in found[:limit]]
-        return Page(rows, _cursor(rows[-1]) if len(found) > limit else None)
+        end = _cursor(rows[-1].processed_at, rows[-1].id) if len(found) > limit else None
+        return Page(rows, end)
 
     async def show(self, id: TicketId) -> Archived | None:
         """The ticket of this id, if it is here."""
@@ -290,6 +299,32 @@ class MongoArchive:
         async with self._asked():
             answer = await self._tickets.delete_many(_query(wanted))
         return int(answer.deleted_count)
+
+    # --- who did it ---------------------------------------------------------------------------
+
+    async def note(self, row: AuditRow, *, kept: timedelta | None) -> None:
+        """Record a change; call it before the change. Rows that are older than this are deleted."""
+        document = asdict(row) | {"_id": row.id, "via": row.via.value}
+        async with self._asked():
+            await self._changes.create_index(_BY_TIME)
+            await self._changes.insert_one(document)
+            if kept is not None:
+                await self._changes.delete_many({"at": {"$lt": row.at - kept}})
+
+    async def changes(
+        self, wanted: AuditFilter, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[AuditRow]:
+        """The recorded changes that match, newest first."""
+        names = {"who": wanted.who, "action": wanted.action, "object": wanted.object}
+        query: Document = {name: harmless(each) for name, each in names.items() if each is not None}
+        if wanted.since is not None:
+            query["at"] = {"$gte": wanted.since}
+        if cursor is not None:
+            query = {"$and": [query, _after(cursor, "at", "_id")]}
+        async with self._asked():
+            found = await self._changes.find(query).sort(_BY_TIME).limit(limit + 1).to_list()
+        rows = [_changed(each) for each in found[:limit]]
+        return Page(rows, _cursor(rows[-1].at, rows[-1].id) if len(found) > limit else None)
 
     # --- what goes wrong ----------------------------------------------------------------------
 
@@ -440,14 +475,19 @@ def _at(document: Mapping[str, Any], path: str) -> str:
     return str(found or "")
 
 
-def _cursor(last: Archived) -> Cursor:
-    return Cursor(f"{(last.processed_at - _EPOCH) // MILLISECOND}:{last.id}")
+def _cursor(at: datetime, id: str) -> Cursor:
+    return Cursor(f"{(at - _EPOCH) // MILLISECOND}:{id}")
 
 
-def _after(cursor: Cursor) -> Document:
+def _after(cursor: Cursor, time: str, key: str) -> Document:
     at_ms, _, id = cursor.partition(":")
     at = _EPOCH + int(at_ms) * MILLISECOND
-    return {"$or": [{"processed_at": {"$lt": at}}, {"processed_at": at, "ticket_id": {"$lt": id}}]}
+    return {"$or": [{time: {"$lt": at}}, {time: at, key: {"$lt": id}}]}
+
+
+def _changed(document: Document) -> AuditRow:
+    stored = {name: each for name, each in document.items() if name != "_id"}
+    return AuditRow(**stored | {"via": Via(stored["via"])})
 
 
 def _patience(url: str) -> dict[str, Any]:

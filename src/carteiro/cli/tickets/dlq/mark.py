@@ -67,6 +67,8 @@ async def _mark(session: ArchiveSession, move: Move, selection: Selection, why: 
         return
     if not asked:
         confirm(f"{move.what} {matching}?", yes=selection.yes)
+    told = {"state": move.after, "tickets": matching}
+    await session.record(move.what.lower(), wanted, {"states": move.before}, **told)
     count = await _marked(session, wanted, move, Step(move.done, user(), why, datetime.now(UTC)))
     if count < asked:
         were = " or ".join(move.before)

@@ -34,7 +34,7 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
 
     Tickets that are being republished stay. Tickets younger than the topic's retention (30 days) would
     come back if the offsets of the archive's group were reset. The log line dlq_purged on stderr records
-    who purged which tickets and why.
+    who purged which tickets and why; tickets audit does without the reason.
     """
     end = datetime.now(UTC) - older_than
     wanted = choice.wanted(states=tuple(each for each in STATES if each != "redriving"))
@@ -47,8 +47,9 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     confirm(f"Purge {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
     page = await session.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
     ids = [] if page.next else [each.id for each in page.rows]
+    await session.record("purge", wanted, {"tickets": count, "ids": ids}, tickets=0)
     purged = await session.archive.purge(wanted)
-    log.configure("info")  # whatever the settings say: there is no other record of it
+    log.configure("info")  # whatever the settings say: only it has the reason
     events.dlq_purged(purged, by=user(), why=why, chosen=_chosen(wanted), ids=ids)
     log.flush()
     session.out.answer({"purged": purged, "matching": count}, f"Purged: {purged}.")

@@ -1,7 +1,7 @@
 """``carteiro tickets dlq republish``: republish dead tickets to their topic."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -104,6 +104,11 @@ async def _run(
         terms=how.as_terms(),
     )
     answers: Counter[redriving.Answer] = Counter()
+    if not is_dry:
+        count = await session.archive.count(replace(wanted, states=redriving.RESTING))
+        told = {"state": "redriven", "tickets": count, "run": redrive.id}
+        ways = {"rate": how.rate, "limit": how.limit, "raw": how.raw, "force": how.force}
+        await session.record("republish", wanted, {"states": redriving.RESTING}, **told, **ways)
     try:
         with count_done("republished") as tell:
             run = (

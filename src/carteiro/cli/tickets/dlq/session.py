@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from uuid_utils import uuid7
 
 from carteiro.cli.desk import Command, Work, command_of
 from carteiro.cli.exit_codes import NotFound, WrongUse
@@ -13,7 +15,9 @@ from carteiro.cli.options import AsJson, Before, ConfigFile, Since, Yes
 from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
 from carteiro.errors import needing_extra
-from carteiro.model import value
+from carteiro.model import AuditRow, Via, value
+from carteiro.policy.audit import harmless, harmless_fields
+from carteiro.runtime.acting import act_as, actor, on_this_machine
 from carteiro.tickets.archive.document import Archived, ArchiveState, Wanted
 from carteiro.tickets.errors import ArchiveAway
 from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
@@ -100,6 +104,28 @@ class ArchiveSession:
             await self.known_ticket(each)
         return Wanted(ids=ids)
 
+    async def record(
+        self, action: str, wanted: Wanted, before: Mapping[str, object], **after: object
+    ) -> None:
+        """Record a change of tickets, before it is made: a change without its row is not possible."""
+        who, ids = actor(), wanted.ids or ()
+        chosen = {name: each for name, each in asdict(wanted).items() if each is not None}
+        row = AuditRow(
+            id=str(uuid7()),
+            at=datetime.now(UTC),
+            via=who.via,
+            who=harmless(who.who),
+            key_id=None,
+            origin=harmless(who.origin),
+            action=action,
+            kind="dead ticket",
+            object=harmless(ids[0]) if len(ids) == 1 else "",
+            tenant=None,
+            before=harmless_fields(before),
+            after=harmless_fields({"chosen": chosen} | after),
+        )
+        await self.archive.note(row, kept=self.settings.retention.audit)
+
     async def known_ticket(self, given: str) -> Archived:
         """The ticket of this id; `NotFound` if there is none."""
         found = await self.archive.show(given)
@@ -125,6 +151,7 @@ async def _at_the_archive(
     with needing_extra("Tickets need", "tickets"):
         from carteiro.tickets.archive.mongo import MongoArchive  # noqa: PLC0415 - dear, and not for all
 
+    act_as(on_this_machine(Via.CLI))
     archive = MongoArchive(settings.tickets)
     try:
         await work(ArchiveSession(archive, settings, printer), **options)
