@@ -102,12 +102,19 @@ async def test_alert_is_silenced_for_a_time(post: Carteiro) -> None:
         await fired(post)
         ended = await client.delete(f"{SILENCES}/{made['id']}")
         gone = await client.delete(f"{SILENCES}/{made['id']}")
+        left = answer_in(await client.get(SILENCES))
+        [kept] = answer_in(await client.get(f"{SILENCES}?state=all"))["items"]
+        shown = answer_in(await client.get(f"{ALERTS}/{SILENCE['alert']}"))
     subjects = {each.notice.subject for each in await post.backend.alerts.waiting()}
 
     SilenceView.model_validate(made)
     SilenceList.model_validate(found)
     assert found["items"] == [made]
     assert (made["by"], made["reason"]) == ("admin", "known ✉")
+    assert left["items"] == []
+    assert shown["silences"] == [kept]
+    assert kept == made | {"until": kept["until"]}
+    assert kept["until"] < made["until"]
     assert subjects == {"", BRASA}
     assert ended.status_code == 204
     error_in(gone, 404, "NOT_FOUND")

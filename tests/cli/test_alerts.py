@@ -67,6 +67,15 @@ def test_alert_is_silenced_for_a_time(line: CommandLine) -> None:
     assert [row["notice"]["alert"] for row in line.listed("alerts", "notices")] == [DEAD]
     line.done("alerts", "unsilence", made["id"])
     assert line.listed("alerts", "silences") == []
+    [ended] = line.listed("alerts", "silences", "--all")
+    assert (ended["id"], ended["reason"], ended["until"] < made["until"]) == (
+        made["id"],
+        "upgrade",
+        True,
+    )
+    assert line.asked("alerts", "show", OF_TENANT)["silences"] == [ended]
+    assert line.asked("alerts", "show", DEAD)["silences"] == []
+    assert "upgrade" in line.done("alerts", "show", OF_TENANT)
     assert line("alerts", "unsilence", made["id"]).code == ExitCode.NOT_FOUND
     stranger = line("alerts", "silence", OF_TENANT, "--subject", "nobody", *flags)
     assert (stranger.code, "no tenant 'nobody'" in stranger.err) == (ExitCode.NOT_FOUND, True)

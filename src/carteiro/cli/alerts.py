@@ -65,6 +65,7 @@ _SILENCES: tuple[Column[Silence], ...] = (
     Column("id", lambda row: row.id, is_whole=True),
     Column("alert", lambda row: row.alert, is_whole=True),
     Column("subject", lambda row: row.subject),
+    Column("from", lambda row: row.created_at, is_whole=True),
     Column("until", lambda row: row.until, is_whole=True),
     Column("by", lambda row: row.by),
     Column("reason", lambda row: row.reason),
@@ -103,9 +104,10 @@ async def definitions(desk: Desk) -> None:
 
 @app.at_a_desk()
 async def show(desk: Desk, name: NameArgument) -> None:
-    """Show the definition of an alert, what to do, and its open subjects."""
+    """Show the definition of an alert, what to do, its open subjects, and its silences of the last month."""
     known = _known(desk, name)
     alerts = (await desk.backend.alerts.list(name=name)).rows
+    silences = await desk.backend.alerts.silenced(name)
     facts = {
         "alert": known.name,
         "severity": known.severity.value,
@@ -117,8 +119,14 @@ async def show(desk: Desk, name: NameArgument) -> None:
         "what to do": known.action,
         "runbook": known.runbook,
     }
-    desk.out.thing(document_of(known, open=[document_of(each) for each in alerts]), facts)
+    document = document_of(
+        known,
+        open=[document_of(each) for each in alerts],
+        silences=[document_of(each) for each in silences],
+    )
+    desk.out.thing(document, facts)
     desk.out.beside("Open", alerts, _COLUMNS)
+    desk.out.beside("Silences", silences, _SILENCES)
 
 
 @app.at_a_desk()
@@ -172,9 +180,16 @@ async def silence(
 
 
 @app.at_a_desk()
-async def silences(desk: Desk) -> None:
+async def silences(
+    desk: Desk,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that ended in the last month, newest first.")
+    ] = False,
+) -> None:
     """List silences, the next to end first."""
-    found = await desk.backend.alerts.silences()
+    alerts = desk.backend.alerts
+    found = await (alerts.silenced() if everything else alerts.silences())
     desk.out.rows(found, _SILENCES, document_of, what="silences")
 
 

@@ -27,8 +27,9 @@ class Alerts(Protocol):
     announced  A notice is stored in the transaction of its change: one notice for each change, whatever crashes.
     delivered  A notice stays, under one id, until each channel has it or it is given up. Channels do not wait for each
                other.
-    silenced   A silence delays notices until its end, also those of changes by people. It is deleted then.
-    bounded    Resolved alerts are deleted after a month, the oldest of over 1000 earlier. At most 100 silences.
+    silenced   A silence delays notices until its end, also those of changes by people. It is shown for a month more.
+    bounded    Resolved alerts and ended silences are deleted after a month, the oldest of over 1000 earlier. At most
+               100 silences have not ended.
     coalesced  New dead letters are one notice per interval, with counts; none is left out or counted twice.
     isolated   Everything about an erased tenant is deleted, also in undelivered notices.
     """
@@ -60,6 +61,14 @@ class Alerts(Protocol):
 
     async def silences(self) -> builtins.list[Silence]:
         """The silences that have not ended, the next to end first."""
+
+    async def silenced(
+        self, alert: str | None = None, *, tenant: TenantId | None = None, limit: int = 100
+    ) -> builtins.list[Silence]:
+        """The silences of an alert, or of any, also those that ended; the newest first.
+
+        Those of all alerts are among those of each.
+        """
 
     async def note_dead_letters(self, *, every: timedelta, but: TenantId) -> Notice | None:
         """Store a notice about dead letters since the last one, unless that is younger than ``every``.

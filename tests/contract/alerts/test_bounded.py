@@ -43,6 +43,30 @@ async def test_oldest_of_too_many_resolved_alerts_is_deleted(
     assert set(await states(backend)) == {FULL, f"{OFTEN} {BRASA}"}
 
 
+async def test_ended_silences_are_deleted(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a month, and the first to end of too many before; open ones stay."""
+    monkeypatch.setattr(sql_alerts, "MOST_RESOLVED", 1)
+    made: list[Silence] = []
+    for days in (2, 1, 60, 3):
+        lasts = timedelta(days=days)
+        each = await backend.alerts.silence(OFTEN, ACME, ACME, lasts=lasts, reason="known")
+        assert isinstance(each, Silence)
+        made.append(each)
+        clock.advance(MINUTE)
+    clock.advance(timedelta(days=4))
+    await moved(backend, full())
+    few = await backend.alerts.silenced(OFTEN)
+    clock.advance(timedelta(days=30))
+    await moved(backend, full())
+    clock.back(timedelta(days=30))  # a list shows none that is older
+    left = await backend.alerts.silenced(OFTEN)
+
+    assert few == [made[3], made[2]]
+    assert left == [made[2]]
+
+
 async def test_look_without_findings_and_alerts_writes_nothing(backend: Backend) -> None:
     assert await moved(backend) == []
     assert await states(backend) == {}

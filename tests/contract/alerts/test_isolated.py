@@ -30,6 +30,7 @@ async def test_erased_tenant_has_no_alerts_silences_and_notices(
     assert erased is not None
     assert not erased.has_more
     assert [each.subject for each in await backend.alerts.silences()] == [BRASA]
+    assert [each.subject for each in await backend.alerts.silenced()] == [BRASA]
     assert f"{OFTEN} {ACME}" not in await states(backend)
     waiting = [each.notice for each in await backend.alerts.waiting()]
     assert ACME not in str(waiting)

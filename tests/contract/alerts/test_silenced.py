@@ -1,13 +1,14 @@
 """Alerts, silenced: a silence holds back notices until its end."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from carteiro.model import Actor, TenantId, Via
-from carteiro.model.alerts import AlertRefusal, Silence
+from carteiro.model.alerts import ALL_ALERTS, AlertRefusal, Silence
 from carteiro.ports import Backend
 from carteiro.runtime.acting import acting_as
 from carteiro.stores.sql.alerts import MOST_SILENCES
-from support.alerting import FULL, MINUTE, OFTEN, RULES, full, moved, often
+from support.alerting import FULL, MINUTE, OFTEN, RULES, SLOW, full, moved, often
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
 
@@ -71,6 +72,37 @@ async def test_silence_is_ended_by_hand(backend: Backend) -> None:
     assert silence.until - silence.created_at == 10 * MINUTE
     assert ended == [True, False, False]
     assert await moved(backend, full()) == ["firing"]
+
+
+async def test_silences_that_ended_are_shown_for_a_month(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """With author, end and reason: also one that was ended by hand, and one of all alerts."""
+    with acting_as(Actor(Via.API, "ana", "127.0.0.1")):
+        first = await _silenced(backend)
+    clock.advance(MINUTE)
+    everything = await _silenced(backend, ALL_ALERTS)
+    clock.advance(MINUTE)
+    of_acme = await _silenced(backend, OFTEN, ACME)
+    ended = replace(first, until=clock.at())
+    await backend.alerts.unsilence(first.id)
+    clock.advance(timedelta(days=29))
+
+    shown = [
+        await backend.alerts.silenced(FULL),
+        await backend.alerts.silenced(OFTEN, tenant=ACME),
+        await backend.alerts.silenced(),
+        await backend.alerts.silenced(limit=1),
+        await backend.alerts.silenced(SLOW, tenant=BRASA),
+    ]
+    assert await backend.alerts.silences() == []
+    assert not await backend.alerts.unsilence(everything.id)
+    clock.advance(timedelta(days=1))
+    left = await backend.alerts.silenced()
+
+    both = [of_acme, everything, ended]
+    assert shown == [[everything, ended], [of_acme], both, [of_acme], []]
+    assert left == both[:2]
 
 
 async def test_silences_are_few(backend: Backend, clock: StoreClock) -> None:

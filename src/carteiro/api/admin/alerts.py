@@ -46,6 +46,12 @@ class Acknowledgement(Question):
     subject: str = Field(default="", max_length=_LONGEST)
 
 
+class SilenceQuestion(Question):
+    """Open silences, or all of the last month, the newest first."""
+
+    state: Literal["open", "all"] = "open"
+
+
 class NewSilence(Question):
     """A silence of an alert, ``*`` for all of them; an empty subject: of any subject."""
 
@@ -80,8 +86,20 @@ class AlertPage(PageDocument):
     items: list[AlertView]
 
 
+class SilenceView(Document):
+    """A silence; ``until`` may be past."""
+
+    id: str
+    alert: str
+    subject: str
+    reason: str
+    by: str
+    created_at: Moment
+    until: Moment
+
+
 class AlertDefinitionView(Document):
-    """The definition of an alert, and its open alerts."""
+    """The definition of an alert, its open alerts, and its silences of the last month."""
 
     name: str
     severity: Severity
@@ -93,22 +111,11 @@ class AlertDefinitionView(Document):
     action: str
     runbook: str
     open: list[AlertView]
-
-
-class SilenceView(Document):
-    """A silence that has not ended."""
-
-    id: str
-    alert: str
-    subject: str
-    reason: str
-    by: str
-    created_at: Moment
-    until: Moment
+    silences: list[SilenceView]
 
 
 class SilenceList(Document):
-    """Silences, the next to end first."""
+    """Silences, the next to end first; of all of them, the newest."""
 
     items: list[SilenceView]
 
@@ -161,15 +168,18 @@ class AlertEndpoints(Endpoints):
 
     @Endpoint("GET", "/alerts/{name}", "Look at an alert", AlertDefinitionView)
     async def show(self, request: Request) -> Response:
-        """Definition of an alert, what to do, and its open alerts."""
+        """Definition of an alert, what to do, its open alerts, and its silences of the last month, newest first."""
         known = found(self._rules.definitions.get(request.path_params["name"]), "alert")
-        page = await self._alerts.list(name=known.name, tenant=within(request))
+        tenant = within(request)
+        page = await self._alerts.list(name=known.name, tenant=tenant)
+        silences = await self._alerts.silenced(known.name, tenant=tenant)
         view = AlertDefinitionView.of(
             known,
             about=known.about.value,
             window_ms=known.window // MILLISECOND,
             lasts_ms=known.lasts // MILLISECOND,
             open=[_view(each) for each in page.rows],
+            silences=[SilenceView.of(each) for each in silences],
         )
         return view.as_response(nulls=True)
 
@@ -205,10 +215,12 @@ class AlertEndpoints(Endpoints):
         items = [_notice_view(each) for each in await self._alerts.waiting()]
         return NoticeList(items=items).as_response(nulls=True)
 
-    @Endpoint("GET", "/silences", "List silences", SilenceList)
-    async def silences(self, _: Request) -> Response:
+    @Endpoint("GET", "/silences", "List silences", SilenceList, query=SilenceQuestion)
+    async def silences(self, request: Request) -> Response:
         """Silences that have not ended, the next to end first."""
-        items = [SilenceView.of(each) for each in await self._alerts.silences()]
+        asked, alerts = read_query(request, SilenceQuestion), self._alerts
+        found = await (alerts.silences() if asked.state == "open" else alerts.silenced())
+        items = [SilenceView.of(each) for each in found]
         return SilenceList(items=items).as_response(nulls=True)
 
     @Endpoint(

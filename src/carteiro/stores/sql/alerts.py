@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,7 +33,7 @@ from carteiro.stores.sql.door import lock
 from carteiro.stores.sql.session import Database, Session
 
 MOST_SILENCES = 100
-MOST_RESOLVED = 1000
+MOST_RESOLVED = 1000  # and as many silences that ended
 KEPT_RESOLVED = timedelta(days=30)
 # Dead letters that are younger than this are counted the next time: their transaction may not have ended yet.
 SETTLED_AFTER = timedelta(minutes=1)
@@ -80,6 +80,7 @@ class SqlAlerts:
             await _send(session, due)
             before = in_ms(now - KEPT_RESOLVED)
             await session.run("alerts_trim", before=before, most=MOST_RESOLVED)
+            await _trim_silences(session, now)
             return due
 
         return await self._changed(move)
@@ -140,9 +141,8 @@ class SqlAlerts:
                 return AlertRefusal.TOO_MANY
             by = actor().who
             new = Silence(str(uuid7()), alert, subject, tenant, reason, by, now, now + lasts)
-            row = dict(zip(_SILENCE, _row(new), strict=True))
-            await session.run("silence_add", **row)
-            await session.run("silences_end", now=in_ms(now))
+            await _add(session, new)
+            await _trim_silences(session, now)
             named, after = ("silence", alert, subject), {"silence": new.id, "until": new.until}
             await _note(session, now, named, tenant, {}, after)
             return new
@@ -153,10 +153,11 @@ class SqlAlerts:
         """End a silence now; False: there is none with this id."""
 
         async def unsilence(session: Session, now: datetime) -> bool:
-            row = await session.first("silence_drop", id=silence)
+            row = await session.first("silence_drop", id=silence, now=in_ms(now))
             if row is None:
                 return False
             ended = made(Silence, row)
+            await _add(session, replace(ended, until=now))
             named = "unsilence", ended.alert, ended.subject
             was = {"silence": ended.id, "until": ended.until}
             await _note(session, now, named, ended.tenant, was, {"until": now})
@@ -167,6 +168,14 @@ class SqlAlerts:
     async def silences(self) -> builtins.list[Silence]:
         """The silences that have not ended, the next to end first."""
         return await _silences(self._db, moment(await self._db.now()))
+
+    async def silenced(
+        self, alert: str | None = None, *, tenant: TenantId | None = None, limit: int = 100
+    ) -> builtins.list[Silence]:
+        """The silences of an alert, or of any, also those that ended; the newest first."""
+        since = in_ms(moment(await self._db.now()) - KEPT_RESOLVED)
+        asked = {"alert": alert, "tenant": tenant, "since": since, "limit": limit}
+        return [made(Silence, row) for row in await self._db.fetch("silences_made", **asked)]
 
     # --- notices
 
@@ -270,6 +279,15 @@ async def _is_there(session: Session, tenant: TenantId) -> bool:
 async def _silences(session: Session, now: datetime) -> list[Silence]:
     rows = await session.fetch("silences_live", now=in_ms(now))
     return [made(Silence, row) for row in rows]
+
+
+async def _add(session: Session, silence: Silence) -> None:
+    await session.run("silence_add", **dict(zip(_SILENCE, _row(silence), strict=True)))
+
+
+async def _trim_silences(session: Session, now: datetime) -> None:
+    before = in_ms(now - KEPT_RESOLVED)
+    await session.run("silences_trim", before=before, now=in_ms(now), most=MOST_RESOLVED)
 
 
 async def _store(session: Session, alerts: Sequence[Alert]) -> None:

@@ -125,15 +125,10 @@ INSERT INTO carteiro.silences ({silence})
 VALUES (:id, :alert, :subject, :tenant, :reason, :by, :created_at, :until);
 
 -- name: silence_drop
--- Deletes a silence, and returns it. :id
+-- Deletes a silence that has not ended, and returns it. :id; :now
 DELETE FROM carteiro.silences
-WHERE id = :id
+WHERE id = :id AND until > :now
 RETURNING {silence};
-
--- name: silences_end
--- Deletes the silences that have ended. :now
-DELETE FROM carteiro.silences
-WHERE until <= :now;
 
 -- name: silences_forget
 -- Deletes the silences of a tenant. :tenant
@@ -146,6 +141,24 @@ SELECT {silence}
 FROM carteiro.silences
 WHERE until > :now
 ORDER BY until, id;
+
+-- name: silences_made
+-- The newest silences of an alert, or of all alerts, also ended ones. :alert and :tenant, null for any; :since; :limit
+SELECT {silence}
+FROM carteiro.silences
+WHERE alert IN (coalesce(:alert, alert), '*') AND tenant = coalesce(:tenant, tenant) AND until > :since
+ORDER BY created_at DESC, id DESC
+LIMIT :limit;
+
+-- name: silences_trim
+-- Deletes silences that ended before a moment, and the first ended ones beyond a number. :before; :now; :most
+DELETE FROM carteiro.silences
+WHERE
+    until <= :now
+    AND (
+        until <= :before
+        OR id NOT IN (SELECT id FROM carteiro.silences WHERE until <= :now ORDER BY until DESC, id LIMIT :most)
+    );
 
 -- name: alerts_put (sqlite)
 -- Stores alerts. :rows = [[name, subject, tenant, state, value, threshold, since, seen_at, changed_at, notice, notice_at, by], …]
