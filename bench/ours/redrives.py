@@ -20,6 +20,13 @@ from ours.shared import opened, run
 
 _TENANTS = 1000
 _FILL = """
+INSERT INTO {schema}messages (
+    no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, due_at, created_at
+)
+SELECT
+    n, {identity}, 'tenant-' || (n % {tenants}), 'email:send', {true}, 'at_least_once', 5, 86400000, 'request',
+    'user-' || n || '@example.com', 1800000000000 + n, 1800000000000 + n
+FROM {series};
 INSERT INTO {schema}dead_letters (
     message_id, {more}tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
     failure_group
@@ -33,6 +40,7 @@ FROM {series}
 """
 _SQLITE = {
     "schema": "",
+    "true": "1",
     "more": "",
     "numbers": "",
     "identity": "printf('01900000-0000-7000-8000-%012x', n)",
@@ -40,6 +48,7 @@ _SQLITE = {
 }
 _POSTGRES = {
     "schema": "carteiro.",
+    "true": "true",
     "more": "message_no, code, category, said, ",
     "numbers": "n, '550', 'PERMANENT_ERROR', '550' || E'\\nno such user\\nuser-' || n || '@example.com', ",
     "identity": "'01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
@@ -53,7 +62,7 @@ async def _fill(folder: Path, letters: int) -> None:
     if not url:
         parts |= _SQLITE | {"series": _SQLITE["series"].format(letters=letters)}
         with closing(sqlite3.connect(folder / "carteiro.db")) as db, db:
-            db.execute(_FILL.format(**parts))
+            db.executescript(_FILL.format(**parts))
         return
     parts |= _POSTGRES | {"series": _POSTGRES["series"].format(letters=letters)}
     connection = await asyncpg.connect(url)

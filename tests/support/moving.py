@@ -223,6 +223,10 @@ async def read(backend: Backend) -> dict[str, Any]:
         "depths": sorted(await reading.depths(), key=lambda each: each.kind),
         "first": first,
         "letters": (await backend.dead_letters.find(DeadFilter())).rows,
+        "searched": [
+            await backend.dead_letters.group("code", DeadFilter(text=each))
+            for each in ("ana@", "TRY later", "550")
+        ],
         "groups": await backend.dead_letters.group("code"),
         "redrives": (await backend.redrives.list()).rows,
         "redriven": [
@@ -231,7 +235,7 @@ async def read(backend: Backend) -> dict[str, Any]:
         "sizes": await backend.dead_letters.sizes(top=10),
         "inbox": await backend.inbox.list(),
         "alerts": (await backend.alerts.list()).rows,
-        "silences": await backend.alerts.silences(),
+        "silences": await backend.alerts.silenced(),
         "notices": await backend.alerts.waiting(),
         "failures": [
             await backend.failures.show(each.id) for each in (await backend.failures.list()).rows

@@ -16,14 +16,16 @@ from carteiro.model import (
     DeadGroup,
     DeadReason,
     MessageId,
+    Revision,
     TenantId,
 )
 from carteiro.ports import Backend
 from carteiro.ports.dead_letters import GroupBy
-from support.builders import ACME, BRASA, TASK, tenants_named
+from support.builders import ACME, BRASA, TASK, dead, tenants_named
 from support.burying import buried, found
 from support.clock import MILLISECOND, StoreClock
 from support.set_ups import PROPERTY, SetUp
+from support.steps import attempted
 
 SECOND = timedelta(seconds=1)
 GREY = {"code": "451", "category": Category.TRANSIENT_ERROR, "reason": "Greylisted, come BACK"}
@@ -143,6 +145,25 @@ async def test_text_is_looked_for_in_code_reason_and_address(backend: Backend) -
     texts = ("451", "greyLISTED", "back", "RUI@", "@example.com", "ção", "", "rui@example.com")
     for text in texts:
         assert await found(backend, text=text) == [wanted], text
+
+
+async def test_texts_of_an_edited_letter_are_the_new_ones(backend: Backend) -> None:
+    """Of one that was put back, those that it has."""
+    message = await buried(backend, to="ana@example.com", failure=GREY | {"reason": "come BACK"})
+    revision = Revision("{}", "Rui@example.com", "Novo")
+    await backend.dead_letters.redrive([message], by="ana", revision=revision)
+    texts = ("rui@", "ana@", "451", "back")
+    edited = {text: await found(backend, text=text) for text in texts}
+    await attempted(backend.store, dead())
+    [letter] = (await backend.dead_letters.find()).rows
+    again = {text: await found(backend, text=text) for text in texts}
+    await backend.dead_letters.drop([message])
+    restored = await backend.dead_letters.restore([letter])
+
+    assert edited == {"rui@": [message], "ana@": [], "451": [message], "back": [message]}
+    assert again == {"rui@": [message], "ana@": [], "451": [], "back": []}
+    assert (restored, await found(backend, text="rui@")) == (1, [message])
+    assert await found(backend, text=dead().failure.reason) == [message]
 
 
 async def test_text_that_is_nowhere_finds_nothing(backend: Backend) -> None:
