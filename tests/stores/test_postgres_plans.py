@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from carteiro.model import End, LeasedJob, NewRecipient, Settled
+from carteiro.model import End, FailureFilter, LeasedJob, NewRecipient, Settled, TenantId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.pacing import MOST_DRAWS
@@ -56,6 +56,26 @@ SELECT $3, tenant, count(*), min(at), min(carteiro.rank(5, at)) FROM new GROUP B
 _RECIPIENTS = """
 INSERT INTO carteiro.recipient_records (id, tenant, email, external_id, cpf_cnpj_hash, created_at)
 SELECT gen_random_uuid(), 'tenant-00', format('%s@example.com', n), n, n, 0 FROM generate_series(1, $1::integer) AS n
+"""
+# Of 500 templates in each minute, some fail.
+_FIGURES = """
+INSERT INTO carteiro.rollups (span, tenant, template, provider, at, weight, sent, failed, figures)
+SELECT
+    'minute', 'tenant-' || t, 'welcome', '', (carteiro.now_ms() / 60000 - m) * 60000, 2, 1, (t < $1::integer)::integer,
+    '{}'
+FROM generate_series(0, 499) AS t, generate_series(0, 120) AS m
+"""
+_FAILURES = """
+WITH groups AS (
+    INSERT INTO carteiro.failure_groups
+    SELECT
+        'group-' || n, 'sandbox', 'rule', '', 'no', '550', 'PERMANENT_ERROR', 'message', 'open', n, n, n, NULL, 200, 0
+    FROM generate_series(1, 100) AS n
+    RETURNING id
+)
+INSERT INTO carteiro.failure_counts
+SELECT id, h, 'tenant-00', CASE h WHEN 0 THEN 200 ELSE 1 END, 0, 1, 1, '[]'
+FROM groups, generate_series(0, 200) AS h
 """
 _READ = """
 SELECT coalesce(sum(seq_tup_read), 0)::bigint, coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::bigint
@@ -152,6 +172,25 @@ async def test_operations_without_statistics_read_no_more_than_needed(
     assert {
         name: rows for name, (rows, _) in most.items() if rows > _SLOTS
     } == {}  # tables of a few rows
+
+
+async def test_figures_without_statistics_are_read_by_their_keys(
+    backend: Backend, looker: Any
+) -> None:
+    """Of failing templates alone, of an hour each; of a tenant's failure groups a sum each, not their hours."""
+    await looker.execute(_FIGURES, 5)
+    await looker.execute(_FAILURES)
+    before = await _rows_read(backend)
+    worst = await backend.rollups.worst(timedelta(hours=1), least=20, limit=10)
+    between = await _rows_read(backend)
+    mine = await backend.failures.list(FailureFilter(TenantId(_TENANTS[0])))
+    after = await _rows_read(backend)
+
+    assert len(worst) == 5
+    assert between[0] - before[0] == 0
+    assert between[1] - before[1] <= 2 * 5 * 61
+    assert (len(mine.rows), mine.rows[0].attempts) == (100, 200)
+    assert after[1] - between[1] <= 2 * 100 + 10
 
 
 async def test_claim_touches_a_constant_number_of_pages(

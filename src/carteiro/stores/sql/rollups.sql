@@ -41,28 +41,6 @@ SELECT at, figures FROM carteiro.rollups
 WHERE span = 'minute' AND tenant = '' AND template = '' AND provider = '' AND at >= :since AND at < :before
 ORDER BY at;
 
--- name: rollups_worst
--- The templates that fail most, of those with some messages: the worst of each tenant, then the second of each, and so on.
--- Notes are not in them. :since; :least; :limit
-WITH failing AS MATERIALIZED ( -- by the index of failing templates, in no order
-    SELECT w.tenant, w.template FROM carteiro.rollups AS w
-    WHERE w.span = 'minute' AND w.at >= :since AND w.template > '' AND w.failed > 0
-)
-SELECT r.tenant, r.template, sum(r.sent)::bigint AS sent, sum(r.failed)::bigint AS failed
-FROM (SELECT DISTINCT tenant, template FROM failing) AS f
-CROSS JOIN carteiro.rollups AS r
-WHERE
-    r.span = 'minute' AND r.tenant = f.tenant AND r.template = f.template AND r.provider = ''
-    AND r.at >= :since
-GROUP BY r.tenant, r.template
-HAVING sum(r.failed) > 0 AND sum(r.sent + r.failed) >= :least::bigint
-ORDER BY
-    row_number() OVER (
-        PARTITION BY r.tenant ORDER BY sum(r.failed) * 1.0 / sum(r.sent + r.failed) DESC, r.template
-    ),
-    sum(r.failed) * 1.0 / sum(r.sent + r.failed) DESC, r.tenant, r.template
-LIMIT :limit;
-
 -- name: rollup_take
 -- Deletes the oldest notes, and returns them: at least one, and no further one beyond a number of characters. :limit; :size
 DELETE FROM carteiro.rollup_notes
@@ -224,3 +202,50 @@ WHERE
         ORDER BY weight DESC, tenant
         LIMIT :most
     );
+
+-- name: rollups_worst (sqlite)
+-- The templates that fail most, of those with some messages: the worst of each tenant, then the second of each, and so on.
+-- Notes are not in them. :since; :least; :limit
+WITH failing AS MATERIALIZED ( -- by the index of failing templates, in no order
+    SELECT w.tenant, w.template FROM rollups AS w
+    WHERE w.span = 'minute' AND w.at >= :since AND w.template > '' AND w.failed > 0
+)
+SELECT r.tenant, r.template, sum(r.sent) AS sent, sum(r.failed) AS failed
+FROM (SELECT DISTINCT tenant, template FROM failing) AS f
+CROSS JOIN rollups AS r
+WHERE
+    r.span = 'minute' AND r.tenant = f.tenant AND r.template = f.template AND r.provider = ''
+    AND r.at >= :since
+GROUP BY r.tenant, r.template
+HAVING sum(r.failed) > 0 AND sum(r.sent + r.failed) >= :least
+ORDER BY
+    row_number() OVER (
+        PARTITION BY r.tenant ORDER BY sum(r.failed) * 1.0 / sum(r.sent + r.failed) DESC, r.template
+    ),
+    sum(r.failed) * 1.0 / sum(r.sent + r.failed) DESC, r.tenant, r.template
+LIMIT :limit;
+
+-- name: rollups_worst (postgres)
+-- As on SQLite. The planner may have no statistics, as after a restore: so it has no choice but to read each failing template by
+-- its key. :since; :least; :limit
+WITH failing AS MATERIALIZED ( -- by the index of failing templates, in no order
+    SELECT w.tenant, w.template FROM carteiro.rollups AS w
+    WHERE w.span = 'minute' AND w.at >= :since AND w.template > '' AND w.failed > 0
+)
+SELECT f.tenant, f.template, s.sent::bigint, s.failed::bigint
+FROM (SELECT DISTINCT tenant, template FROM failing) AS f
+CROSS JOIN LATERAL (
+    SELECT sum(r.sent) AS sent, sum(r.failed) AS failed
+    FROM carteiro.rollups AS r
+    WHERE
+        r.span = 'minute' AND r.tenant = f.tenant AND r.template = f.template AND r.provider = ''
+        AND r.at >= :since
+    OFFSET 0
+) AS s
+WHERE s.failed > 0 AND s.sent + s.failed >= :least::bigint
+ORDER BY
+    row_number() OVER (
+        PARTITION BY f.tenant ORDER BY s.failed * 1.0 / (s.sent + s.failed) DESC, f.template
+    ),
+    s.failed * 1.0 / (s.sent + s.failed) DESC, f.tenant, f.template
+LIMIT :limit;
