@@ -378,6 +378,7 @@ async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> No
     await moved(file, url, clock)
 
     async with ends(file, url, clock) as (source, target):
+        to = target.name
         await take_back(source, target)
 
     async with in_database(url, clock) as backend:
@@ -387,7 +388,8 @@ async def test_move_can_be_undone(file: Path, url: str, clock: StoreClock) -> No
         await accepted(backend.store, a_message())
         before = await read(backend)
         [undone] = (await backend.audit.list(AuditFilter(kind="store"))).rows
-    assert undone.action == "reopen"
+    assert (undone.action, undone.object) == ("reopen", f"sqlite:///{file}")
+    assert undone.before == {"to": to, "phase": "finished"}
     await moved(file, url, clock)
     async with in_database(url, clock) as backend:
         after = await read(backend)

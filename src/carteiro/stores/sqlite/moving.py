@@ -148,8 +148,10 @@ class SqliteSource:
     def reopen(self) -> None:
         """Open again, with no trace of the move but an audit row."""
         with self._transaction() as db:
+            mark = _mark(db)
             _unfence(db)
-            undone = Noted("reopen", "store", "")
+            before = {} if mark is None else {"to": mark["to"], "phase": mark["phase"]}
+            undone = Noted("reopen", "store", self.name, before=before)
             run(db, "override_drop", name=_MARK)
             run(db, "audit_add", rows=as_json(rows_of(self._clock(), undone)))
 
