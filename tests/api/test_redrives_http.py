@@ -78,12 +78,16 @@ async def test_redrive_is_started_and_followed(post: Carteiro) -> None:
         await post.work_off()
         after = answer_in(await admin.get(f"{PATH}/{begun['id']}"))
         listed = answer_in(await admin.get(PATH))
+        refused = await admin.post(f"{PATH}/{begun['id']}/pause")
 
     RedrivePage.model_validate(listed)
     assert (begun["state"], begun["total"], begun["redriven"]) == ("running", 7, 0)
     assert begun["matching"]["code"] == "550"
     assert (after["state"], after["redriven"], after["failed"]) == ("stopped", 2, 2)
     assert after["reason"] == "2 of 2 failed again, more than 20%."
+    assert error_in(refused, 409, "CONFLICT")["message"] == (
+        f"The redrive is stopped: POST {PATH}/{after['id']}/resume continues it"
+    )
     assert listed["items"] == [after]
 
 

@@ -41,14 +41,16 @@ def test_redrive_is_paused_resumed_and_cancelled(line: CommandLine) -> None:
 
 
 def test_stopped_redrive_says_why(line: CommandLine) -> None:
-    """With its numbers."""
+    """With its numbers. It cannot be paused: the message says how it goes on."""
     for _ in range(2):
         line.dead()
     redrive = a_redrive(line, "--canary", "1", "--max-failed", "0.5", "--code", "550")
     line.worked_off()
 
     shown = line.done("redrives", "show", redrive)
+    refused = line("redrives", "pause", redrive)
 
+    assert f"is stopped: carteiro redrives resume {redrive} continues it" in refused.err
     assert "1 of 1 failed again, more than 50%." in shown
     assert "code 550" in shown
 

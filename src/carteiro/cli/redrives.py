@@ -11,7 +11,7 @@ from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import Limit, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column, note
-from carteiro.model import Redrive, RedriveId, RedriveState
+from carteiro.model import ENDED_REDRIVES, Redrive, RedriveId, RedriveState
 from carteiro.views.redrives import redrive_json
 
 app = DeskCommands("Follow, pause, resume and cancel redrives of many dead letters.")
@@ -93,9 +93,10 @@ def _facts(redrive: Redrive) -> dict[str, object]:
 async def _set(desk: Desk, redrive: str, state: RedriveState) -> None:
     after = _known(await desk.backend.redrives.set(_id_of(redrive), state), redrive)
     if after.state is not state:
-        raise NotNow(
-            f"redrive {redrive} is {after.state}: carteiro dead redrive --all starts another"
-        )
+        is_over = after.state in ENDED_REDRIVES
+        another = "dead redrive --all starts another"
+        way = another if is_over else f"redrives resume {after.id} continues it"
+        raise NotNow(f"redrive {redrive} is {after.state}: carteiro {way}")
     desk.out.answer(redrive_json(after), f"Redrive {after.id} is {after.state}.")
 
 

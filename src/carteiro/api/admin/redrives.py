@@ -14,7 +14,7 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import PageQuestion, Question, read_query, read_question
 from carteiro.api.refusal import Refusal, found, not_found
 from carteiro.dead_letters.redrive import plan_redrive, start_redrive
-from carteiro.model import Ramp, Redrive, RedriveId, RedriveState, TooManyRedrives
+from carteiro.model import ENDED_REDRIVES, Ramp, Redrive, RedriveId, RedriveState, TooManyRedrives
 from carteiro.ports import Backend
 from carteiro.views.redrives import plan_json, redrive_json
 
@@ -169,7 +169,9 @@ class RedriveEndpoints(Endpoints):
         known = await self._found(request)
         after = found(await self._redrives.set(known.id, state), _WHAT)
         if after.state is not state:
-            raise Refusal(409, f"The redrive is {after.state}: POST {self.prefix} starts another")
+            is_over = after.state in ENDED_REDRIVES
+            way = " starts another" if is_over else f"/{after.id}/resume continues it"
+            raise Refusal(409, f"The redrive is {after.state}: POST {self.prefix}{way}")
         return _view(after).as_response(nulls=True)
 
 
