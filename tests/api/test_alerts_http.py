@@ -158,6 +158,9 @@ async def test_test_notice_is_stored_for_every_channel(post: Carteiro) -> None:
 async def test_token_of_one_tenant_sees_its_alerts_alone(post: Carteiro) -> None:
     await fired(post)
     await let_in(post, ACME, "ca_acme", name="acme", role=Role.OPERATOR)
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        for subject in (ACME, BRASA):
+            answer_in(await admin.post(SILENCES, json=SILENCE | {"subject": subject}), 201)
     async with a_client(post, key="ca_acme") as client:
         found = await listed(client)
         shown = answer_in(await client.get(f"{ALERTS}/{OF_TENANT}"))
@@ -166,5 +169,6 @@ async def test_token_of_one_tenant_sees_its_alerts_alone(post: Carteiro) -> None
 
     assert [each["companyId"] for each in found] == [ACME]
     assert [each["companyId"] for each in shown["open"]] == [ACME]
+    assert [each["subject"] for each in shown["silences"]] == [ACME]
     error_in(other, 404, "NOT_FOUND")
     error_in(refused, 403, "FORBIDDEN")
