@@ -34,7 +34,6 @@ from carteiro.stores.sql.session import Database, Session
 
 MOST_SILENCES = 100
 MOST_RESOLVED = 1000
-KEPT_RESOLVED = timedelta(days=30)
 # Dead letters that are younger than this are counted the next time: their transaction may not have ended yet.
 SETTLED_AFTER = timedelta(minutes=1)
 _OVER = timedelta(days=2)  # more than a channel of this installation is tried
@@ -78,8 +77,7 @@ class SqlAlerts:
                 await session.run("alert_drop", name=name, subject=subject)
             due = [each for each in step.notices if each.tenant in there]
             await _send(session, due)
-            before = in_ms(now - KEPT_RESOLVED)
-            await session.run("alerts_trim", before=before, most=MOST_RESOLVED)
+            await session.run("alerts_trim", most=MOST_RESOLVED)
             return due
 
         return await self._changed(move)
