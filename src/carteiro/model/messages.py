@@ -225,7 +225,7 @@ class QueuePlace:
     ``tenant_wakes_at`` set: the tenant's seat is outside the ring until then. ``limited_until`` set: the
     send limit of the kind is used up until then. ``ahead``: jobs of its tenant and kind that are ready and before it,
     ``parked_ahead``: those that are or were parked until before its time, each at most 10,000. ``waits_since``: the
-    time since which one of them waits.
+    time since which it or one of them waits.
     """
 
     parked_until: datetime | None

@@ -49,7 +49,7 @@ async def _place(backend: Backend, message: MessageId) -> QueuePlace:
     return place
 
 
-async def test_ready_job_is_only_ready(backend: Backend) -> None:
+async def test_ready_job_is_only_ready(backend: Backend, clock: StoreClock) -> None:
     """No time to wait for, no claim, and its tenant is about to be served."""
     [message] = await accepted(backend.store, a_message())
 
@@ -60,6 +60,7 @@ async def test_ready_job_is_only_ready(backend: Backend) -> None:
         tenant_wakes_at=None,
         tenant_in_flight=0,
         limited_until=None,
+        waits_since=clock.at(),
     )
 
 
@@ -197,7 +198,7 @@ async def test_ready_jobs_before_it_are_counted(backend: Backend, clock: StoreCl
 
     assert [each.ahead for each in places] == [0, 1, 2, 3, 4]
     assert [each.parked_ahead for each in places] == [0, 0, 0, 0, 0]
-    assert [each.waits_since for each in places] == [None, clock.at(), since, since, since]
+    assert [each.waits_since for each in places] == [clock.at(), since, since, since, since]
 
 
 async def test_parked_jobs_before_it_are_counted(backend: Backend, clock: StoreClock) -> None:

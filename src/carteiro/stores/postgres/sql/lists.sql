@@ -87,7 +87,7 @@ SELECT
             LIMIT :most
         ) AS parked
     ),
-    least(before.since, (
+    least(before.since, carteiro.due_of(r.rank), (
         SELECT a.parked_until FROM carteiro.delayed AS a
         WHERE a.tenant = m.tenant AND a.kind = m.kind
         ORDER BY a.parked_until

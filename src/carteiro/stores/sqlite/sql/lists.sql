@@ -72,6 +72,8 @@ SELECT
             )
             UNION ALL
             SELECT min(a.until) FROM delayed AS a WHERE a.seat = s.no
+            UNION ALL
+            SELECT r.due_at
         )
     )
 FROM ledger AS m
