@@ -34,14 +34,16 @@ async def find_message(
     return await reading.message(identity, tenant=None if tenant is None else TenantId(tenant))
 
 
-async def explain_message(backend: Backend, message: StoredMessage) -> Waiting:
+async def explain_message(
+    backend: Backend, message: StoredMessage, *, now: datetime | None = None
+) -> Waiting:
     """The reason why a message is not sent yet, until when it waits, and an estimate of when it is sent."""
     try:
         place = await backend.reading.place(message.id)
     except QueueAway:
         return explain_without_queue(message)
     [tenant] = await backend.tenants.find([message.tenant])
-    now = datetime.now(UTC)
+    now = now or datetime.now(UTC)
     told = explain(message, place, tenant or Tenant(message.tenant), now=now)
     return replace(told, estimate=await _estimate(backend, told, message, place, now))
 
@@ -56,8 +58,7 @@ async def _estimate(
         ended = attempts(await backend.rollups.total("minute", back, tenant=message.tenant))
         opened = [each.opened.items() for each in await backend.reports.show()]
         circuits = {name for each in opened for name, at in each if abs(now - at) <= LONGEST_OPEN}
-    is_email = message.kind == EMAIL
-    known = circuits if is_email else ()
+    known = circuits if message.kind == EMAIL else ()
     return estimate(told, message, place, ended=ended, circuits=known, now=now)
 
 

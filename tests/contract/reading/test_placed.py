@@ -13,7 +13,10 @@ from carteiro.model import (
     SendLimit,
     State,
 )
+from carteiro.model.reports import Report
+from carteiro.policy.waiting import Estimate
 from carteiro.ports import Backend
+from carteiro.runtime.messages import explain_message
 from carteiro.stores import queue_columns
 from carteiro.stores.sql import reading
 from support.builders import (
@@ -235,6 +238,37 @@ async def test_jobs_before_it_are_counted_up_to_a_bound(
 
     assert (await _place(backend, ready)).ahead == 2
     assert (await _place(backend, parked)).parked_ahead == 2
+
+
+async def test_message_has_an_estimate_from_the_recent_rate(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Of its own tenant, which waited all the time; with an open circuit there is none."""
+    await accepted(backend.store, *messages(3, BRASA))
+    *_, last = await accepted(backend.store, *messages(20))
+    clock.advance(MINUTE)
+    jobs = [await attempted(backend.store, sent(), limit=1) for _ in range(5)]
+    ended = sum(each.tenant == ACME for each in jobs)
+
+    async def estimated() -> Estimate:
+        found = await backend.reading.message(last)
+        assert found is not None
+        told = (await explain_message(backend, found, now=clock.at())).estimate
+        assert told is not None
+        return told
+
+    told = await estimated()
+    report = Report("p", {"smtp": clock.at()}, opened={"smtp": clock.at()})
+    await backend.reports.put(report, stay=MINUTE)
+    closed = await estimated()
+
+    assert 0 < ended < 5
+    assert (told.ahead, told.per_minute) == (20 - 1 - ended, ended)
+    assert told.earliest is not None
+    assert told.latest is not None
+    assert clock.at() < told.earliest < told.latest
+    assert closed.latest is None
+    assert "circuit is open of smtp" in closed.text
 
 
 async def test_depths_add_up_by_kind(backend: Backend, clock: StoreClock) -> None:
