@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -30,6 +31,7 @@ from carteiro.providers.sandbox import provider as sandbox
 from carteiro.stores.sqlite import opening
 from carteiro.tickets.archive import metrics as archive_metrics
 from carteiro.tickets.consume import metrics as ticket_metrics
+from dashboards import DASHBOARDS, dashboard
 from errors_page import errors_page
 from kpis_page import kpis_page
 from roles_page import roles_page
@@ -604,6 +606,7 @@ def _plain_default(default: object) -> str:
 # --- writing ----------------------------------------------------------------------------------
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    **{f"../../deploy/grafana/{uid}.json": partial(dashboard, uid) for uid in DASHBOARDS},
     "../../deploy/prometheus/carteiro.rules.yaml": rules_file,
     "alerts.md": lambda: alerts_page(NOTE),
     "api.md": lambda: api_page(NOTE),

@@ -163,7 +163,7 @@ class Carteiro:
         return found
 
     async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
-        """Return why a message is not sent yet, and until when; None if there is no such message."""
+        """Return why a message is not sent yet, until when, and an estimate of when it is; None if there is none."""
         found = await self.get(message, tenant=tenant)
         return None if found is None else await explain_message(self.backend, found)
 
@@ -336,7 +336,7 @@ class Carteiro:
                 ports.upkeep,
                 bodies=retention.bodies,
                 histories=retention.history,
-                audit=retention.audit,
+                kept=retention.kept,
             ),
             roll_up(
                 ports.upkeep,

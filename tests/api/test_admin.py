@@ -321,7 +321,15 @@ async def test_waiting_message_explains_its_wait(post: Carteiro) -> None:
 
     WaitingView.model_validate(told)
     assert (told["why"], told["until"]) == ("scheduled", "2199-01-01T00:00:00.000Z")
+    assert told["estimate"] | {"text": ""} == {
+        "earliest": told["until"],
+        "latest": None,
+        "ahead": 0,
+        "perMinute": None,
+        "text": "",
+    }
     assert held["why"] == "tenant_paused"
+    assert held["estimate"]["earliest"] is None
 
 
 @pytest.mark.parametrize("path", ["", "/explain"])

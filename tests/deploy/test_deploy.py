@@ -225,12 +225,13 @@ def test_composed_servers_are_recent_enough() -> None:
     assert SERVICES["redis"]["command"][:2] == ["redis-server", "/etc/redis.conf"]
 
 
-def test_ticket_lane_is_opt_in() -> None:
-    """An installation for e-mail starts none of its processes and servers."""
+def test_ticket_lane_and_monitoring_are_opt_in() -> None:
+    """An installation for e-mail starts none of their processes and servers."""
     asked_for = sorted(name for name, service in SERVICES.items() if "profiles" in service)
 
-    assert asked_for == ["alertmanager", "kafka", "mongo", *OF_TICKETS]
-    assert all(SERVICES[name]["profiles"] == ["tickets"] for name in asked_for)
+    of_tickets = [name for name in asked_for if "tickets" in SERVICES[name]["profiles"]]
+    assert of_tickets == ["alertmanager", "kafka", "mongo", *OF_TICKETS]
+    assert set(asked_for) - {*of_tickets} == {"grafana", "prometheus"}
 
 
 def composed_tickets(name: str) -> TicketSettings:

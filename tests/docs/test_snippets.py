@@ -10,6 +10,7 @@ import pytest
 
 from carteiro.api.admin.redrives import NewRedrive
 from carteiro.email.message import read_email
+from carteiro.observability import log
 from carteiro.stores.sqlite import opening
 from support.pages import Block, blocks_of, pages, runnable
 
@@ -40,6 +41,7 @@ def test_every_program_of_a_page_runs(
     for block, printed in _programs(page):
         names: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(block.code, f"{page}:{block.line}", "exec"), names)
+        log.configure("off")  # a program may have turned it on for its whole process
         said = capsys.readouterr().out
         if printed is not None:
             assert said == printed, f"{page}:{block.line}"

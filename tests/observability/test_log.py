@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import logging
 import re
 import subprocess
 import sys
@@ -243,7 +244,14 @@ def test_every_event_is_tested_here_and_shows_no_content() -> None:
 
     write_all()
 
-    others = {"attempts_sent", "configure", "event", "flush", "mask_text"}  # no event of their own
+    others = {
+        "attempts_sent",
+        "configure",
+        "event",
+        "flush",
+        "mask_text",
+        "to_logging",
+    }  # no event of their own
     public = {name for name in _functions() if not name.startswith("_") and name not in others}
     assert len(lines(stream)) == len(public)
     assert len({line["event"] for line in lines(stream)}) == len(public)
@@ -319,3 +327,101 @@ def test_lines_go_to_stderr_only_once_configured() -> None:
 
     assert ran.stdout == b""
     assert [orjson.loads(line)["task"] for line in ran.stderr.splitlines()] == ["after"]
+
+
+# --- the standard library's logging -------------------------------------------------------------
+
+
+def test_every_event_is_a_record_with_the_fields_of_its_line(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the same level and text, and no line besides."""
+    stream = listening()
+    write_all()
+    wanted = lines(stream)
+    levels = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ERROR"}
+
+    log.to_logging("debug")
+    with caplog.at_level("DEBUG", "carteiro"):
+        write_all()
+
+    for line, record in zip(wanted, caplog.records, strict=True):
+        assert record.levelname == levels[line.pop("level")]
+        assert record.getMessage() == line.pop("message")
+        subject, dot, _ = line["event"].partition(".")
+        assert record.name == (f"carteiro.{subject}" if dot else "carteiro")
+        del line["timestamp"]
+        told = vars(record)["fields"]
+        assert orjson.loads(orjson.dumps(told)) == line
+        assert {name: vars(record)[name] for name in told} == told
+    assert len(stream.getvalue().splitlines()) == len(wanted)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_records_mask_addresses_and_keep_their_own_attributes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A field with the name of an attribute of each record is among ``fields`` alone."""
+    log.to_logging()
+    log.event(
+        log.Level.WARN, "100 % of u@x.example", "a.b", {"name": "u@x.example", "why": "caf\udce9"}
+    )
+
+    [record] = caplog.records
+    assert "x.example" not in record.getMessage() + str(vars(record)["fields"])
+    assert record.getMessage().startswith("100 % of ")
+    assert (record.name, vars(record)["why"]) == ("carteiro.a", "caf?")
+
+
+def test_disabled_logger_makes_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does an event below the level."""
+    made: list[object] = []
+    monkeypatch.setattr(logging, "_logRecordFactory", lambda *_, **__: made.append(1))
+    logger = logging.getLogger("carteiro.attempt")
+
+    log.to_logging("warn")
+    finish_an_attempt()
+    log.to_logging("info")
+    monkeypatch.setattr(logger, "level", logging.CRITICAL)
+    logger.manager._clear_cache()  # type: ignore[attr-defined]
+    finish_an_attempt()
+    logger.manager._clear_cache()  # type: ignore[attr-defined]
+
+    assert made == []
+
+
+def test_failing_handler_causes_no_error() -> None:
+    """A delivery is worth more than its record."""
+    logger = logging.getLogger("carteiro.attempt")
+    logger.addFilter(_fail)
+    try:
+        log.to_logging("info")
+        logger.setLevel("INFO")
+        finish_an_attempt()
+    finally:
+        logger.setLevel("NOTSET")
+        logger.removeFilter(_fail)
+
+
+def _fail(record: logging.LogRecord) -> bool:
+    raise RuntimeError(record.name)
+
+
+def test_records_of_a_program_go_where_its_handlers_send_them() -> None:
+    """Once, and no line of our own; `configure` goes back to lines."""
+    program = (
+        "import logging\n"
+        "from carteiro.observability import log\n"
+        "logging.basicConfig(level='INFO', format='%(levelname)s %(name)s %(message)s %(task)s')\n"
+        "log.configure('info')\n"
+        "log.to_logging()\n"
+        "log.upkeep_done('one', count=1)\n"
+        "log.configure('off')\n"
+        "log.upkeep_done('two', count=1)\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+
+    assert (ran.stdout, ran.stderr) == ("", "INFO carteiro.upkeep Upkeep done one\n")

@@ -61,6 +61,7 @@ NAMES = {
     "carteiro_queue_rejected_connections_total": ("counter", set()),
     "carteiro_queue_out_of_memory_errors_total": ("counter", set()),
     "carteiro_table_queue_pending": ("gauge", set()),
+    "carteiro_delivery_p50_seconds": ("gauge", set()),
     "carteiro_delivery_p95_seconds": ("gauge", set()),
     "carteiro_template_failure_share": ("gauge", {"tenant", "template"}),
     "carteiro_in_flight": ("gauge", {"kind"}),

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from carteiro.model import (
-    EMAIL,
     FINISHED,
-    MessageId,
     QueuePlace,
     State,
     StoredMessage,
@@ -17,7 +15,7 @@ from carteiro.model import (
 )
 from carteiro.policy.suppression import SUPPRESSED
 from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
-from support.builders import ACME, a_failure, a_tenant
+from support.builders import ACME, a_failure, a_stored_message, a_tenant
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 SOON = NOW + timedelta(minutes=5)
@@ -29,35 +27,8 @@ CLAIMED = replace(PARKED, is_claimed=True, claims=1, tenant_in_flight=1)
 
 
 def _a_message(state: State = State.ENQUEUED, **changes: Any) -> StoredMessage:
-    fields: dict[str, Any] = {
-        "id": MessageId("m"),
-        "tenant": ACME,
-        "kind": EMAIL,
-        "priority": 5,
-        "due_at": BEFORE,
-        "expires_at": NOW + timedelta(days=1),
-        "attempts": 0,
-        "charged": 0,
-        "in_doubt": 0,
-        "round": 1,
-        "revision": 1,
-        "holder": None,
-        "held_until": None,
-        "cancel_requested_at": None,
-        "request_id": "request-1",
-        "external_id": None,
-        "recipient_id": None,
-        "to": "ana@example.com",
-        "subject": "Bom dia",
-        "provider": None,
-        "provider_id": None,
-        "failure": None,
-        "duration": None,
-        "created_at": BEFORE,
-        "finished_at": None,
-        "content": None,
-    }
-    return StoredMessage(state=state, **(fields | changes))
+    times = {"due_at": BEFORE, "created_at": BEFORE, "expires_at": NOW + timedelta(days=1)}
+    return a_stored_message(state, **(times | changes))
 
 
 def _explained(

@@ -655,7 +655,9 @@ def _rough(depth: Depth) -> Depth:
 
 
 def _awake(place: QueuePlace | None) -> QueuePlace | None:
-    return None if place is None else replace(place, tenant_wakes_at=None)
+    """Without what depends on when due jobs are made ready."""
+    depends = {"tenant_wakes_at": None, "waits_since": None, "ahead": 0, "parked_ahead": 0}
+    return None if place is None else replace(place, **depends)  # type: ignore[arg-type]
 
 
 async def listed(backend: Backend, wanted: MessageFilter, limit: int) -> list[StoredMessage]:

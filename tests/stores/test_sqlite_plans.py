@@ -63,6 +63,7 @@ EXCEPTIONS = {
 STOP_EARLY = {
     "examine_newest": _AFTER_LIMIT,
     "inbox_list": _AFTER_LIMIT,
+    "inbox_prune": _AFTER_LIMIT,
     "unfinished_messages": _AFTER_LIMIT,
 }
 

@@ -1,7 +1,7 @@
 """Test data, with every field that does not matter filled in."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -19,6 +19,8 @@ from carteiro.model import (
     Retry,
     Scope,
     Sent,
+    State,
+    StoredMessage,
     Tenant,
     TenantId,
 )
@@ -27,6 +29,7 @@ ACME = TenantId("acme")
 BRASA = TenantId("brasa")
 TASK = KindName("task:tidy")
 TTL = timedelta(days=1)
+ACCEPTED = datetime(2027, 1, 1, 8, 0, tzinfo=UTC)
 
 _numbers = count(1)
 
@@ -61,6 +64,39 @@ def a_message(
     return NewMessage(
         tenant=TenantId(tenant), kind=kind, priority=priority, due=due, ttl=ttl, **fields
     )
+
+
+def a_stored_message(state: State = State.ENQUEUED, **changes: Any) -> StoredMessage:
+    """A message of the ledger, accepted at the start of 2027; ``changes`` are its fields."""
+    fields: dict[str, Any] = {
+        "id": MessageId("m"),
+        "tenant": ACME,
+        "kind": EMAIL,
+        "priority": 5,
+        "due_at": ACCEPTED,
+        "expires_at": ACCEPTED + TTL,
+        "attempts": 0,
+        "charged": 0,
+        "in_doubt": 0,
+        "round": 1,
+        "revision": 1,
+        "holder": None,
+        "held_until": None,
+        "cancel_requested_at": None,
+        "request_id": "request-1",
+        "external_id": None,
+        "recipient_id": None,
+        "to": "ana@example.com",
+        "subject": "Bom dia",
+        "provider": None,
+        "provider_id": None,
+        "failure": None,
+        "duration": None,
+        "created_at": ACCEPTED,
+        "finished_at": None,
+        "content": None,
+    }
+    return StoredMessage(state=state, **(fields | changes))
 
 
 def a_task(tenant: str = ACME, **changes: Any) -> NewMessage:

@@ -15,6 +15,11 @@ def check_rules(*files: Path) -> str:
     return _run("check", "rules", *files)
 
 
+def check_config(file: Path) -> str:
+    """Check the settings of Prometheus, and the rules that they name; the output of promtool."""
+    return _run("check", "config", file)
+
+
 def run_rule_tests(*files: Path) -> str:
     """Run unit tests of rules; the output of promtool."""
     return _run("test", "rules", *files)

@@ -12,12 +12,12 @@ from carteiro.runtime.messages import explain_message
 
 @at_a_desk
 async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
-    """Explain why a message is not sent yet, and until when it waits."""
+    """Explain why a message is not sent yet, until when it waits, and estimate when it is sent."""
     found = await known_message(desk, message, tenant=tenant)
     now = datetime.now(UTC)
     told = await explain_message(desk.backend, found)
     document = document_of(told, outboxId=found.id, status=found.state, expiresAt=found.expires_at)
-    until = told.until
+    until, estimate = told.until, told.estimate
     facts = {
         "id": found.id,
         "status": found.state,
@@ -26,4 +26,7 @@ async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = No
         "in": until - now if until is not None and until > now else None,
         "expires": found.expires_at if told.why is not Why.FINISHED else None,
     }
+    if estimate is not None:
+        between = {"not before": estimate.earliest, "sent by": estimate.latest}
+        facts |= {"estimate": estimate.text, **between}
     desk.out.thing(document, facts)

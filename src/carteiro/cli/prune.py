@@ -32,7 +32,7 @@ async def prune(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Delete contents, messages, dead letters, audit rows and idempotency keys that are past their retention.
+    """Delete all data that is past its retention: contents, messages, dead letters, figures, audit rows and others.
 
     Without options the settings apply, as for a worker. Unfinished messages are never deleted.
     """
@@ -45,19 +45,24 @@ async def prune(
         retention.history if history is None else history,
     )
     letters = await _outlived(desk)
+    figures = await _figures(desk)
     freed = await desk.backend.upkeep.compact() if compact else 0
     document = {
         "bodies": pruned.bodies,
         "messages": pruned.histories,
         "idempotencyKeys": pruned.keys,
         "auditRows": pruned.audit,
+        "alerts": pruned.alerts,
+        "inboxMails": pruned.inbox,
         "deadLetters": letters,
+        "figures": figures,
     }
     if compact:
         document["freedBytes"] = freed
     sentence = (
         f"Dropped {pruned.bodies} contents, {pruned.histories} messages, "
-        f"{pruned.keys} idempotency keys, {pruned.audit} audit rows and {letters} dead letters."
+        f"{pruned.keys} idempotency keys, {pruned.audit} audit rows, {pruned.alerts} alerts, {pruned.inbox} mails of "
+        f"the sandbox, {letters} dead letters and {figures} rows of figures."
         + (f" The file is {freed:,} bytes smaller." if compact else "")
     )
     desk.out.answer(document, sentence)
@@ -80,16 +85,28 @@ async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | Non
             page = await desk.backend.upkeep.prune(
                 bodies=bodies,
                 histories=history,
-                audit=desk.settings.retention.audit,
+                kept=desk.settings.retention.kept,
                 after=total.after,
                 limit=_PAGE,
             )
             messages = total.bodies + page.bodies, total.histories + page.histories
-            others = total.keys + page.keys, total.audit + page.audit
-            total = Pruned(*messages, page.after, *others)
-            tell(total.bodies + total.histories + sum(others))
+            both = zip(total.others, page.others, strict=True)
+            keys, audit, alerts, mails = (one + other for one, other in both)
+            total = Pruned(*messages, page.after, keys, audit, alerts, mails)
+            tell(total.bodies + total.histories + sum(total.others))
             if page.after is None and not page.has_more:
                 return total
+
+
+async def _figures(desk: Desk) -> int:
+    """Minutes and hours of figures and of failure groups; the notes that are not added up yet are not of them."""
+    kept, ports, count = desk.settings.rollups, desk.backend, 0
+    while True:
+        page = await ports.failures.prune(older=kept.failures, limit=_PAGE)
+        page += await ports.rollups.prune(minutes=kept.minutes, hours=kept.hours, limit=_PAGE)
+        count += page
+        if page < _PAGE:
+            return count
 
 
 async def _outlived(desk: Desk) -> int:

@@ -28,6 +28,7 @@ from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
+from carteiro.ports.upkeep import Kept
 
 Shape = TypeVar("Shape", bound=pydantic.BaseModel)
 
@@ -214,11 +215,18 @@ class StorageSettings(values.Section):
 
 
 class RetentionSettings(values.Section):
-    """Retention of finished messages and of audit rows; None is forever."""
+    """Retention of finished messages, audit rows, resolved alerts and the sandbox's inbox; None is forever."""
 
     bodies: values.DurationOrNone = Field(alias="bodies_ms")
     history: values.DurationOrNone = Field(alias="history_ms")
     audit: values.AuditRetention = Field(alias="audit_ms")
+    alerts: values.DurationOrNone = Field(alias="alerts_ms")
+    inbox: values.DurationOrNone = Field(alias="inbox_ms")
+
+    @property
+    def kept(self) -> Kept:
+        """Retention of what belongs to no message, for stores."""
+        return Kept(audit=self.audit, alerts=self.alerts, inbox=self.inbox)
 
 
 class RollupSettings(values.Section):

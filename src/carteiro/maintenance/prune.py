@@ -1,11 +1,11 @@
-"""Bodies and histories of finished messages and audit rows end after their retention, idempotency keys after a day."""
+"""Bodies and histories of messages, audit rows, alerts and mails end after their retention, keys after a day."""
 
 from datetime import timedelta
 
 from carteiro.maintenance.loop import run_led
 from carteiro.model import MessageId
 from carteiro.observability import log
-from carteiro.ports.upkeep import Upkeep
+from carteiro.ports.upkeep import Kept, Upkeep
 
 
 async def prune(
@@ -13,7 +13,7 @@ async def prune(
     *,
     bodies: timedelta | None,
     histories: timedelta | None,
-    audit: timedelta | None = None,
+    kept: Kept = Kept(),  # noqa: B008 - a value, never changed
     every: timedelta = timedelta(minutes=10),
 ) -> None:
     """Prune until cancelled, one pass over the ledger each time; without a retention only keys are deleted."""
@@ -21,9 +21,9 @@ async def prune(
 
     async def page() -> bool:
         nonlocal after
-        pruned = await upkeep.prune(bodies=bodies, histories=histories, audit=audit, after=after)
+        pruned = await upkeep.prune(bodies=bodies, histories=histories, kept=kept, after=after)
         after = pruned.after
-        count = pruned.bodies + pruned.histories + pruned.keys + pruned.audit
+        count = pruned.bodies + pruned.histories + sum(pruned.others)
         if count:
             log.upkeep_done("prune", count=count)
         return after is not None or pruned.has_more

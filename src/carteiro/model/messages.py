@@ -223,7 +223,9 @@ class QueuePlace:
     """State of an unfinished message's job: ready, or parked until a time or by a claim.
 
     ``tenant_wakes_at`` set: the tenant's seat is outside the ring until then. ``limited_until`` set: the
-    send limit of the kind is used up until then.
+    send limit of the kind is used up until then. ``ahead``: jobs of its tenant and kind that are ready and before it,
+    ``parked_ahead``: those that are or were parked until before its time, each at most 10,000. ``waits_since``: the
+    time since which it or one of them waits.
     """
 
     parked_until: datetime | None
@@ -232,6 +234,9 @@ class QueuePlace:
     tenant_wakes_at: datetime | None
     tenant_in_flight: int
     limited_until: datetime | None = None
+    ahead: int = 0
+    parked_ahead: int = 0
+    waits_since: datetime | None = None
 
 
 @value

@@ -1,6 +1,6 @@
-"""JSON log lines on stderr, one function per event.
+"""JSON log lines on stderr, or records of the standard library's `logging`: one function per event.
 
-Silent until `configure` is called, so that an embedding program decides. The functions take no free
+Silent until `configure` or `to_logging` is called, so that an embedding program decides. The functions take no free
 fields: no body and no key can reach a line, and addresses in any text are masked.
 """
 
@@ -8,6 +8,7 @@ import asyncio
 import atexit
 import functools
 import io
+import logging
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -49,10 +50,23 @@ class Level(IntEnum):
 
 def configure(level: str, stream: Stream | None = None) -> None:
     """Write lines of this level (a name of `Level`, in any case) and above to stderr, or to ``stream``."""
+    _become(_Log(stream or io.FileIO(2, "w", closefd=False)), level)
+
+
+def to_logging(level: str = "info") -> None:
+    """Give events of this level and above to the standard library's `logging`, instead of writing lines.
+
+    The logger of ``attempt.finished`` is ``carteiro.attempt``; of an event without a dot, ``carteiro``. A record has
+    the fields of the line as attributes, and all of them as ``fields``. Handlers run in the event loop.
+    """
+    _become(_Bridge(), level)
+
+
+def _become(target: "_Log | _Bridge", level: str) -> None:
     global _log, _level  # noqa: PLW0603 - the log of a process is one
     _level = Level[level.upper()]
     _log.drain()
-    _log = _Log(stream or io.FileIO(2, "w", closefd=False))
+    _log = target
 
 
 def flush() -> None:
@@ -362,6 +376,28 @@ class _Log:
             self._stream.write(piece)
 
 
+class _Bridge:
+    """Gives each event to the logger of its name."""
+
+    def write_all(
+        self, level: Level, message: str, event: str, lines: Sequence[Mapping[str, Any]]
+    ) -> None:
+        subject, has_subject, _ = event.partition(".")
+        logger = logging.getLogger(f"carteiro.{subject}" if has_subject else "carteiro")
+        if not logger.isEnabledFor(level):
+            return
+        for fields in lines:
+            line = _cleaned({"message": message, "event": event, **fields})
+            said = line.pop("message")
+            record = logger.makeRecord(logger.name, int(level), "carteiro", 0, said, (), None)
+            record.__dict__ = line | record.__dict__ | {"fields": line}
+            with suppress(Exception):  # a filter or handler that fails must not fail a delivery
+                logger.handle(record)
+
+    def drain(self) -> None:
+        """Nothing waits."""
+
+
 def _now() -> str:
     """ISO 8601 in UTC with milliseconds."""
     second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
@@ -391,4 +427,4 @@ def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
 
 
 _level = Level.OFF
-_log = _Log(io.BytesIO())
+_log: _Log | _Bridge = _Log(io.BytesIO())

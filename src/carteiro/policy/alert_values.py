@@ -90,7 +90,7 @@ def _templates(seen: Seen, thresholds: Thresholds) -> Measured:
 
 
 def _delivery(seen: Seen, _: Thresholds) -> Measured:
-    p95 = delivery_p95(seen.now, seen.minutes)
+    p95 = delivery_time(seen.now, seen.minutes)
     if p95 is not None:
         yield "", p95
 
@@ -184,14 +184,16 @@ def distance(one: Counter[str], other: Counter[str]) -> float:
     return apart / (2 * ours * theirs)
 
 
-def delivery_p95(now: datetime, minutes: Mapping[datetime, Figures]) -> float | None:
-    """Seconds from accept to sent that 95 % of the recently sent messages took at most; None if none was sent.
+def delivery_time(
+    now: datetime, minutes: Mapping[datetime, Figures], share: float = _P95
+) -> float | None:
+    """Seconds from accept to sent that this share of the recently sent messages took at most; None if none was sent.
 
     Inside a slot of the histogram values are taken to be spread evenly, as by Prometheus.
     """
     figures = added(each for at, each in minutes.items() if at > now - RECENT - _MINUTE)
     slots = [count(figures, f"delay.{slot}") for slot in range(len(DELAYS) + 1)]
-    rank = _P95 * sum(slots)
+    rank = share * sum(slots)
     if not rank:
         return None
     upto = list(accumulate(slots))

@@ -43,11 +43,27 @@ class Why(StrEnum):
 
 @value
 class Waiting:
-    """The reason, as a word and as a sentence; ``until`` None: not known."""
+    """The reason, as a word and as a sentence; ``until`` None: not known. Finished messages have no estimate."""
 
     why: Why
     until: datetime | None
     text: str
+    estimate: "Estimate | None" = None
+
+
+@value
+class Estimate:
+    """An estimate of when the message is sent: between two moments, None: not known. See `carteiro.policy.estimate`.
+
+    ``ahead`` is the number of its tenant's jobs before it, at most 10,000, which means: or more. ``per_minute`` is the
+    rate of its tenant. ``text`` says what the estimate is based on, or why there is none.
+    """
+
+    text: str
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    ahead: int | None = None
+    per_minute: float | None = None
 
 
 def explain(

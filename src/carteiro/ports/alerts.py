@@ -28,8 +28,8 @@ class Alerts(Protocol):
     delivered  A notice stays, under one id, until each channel has it or it is given up. Channels do not wait for each
                other.
     silenced   A silence delays notices until its end, also those of changes by people. It is shown for a month more.
-    bounded    Resolved alerts and ended silences are deleted after a month, the oldest of over 1000 earlier. At most
-               100 silences have not ended.
+    bounded    Resolved alerts are deleted after their retention (`Upkeep.prune`), ended silences after a month, the
+               oldest of over 1000 earlier. At most 100 silences have not ended.
     coalesced  New dead letters are one notice per interval, with counts; none is left out or counted twice.
     isolated   Everything about an erased tenant is deleted, also in undelivered notices.
     """

@@ -9,10 +9,19 @@ from carteiro.model import MessageId, value
 
 
 @value
+class Kept:
+    """Retention of audit rows, resolved alerts and mails in the sandbox's inbox; None: no limit of its own."""
+
+    audit: timedelta | None = None
+    alerts: timedelta | None = None
+    inbox: timedelta | None = None
+
+
+@value
 class Pruned:
     """One page of pruning; ``after`` is where the next page starts, None at the end of a pass.
 
-    ``has_more``: call again, more keys or audit rows are expired or more disk space can be freed.
+    ``has_more``: call again, more keys, audit rows, alerts or mails are expired or more disk space can be freed.
     """
 
     bodies: int
@@ -20,7 +29,14 @@ class Pruned:
     after: MessageId | None
     keys: int = 0
     audit: int = 0
+    alerts: int = 0
+    inbox: int = 0
     has_more: bool = False
+
+    @property
+    def others(self) -> tuple[int, int, int, int]:
+        """The numbers that are not of messages: keys, audit rows, alerts, mails in the inbox."""
+        return self.keys, self.audit, self.alerts, self.inbox
 
 
 class Upkeep(Protocol):
@@ -30,8 +46,8 @@ class Upkeep(Protocol):
 
     expires   A message past its time to live becomes EXPIRED and a dead letter; an open attempt is not touched.
     prunes    Bodies and histories of finished messages are deleted after their retention, never of unfinished ones.
-              Idempotency keys are deleted after a day, audit rows after their own retention. Freed space of a file is
-              returned to the disk.
+              Idempotency keys are deleted after a day; audit rows, resolved alerts and mails in the sandbox's inbox
+              after their own retention. Freed space of a file is returned to the disk.
     copied    A backup of a file during writes opens as a complete store; for a server, use its own tools.
     led       At most one holder leads a task at any moment; another takes over if it vanishes.
               The time of the last lead is known.
@@ -45,13 +61,13 @@ class Upkeep(Protocol):
         *,
         bodies: timedelta | None,
         histories: timedelta | None,
-        audit: timedelta | None = None,
+        kept: Kept = Kept(),  # noqa: B008 - a value, never changed
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
         """Check the next ``limit`` messages and delete data older than its retention (None keeps it).
 
-        Audit rows older than ``audit`` are deleted, too.
+        At most ``limit`` of each other kind of data are deleted, too: oldest first.
         """
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:

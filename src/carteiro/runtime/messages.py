@@ -1,17 +1,22 @@
 """Operations on one message that the library, the API and the command line share."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from carteiro.errors import QueueAway
 from carteiro.model import (
+    EMAIL,
     FINISHED,
     CancelAnswer,
+    QueuePlace,
     StoredMessage,
     Tenant,
     TenantId,
     parse_message_id,
 )
-from carteiro.policy.waiting import Waiting, explain, explain_without_queue
+from carteiro.policy.breaker import LONGEST_OPEN
+from carteiro.policy.estimate import attempts, estimate, minutes_back
+from carteiro.policy.waiting import Estimate, Waiting, explain, explain_without_queue
 from carteiro.ports import Audit, Backend, Reading
 
 
@@ -29,14 +34,32 @@ async def find_message(
     return await reading.message(identity, tenant=None if tenant is None else TenantId(tenant))
 
 
-async def explain_message(backend: Backend, message: StoredMessage) -> Waiting:
-    """The reason why a message is not sent yet, and until when it waits."""
+async def explain_message(
+    backend: Backend, message: StoredMessage, *, now: datetime | None = None
+) -> Waiting:
+    """The reason why a message is not sent yet, until when it waits, and an estimate of when it is sent."""
     try:
         place = await backend.reading.place(message.id)
     except QueueAway:
         return explain_without_queue(message)
     [tenant] = await backend.tenants.find([message.tenant])
-    return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
+    now = now or datetime.now(UTC)
+    told = explain(message, place, tenant or Tenant(message.tenant), now=now)
+    return replace(told, estimate=await _estimate(backend, told, message, place, now))
+
+
+async def _estimate(
+    backend: Backend, told: Waiting, message: StoredMessage, place: QueuePlace | None, now: datetime
+) -> Estimate | None:
+    """Reads the recent figures of the tenant, if the estimate needs them."""
+    ended, circuits = 0, set[str]()
+    if place is not None and not place.is_claimed:
+        back = minutes_back(message, place, now)
+        ended = attempts(await backend.rollups.total("minute", back, tenant=message.tenant))
+        opened = [each.opened.items() for each in await backend.reports.show()]
+        circuits = {name for each in opened for name, at in each if abs(now - at) <= LONGEST_OPEN}
+    known = circuits if message.kind == EMAIL else ()
+    return estimate(told, message, place, ended=ended, circuits=known, now=now)
 
 
 async def note_cancel(audit: Audit, message: StoredMessage) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from carteiro.model import LATEST, Depth, MessageId, QueuePlace
+from carteiro.policy.estimate import MOST_AHEAD
 from carteiro.policy.lifecycle import is_live
 from carteiro.policy.pacing import Draw, Window
 from carteiro.stores.columns import in_ms, maybe_moment, moment
@@ -14,7 +15,7 @@ from carteiro.stores.columns import in_ms, maybe_moment, moment
 
 def place_of(row: Sequence[Any], now: int) -> QueuePlace:
     """The place of a job, from the columns of `place`."""
-    parked_until, has_claim, claims, wakes_at, in_flight, *limit = row
+    parked_until, has_claim, claims, wakes_at, in_flight, *limit, ahead, parked_ahead, since = row
     is_leased = bool(has_claim) and is_live(parked_until, now)
     is_parked = is_leased or (not has_claim and (parked_until or 0) > now)
     return QueuePlace(
@@ -24,6 +25,9 @@ def place_of(row: Sequence[Any], now: int) -> QueuePlace:
         tenant_wakes_at=_still_to_come(wakes_at, now),
         tenant_in_flight=in_flight,
         limited_until=_still_to_come(_limited_until(*limit, now=now), now),
+        ahead=min(ahead, MOST_AHEAD),
+        parked_ahead=min(parked_ahead, MOST_AHEAD),
+        waits_since=maybe_moment(since if since is not None and since <= now else None),
     )
 
 

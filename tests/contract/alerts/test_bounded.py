@@ -1,4 +1,4 @@
-"""Alerts, bounded: resolved alerts are deleted after a month, and the oldest of too many before."""
+"""Alerts, bounded: resolved alerts are deleted after their retention, and the oldest of too many before."""
 
 from datetime import timedelta
 
@@ -7,11 +7,14 @@ import pytest
 from carteiro.model import AuditFilter
 from carteiro.model.alerts import AlertState, Silence
 from carteiro.ports import Backend
+from carteiro.ports.upkeep import Kept
 from carteiro.stores.sql import alerts as sql_alerts
 from carteiro.views.moments import in_iso
-from support.alerting import FULL, MINUTE, OFTEN, RULES, full, moved, often, states
+from support.alerting import FULL, MINUTE, OFTEN, RULES, SLOW, full, moved, often, slow, states
 from support.builders import ACME, BRASA
-from support.clock import StoreClock
+from support.clock import MILLISECOND, StoreClock
+
+MONTH = timedelta(days=30)
 
 
 async def _over(backend: Backend, clock: StoreClock, *findings: object) -> None:
@@ -20,16 +23,29 @@ async def _over(backend: Backend, clock: StoreClock, *findings: object) -> None:
     await moved(backend)
 
 
-async def test_resolved_alerts_are_deleted_after_a_month(
+async def test_resolved_alerts_are_deleted_after_their_retention(
     backend: Backend, clock: StoreClock
 ) -> None:
+    """At its end, a page at a time: younger and open ones stay, and without a retention all of them."""
+    await _over(backend, clock, often(ACME), often(BRASA))
+    clock.advance(MONTH - 2 * MINUTE - MILLISECOND)
     await _over(backend, clock, full())
-    kept = await states(backend)
-    clock.advance(timedelta(days=31))
-    await moved(backend, often())
+    await moved(backend, slow())
 
-    assert kept == {FULL: AlertState.RESOLVED}
-    assert await states(backend) == {f"{OFTEN} {ACME}": AlertState.FIRING}
+    early = await _pruned(backend, MONTH)
+    clock.advance(MILLISECOND)
+    kept = await _pruned(backend, None)
+    pages = [await _pruned(backend, MONTH, limit=1) for _ in range(3)]
+
+    assert (early, kept, pages) == (0, 0, [1, 1, 0])
+    assert await states(backend) == {FULL: AlertState.RESOLVED, SLOW: AlertState.PENDING}
+
+
+async def _pruned(backend: Backend, alerts: timedelta | None, *, limit: int = 1000) -> int:
+    kept = Kept(alerts=alerts)
+    pruned = await backend.upkeep.prune(bodies=None, histories=None, kept=kept, limit=limit)
+    assert pruned.has_more is (pruned.alerts == limit)
+    return pruned.alerts
 
 
 async def test_oldest_of_too_many_resolved_alerts_is_deleted(

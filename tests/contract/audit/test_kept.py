@@ -5,12 +5,14 @@ from datetime import timedelta
 from carteiro.model import Actor, AuditFilter, Via
 from carteiro.ports import Backend
 from carteiro.ports.audit import Audit
+from carteiro.ports.upkeep import Kept
 from carteiro.runtime.acting import acting_as
 from support.builders import ACME, a_tenant
 from support.clock import MILLISECOND, StoreClock
 from support.set_ups import Place
 
 A_DAY = timedelta(days=1)
+KEPT = Kept(audit=A_DAY)
 ANA = Actor(Via.CLI, "ana", "host")
 
 
@@ -36,7 +38,7 @@ async def test_rows_are_deleted_after_their_retention(backend: Backend, clock: S
         for cap in range(1, 6):
             await backend.tenants.define([a_tenant(cap=cap)])
     clock.advance(A_DAY - MILLISECOND)
-    await backend.upkeep.prune(bodies=None, histories=None, audit=A_DAY)
+    await backend.upkeep.prune(bodies=None, histories=None, kept=KEPT)
     await backend.upkeep.prune(bodies=None, histories=None)
     before = await count(backend)
     clock.advance(MILLISECOND)
@@ -44,7 +46,7 @@ async def test_rows_are_deleted_after_their_retention(backend: Backend, clock: S
         await backend.tenants.define([a_tenant(cap=9)])
 
     pages = 1
-    while (await backend.upkeep.prune(bodies=None, histories=None, audit=A_DAY, limit=2)).has_more:
+    while (await backend.upkeep.prune(bodies=None, histories=None, kept=KEPT, limit=2)).has_more:
         pages += 1
 
     assert before == 5
@@ -81,7 +83,7 @@ async def test_deletion_by_a_person_has_its_number(backend: Backend, clock: Stor
 
 
 async def _pruned(backend: Backend) -> int:
-    return (await backend.upkeep.prune(bodies=None, histories=None, audit=A_DAY)).audit
+    return (await backend.upkeep.prune(bodies=None, histories=None, kept=KEPT)).audit
 
 
 async def test_rows_are_there_for_the_next_opener(place: Place) -> None:

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from carteiro.model import (
     EMAIL,
     LATEST,
@@ -11,7 +13,12 @@ from carteiro.model import (
     SendLimit,
     State,
 )
+from carteiro.model.reports import Report
+from carteiro.policy.waiting import Estimate
 from carteiro.ports import Backend
+from carteiro.runtime.messages import explain_message
+from carteiro.stores import queue_columns
+from carteiro.stores.sql import reading
 from support.builders import (
     ACME,
     BRASA,
@@ -45,7 +52,7 @@ async def _place(backend: Backend, message: MessageId) -> QueuePlace:
     return place
 
 
-async def test_ready_job_is_only_ready(backend: Backend) -> None:
+async def test_ready_job_is_only_ready(backend: Backend, clock: StoreClock) -> None:
     """No time to wait for, no claim, and its tenant is about to be served."""
     [message] = await accepted(backend.store, a_message())
 
@@ -56,6 +63,7 @@ async def test_ready_job_is_only_ready(backend: Backend) -> None:
         tenant_wakes_at=None,
         tenant_in_flight=0,
         limited_until=None,
+        waits_since=clock.at(),
     )
 
 
@@ -173,6 +181,94 @@ async def test_used_up_send_limit_has_its_end(backend: Backend, clock: StoreCloc
     assert limited == clock.at()
     assert (await _place(backend, mail)).limited_until is None
     assert (await _place(backend, task)).limited_until is None
+
+
+async def test_ready_jobs_before_it_are_counted(backend: Backend, clock: StoreClock) -> None:
+    """Those of its tenant and kind, in the order of claims; a claimed one is in flight, and a finished one gone."""
+    since = clock.at()
+    _, gone = await accepted(backend.store, *messages(2))
+    await claimed(backend.store, limit=1)
+    await backend.store.cancel([gone], tenant=ACME)
+    first, second = await accepted(backend.store, *messages(2, priority=6))
+    clock.advance(MINUTE)
+    await accepted(backend.store, a_message(BRASA), a_task())
+    later, urgent, last = await accepted(
+        backend.store, a_message(priority=6), a_message(priority=1), a_message(priority=7)
+    )
+
+    asked = (urgent, first, second, later, last)
+    places = [await _place(backend, each) for each in asked]
+
+    assert [each.ahead for each in places] == [0, 1, 2, 3, 4]
+    assert [each.parked_ahead for each in places] == [0, 0, 0, 0, 0]
+    assert [each.waits_since for each in places] == [clock.at(), since, since, since, since]
+
+
+async def test_parked_jobs_before_it_are_counted(backend: Backend, clock: StoreClock) -> None:
+    """Those that are ready earlier; when they are due and not yet made ready, they wait."""
+    due = [clock.at(minutes * MINUTE) for minutes in (1, 1, 2, 3)]
+    one, other, second, third = await accepted(
+        backend.store, *(a_message(due=each) for each in due)
+    )
+    [ready] = await accepted(backend.store, a_message())
+    asked = (one, other, second, third, ready)
+
+    async def counts() -> list[int]:
+        return [(await _place(backend, each)).parked_ahead for each in asked]
+
+    before, place = await counts(), await _place(backend, third)
+    clock.advance(2 * MINUTE)
+    waits = (await _place(backend, third)).waits_since
+    [late] = await accepted(backend.store, a_message())
+
+    assert before == [0, 1, 2, 3, 0]
+    assert (place.ahead, place.waits_since) == (1, due[0] - MINUTE)
+    assert waits == due[0] - MINUTE
+    assert (await _place(backend, late)).ahead + (await _place(backend, late)).parked_ahead == 3
+
+
+async def test_jobs_before_it_are_counted_up_to_a_bound(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the cost does not depend on the backlog."""
+    for module in (reading, queue_columns):
+        monkeypatch.setattr(module, "MOST_AHEAD", 2)
+    *_, ready = await accepted(backend.store, *messages(5))
+    *_, parked = await accepted(backend.store, *messages(5, due=clock.at(MINUTE)))
+
+    assert (await _place(backend, ready)).ahead == 2
+    assert (await _place(backend, parked)).parked_ahead == 2
+
+
+async def test_message_has_an_estimate_from_the_recent_rate(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Of its own tenant, which waited all the time; with an open circuit there is none."""
+    await accepted(backend.store, *messages(3, BRASA))
+    *_, last = await accepted(backend.store, *messages(20))
+    clock.advance(MINUTE)
+    jobs = [await attempted(backend.store, sent(), limit=1) for _ in range(5)]
+    ended = sum(each.tenant == ACME for each in jobs)
+
+    async def estimated() -> Estimate:
+        found = await backend.reading.message(last)
+        assert found is not None
+        told = (await explain_message(backend, found, now=clock.at())).estimate
+        assert told is not None
+        return told
+
+    told = await estimated()
+    report = Report("p", {"smtp": clock.at()}, opened={"smtp": clock.at()})
+    await backend.reports.put(report, stay=MINUTE)
+    closed = await estimated()
+
+    assert 0 < ended < 5
+    assert (told.ahead, told.per_minute) == (20 - 1 - ended, ended)
+    assert told.earliest is not None
+    assert told.latest is not None
+    assert clock.at() < told.earliest < told.latest
+    assert closed.latest is None
+    assert "circuit is open of smtp" in closed.text
 
 
 async def test_depths_add_up_by_kind(backend: Backend, clock: StoreClock) -> None:

@@ -8,6 +8,7 @@ from carteiro.model import (
     AcceptAnswer,
     Accepted,
     ApiLimits,
+    AuditFilter,
     EventType,
     IdempotencyKey,
     InboxMail,
@@ -18,7 +19,7 @@ from carteiro.model import (
     State,
 )
 from carteiro.ports import Backend
-from carteiro.ports.upkeep import Pruned
+from carteiro.ports.upkeep import Kept, Pruned
 from support.builders import ACME, a_message, dead, messages, sent
 from support.clock import MILLISECOND, StoreClock
 from support.set_ups import Place
@@ -203,6 +204,34 @@ async def test_mails_in_the_sandbox_are_deleted_with_the_body(
     await backend.upkeep.prune(bodies=DAY, histories=None)
 
     assert [mail.message for mail in await backend.inbox.list()] == ["another"]
+
+
+async def test_mails_in_the_sandbox_have_a_retention_of_their_own(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """From their delivery, oldest first, a page at a time; the contents of their messages stay. It is an audit row."""
+    message = await _sent_message(backend)
+    mails = [InboxMail(message, ACME, "b@example.com", "B", "{}", f"id-{n}") for n in range(4)]
+    await backend.inbox.keep(mails[:3])
+    clock.advance(DAY - MILLISECOND)
+    await backend.inbox.keep(mails[3:])
+    early = await _mails_pruned(backend, Kept(inbox=DAY))
+    clock.advance(MILLISECOND)
+    kept = await _mails_pruned(backend, Kept())
+    pages = [await _mails_pruned(backend, Kept(inbox=DAY), limit=2) for _ in range(3)]
+
+    row = await backend.reading.message(message)
+    audit = (await backend.audit.list(AuditFilter(kind="inbox"))).rows
+    assert (early, kept, pages) == ((0, False), (0, False), [(2, True), (1, False), (0, False)])
+    assert [mail.provider_id for mail in await backend.inbox.list()] == ["id-3"]
+    assert row is not None
+    assert row.content is not None
+    assert [(each.action, each.after) for each in audit] == [("prune", {"inboxMs": 86_400_000})]
+
+
+async def _mails_pruned(backend: Backend, kept: Kept, limit: int = 1000) -> tuple[int, bool]:
+    pruned = await backend.upkeep.prune(bodies=None, histories=None, kept=kept, limit=limit)
+    return pruned.inbox, pruned.has_more
 
 
 # --- idempotency keys -------------------------------------------------------------------------

@@ -25,6 +25,16 @@ class MessageQuestion(EmailQuestion):
     kind: str | None = Field(default=None, max_length=255)
 
 
+class EstimateView(Document):
+    """An estimate of when a message is sent: between two moments, null: unknown. ``ahead`` is at most 10000."""
+
+    text: str
+    earliest: Moment | None
+    latest: Moment | None
+    ahead: int | None
+    per_minute: float | None
+
+
 class WaitingView(Document):
     """The reason why a message waits, as a code and a sentence; ``until`` null: unknown."""
 
@@ -34,6 +44,7 @@ class WaitingView(Document):
     until: Moment | None
     text: str
     expires_at: Moment
+    estimate: EstimateView | None
 
 
 class MessageEndpoints(Endpoints):
@@ -65,11 +76,15 @@ class MessageEndpoints(Endpoints):
 
     @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView)
     async def explain(self, request: Request) -> Response:
-        """The first reason why it waits now, and until when."""
+        """The first reason why it waits now, and until when; and an estimate of when it is sent."""
         message = await self._found(request)
         told = await explain_message(self._backend, message)
         return WaitingView.of(
-            told, outbox_id=message.id, status=message.state, expires_at=message.expires_at
+            told,
+            outbox_id=message.id,
+            status=message.state,
+            expires_at=message.expires_at,
+            estimate=told.estimate and EstimateView.of(told.estimate),
         ).as_response(nulls=True)
 
     @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))

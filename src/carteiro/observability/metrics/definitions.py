@@ -159,6 +159,10 @@ TABLE_QUEUE_PENDING = gauge(
     "table_queue_pending",
     f"Unfinished e-mails among the newest {NEWEST_ROWS} that were put in by SQL; absent without the table queue.",
 )
+DELIVERY_P50 = gauge(
+    "delivery_p50_seconds",
+    "From accept to sent: median of the last 15 minutes; absent if nothing was sent.",
+)
 DELIVERY_P95 = gauge(
     "delivery_p95_seconds",
     "From accept to sent: 95th percentile of the last 15 minutes; absent if nothing was sent.",

@@ -128,6 +128,7 @@ def shown(reading: Reading | None, *, top: int) -> dict[Metric, Figures]:
         the.QUEUE_REJECTED: {} if memory is None else memory.rejected,
         the.QUEUE_OUT_OF_MEMORY: {} if memory is None else memory.out_of_memory,
         the.TABLE_QUEUE_PENDING: {} if reading.pending is None else reading.pending,
+        the.DELIVERY_P50: {} if reading.delivery_p50 is None else reading.delivery_p50,
         the.DELIVERY_P95: {} if reading.delivery_p95 is None else reading.delivery_p95,
         the.TEMPLATE_FAILURES: {
             (each.tenant, each.template): each.failed / (each.sent + each.failed)

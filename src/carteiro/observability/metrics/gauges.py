@@ -12,7 +12,7 @@ from carteiro.model import EMAIL, Depth, Standing, TenantId, value
 from carteiro.model.figures import TemplateResult
 from carteiro.observability import log
 from carteiro.observability.metrics.definitions import OTHER
-from carteiro.policy.alert_values import HOUR, RECENT, delivery_p95
+from carteiro.policy.alert_values import HOUR, RECENT, delivery_time
 from carteiro.ports import Backend
 from carteiro.ports.queue import QueueMemory
 
@@ -35,7 +35,8 @@ class Reading:
     last_seen: datetime | None  # the last maintenance by any process
     queue_memory: QueueMemory | None  # None: the store holds the jobs itself
     pending: int | None  # None: applications have no access by SQL
-    delivery_p95: float | None  # None: nothing was sent
+    delivery_p50: float | None  # None: nothing was sent
+    delivery_p95: float | None
     templates: list[TemplateResult]
     at: datetime
 
@@ -81,7 +82,8 @@ class Gauges:
             last_seen=await ports.upkeep.last_seen(),
             queue_memory=None if ports.queue is None else await ports.queue.look(),
             pending=None if ports.table_queue is None else await ports.table_queue.pending(),
-            delivery_p95=delivery_p95(max(recent), recent) if recent else None,
+            delivery_p50=delivery_time(max(recent), recent, 0.5) if recent else None,
+            delivery_p95=delivery_time(max(recent), recent) if recent else None,
             templates=await ports.rollups.worst(HOUR, least=self._least, limit=self._top),
             at=self._now(),
         )

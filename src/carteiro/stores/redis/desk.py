@@ -91,9 +91,10 @@ class RedisDesk:
         now, *told = await self._server.run("place", self._server.now, message, patience=_PATIENCE)
         if not told:
             return None
-        parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, draws = told
+        parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, draws, *before = told
         row = (_maybe(parked_until), is_claimed, claims, _maybe(alarm), in_flight)
-        return place_of((*row, _maybe(count), per_ms, draws), now)
+        ahead, parked, since = before
+        return place_of((*row, _maybe(count), per_ms, draws, ahead, parked, _maybe(since)), now)
 
     async def due(
         self, tenant: model.TenantId, kind: model.KindName, *, limit: int

@@ -34,7 +34,7 @@ from carteiro.stores.sql.session import Database, Session
 
 MOST_SILENCES = 100
 MOST_RESOLVED = 1000  # and as many silences that ended
-KEPT_RESOLVED = timedelta(days=30)
+KEPT_SILENCES = timedelta(days=30)
 # Dead letters that are younger than this are counted the next time: their transaction may not have ended yet.
 SETTLED_AFTER = timedelta(minutes=1)
 _OVER = timedelta(days=2)  # more than a channel of this installation is tried
@@ -78,8 +78,7 @@ class SqlAlerts:
                 await session.run("alert_drop", name=name, subject=subject)
             due = [each for each in step.notices if each.tenant in there]
             await _send(session, due)
-            before = in_ms(now - KEPT_RESOLVED)
-            await session.run("alerts_trim", before=before, most=MOST_RESOLVED)
+            await session.run("alerts_trim", most=MOST_RESOLVED)
             await _trim_silences(session, now)
             return due
 
@@ -173,7 +172,7 @@ class SqlAlerts:
         self, alert: str | None = None, *, tenant: TenantId | None = None, limit: int = 100
     ) -> builtins.list[Silence]:
         """The silences of an alert, or of any, also those that ended; the newest first."""
-        since = in_ms(moment(await self._db.now()) - KEPT_RESOLVED)
+        since = in_ms(moment(await self._db.now()) - KEPT_SILENCES)
         asked = {"alert": alert, "tenant": tenant, "since": since, "limit": limit}
         return [made(Silence, row) for row in await self._db.fetch("silences_made", **asked)]
 
@@ -286,7 +285,7 @@ async def _add(session: Session, silence: Silence) -> None:
 
 
 async def _trim_silences(session: Session, now: datetime) -> None:
-    before = in_ms(now - KEPT_RESOLVED)
+    before = in_ms(now - KEPT_SILENCES)
     await session.run("silences_trim", before=before, now=in_ms(now), most=MOST_RESOLVED)
 
 

@@ -30,19 +30,28 @@ WHERE
 ORDER BY changed_at DESC, name || ' ' || subject DESC
 LIMIT :limit;
 
+-- name: alerts_prune
+-- Deletes alerts that were resolved before a moment, with a notice of their end; null deletes none. :before; :limit
+DELETE FROM carteiro.alerts
+WHERE
+    state = 'resolved' AND coalesce(told, '') NOT IN ('firing', 'acknowledged') AND changed_at <= :before
+    AND (name, subject) IN (
+        SELECT name, subject FROM carteiro.alerts
+        WHERE state = 'resolved' AND coalesce(told, '') NOT IN ('firing', 'acknowledged') AND changed_at <= :before
+        ORDER BY changed_at
+        LIMIT :limit
+    );
+
 -- name: alerts_trim
--- Deletes resolved alerts before a moment, and the oldest beyond a number. :before; :most
+-- Deletes the oldest resolved alerts beyond a number. :most
 DELETE FROM carteiro.alerts
 WHERE
     state = 'resolved'
-    AND (
-        changed_at < :before
-        OR (name, subject) NOT IN (
-            SELECT name, subject FROM carteiro.alerts
-            WHERE state = 'resolved'
-            ORDER BY changed_at DESC, name, subject
-            LIMIT :most
-        )
+    AND (name, subject) NOT IN (
+        SELECT name, subject FROM carteiro.alerts
+        WHERE state = 'resolved'
+        ORDER BY changed_at DESC, name, subject
+        LIMIT :most
     );
 
 -- name: alerts_unsettled

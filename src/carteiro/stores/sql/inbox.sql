@@ -20,3 +20,8 @@ FROM carteiro.inbox
 WHERE tenant = :tenant
 ORDER BY id DESC
 LIMIT :limit;
+
+-- name: inbox_prune
+-- Deletes the oldest mails that were delivered before a moment: they are in the order of their ids. :before; :limit
+DELETE FROM carteiro.inbox
+WHERE created_at <= :before AND id IN (SELECT id FROM carteiro.inbox ORDER BY id LIMIT :limit);

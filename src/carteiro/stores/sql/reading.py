@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from carteiro import model
+from carteiro.policy.estimate import MOST_AHEAD
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.stores.columns import FAR, message_of, moment
 from carteiro.stores.queue_columns import depth_of, due_of, place_of
@@ -56,7 +57,8 @@ class SqlReading:
     async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """State of a message's job; None if it has none."""
         now = await self._db.now()
-        row = await self._db.first("place", id=message, now=now, longest=LONGEST_HOLD_MS, never=FAR)
+        bounds = {"longest": LONGEST_HOLD_MS, "never": FAR, "most": MOST_AHEAD}
+        row = await self._db.first("place", id=message, now=now, **bounds)
         return None if row is None else place_of(row, now)
 
     async def due(

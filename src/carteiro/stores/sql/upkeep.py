@@ -7,7 +7,7 @@ from typing import Any
 from carteiro.model import MessageId, Via
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
-from carteiro.ports.upkeep import Pruned
+from carteiro.ports.upkeep import Kept, Pruned
 from carteiro.runtime.acting import actor
 from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sql.audit import Noted, note
@@ -47,7 +47,7 @@ class SqlUpkeep:
         *,
         bodies: timedelta | None,
         histories: timedelta | None,
-        audit: timedelta | None = None,
+        kept: Kept = Kept(),  # noqa: B008 - a value, never changed
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
@@ -57,11 +57,14 @@ class SqlUpkeep:
         locks = await self._db.run("prune_locks", limit=_LOCKS)
         await self._db.run("prune_counts", now=now)
         await self._db.run("prune_suppressions", now=now, limit=limit)
-        rows = 0 if audit is None else await self._prune_audit(now, audit, limit)
-        has_more = limit in (keys, rows) or locks == _LOCKS
+        rows = 0 if kept.audit is None else await self._prune_audit(now, kept.audit, limit)
+        alerts = await self._db.run("alerts_prune", before=_before(now, kept.alerts), limit=limit)
+        mails = 0 if kept.inbox is None else await self._prune_inbox(now, kept.inbox, limit)
+        others = keys, rows, alerts, mails
+        has_more = limit in others or locks == _LOCKS
         until = _before(now, bodies), _before(now, histories)
         if bodies is None and histories is None:
-            return Pruned(0, 0, None, keys, rows, has_more)
+            return Pruned(0, 0, None, *others, has_more)
         retention = {"bodies_ms": _ms(bodies), "history_ms": _ms(histories)}
         noted = Noted("prune", "messages", "", after=retention, is_daily=True)
 
@@ -72,7 +75,7 @@ class SqlUpkeep:
             return bodies, histories, end
 
         dropped, forgotten, end = await self._db.write(drop)
-        return Pruned(dropped, forgotten, end, keys, rows, has_more)
+        return Pruned(dropped, forgotten, end, *others, has_more)
 
     async def _prune_audit(self, now: int, retention: timedelta, limit: int) -> int:
         """Delete audit rows, and say so in a new one; of upkeep once a day, so without the number."""
@@ -86,6 +89,19 @@ class SqlUpkeep:
                     session, now, Noted("prune", "audit", "", after={"audit_ms": kept} | counted)
                 )
             return rows
+
+        return await self._db.write(drop)
+
+    async def _prune_inbox(self, now: int, retention: timedelta, limit: int) -> int:
+        """Delete mails that the sandbox delivered; recorded once a day."""
+        kept = retention // MILLISECOND
+
+        async def drop(session: Session) -> int:
+            mails = await session.run("inbox_prune", before=now - kept, limit=limit)
+            if mails:
+                noted = Noted("prune", "inbox", "", after={"inbox_ms": kept}, is_daily=True)
+                await note(session, now, noted)
+            return mails
 
         return await self._db.write(drop)
 

@@ -53,8 +53,9 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: place
--- The place of a message's job, the standing of its tenant with the notes applied, and the send limit of its kind.
--- :id; :now; :longest; :never
+-- The place of a message's job, the standing of its tenant with the notes applied, the send limit of its kind, and the
+-- jobs before it: ready ones and parked ones, each at most :most, and the first time of any. A job whose message is
+-- finished is only not cleared away yet. :id; :now; :longest; :never
 SELECT
     coalesce(l.parked_until, d.parked_until), l.claim_id IS NOT NULL, coalesce(l.claims, d.claims, r.claims, 0),
     CASE
@@ -75,7 +76,23 @@ SELECT
         FROM carteiro.ring_clock AS k JOIN carteiro.leased AS l ON l.kind = k.kind
         WHERE l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
     ),
-    c.limit_count, c.limit_per_ms, c.draws
+    c.limit_count, c.limit_per_ms, c.draws, before.jobs,
+    (
+        SELECT count(*) FROM (
+            SELECT FROM carteiro.delayed AS a
+            WHERE
+                a.tenant = m.tenant AND a.kind = m.kind
+                AND (a.parked_until, a.id) < (coalesce(d.parked_until, m.due_at), coalesce(d.id, ''))
+            ORDER BY a.parked_until
+            LIMIT :most
+        ) AS parked
+    ),
+    least(before.since, carteiro.due_of(r.rank), (
+        SELECT a.parked_until FROM carteiro.delayed AS a
+        WHERE a.tenant = m.tenant AND a.kind = m.kind
+        ORDER BY a.parked_until
+        LIMIT 1
+    ))
 FROM carteiro.ledger AS m
 LEFT JOIN carteiro.tenants AS t ON t.id = m.tenant
 LEFT JOIN LATERAL carteiro.lease_of(m.no, m.tenant, m.kind) AS l ON true
@@ -86,6 +103,18 @@ LEFT JOIN carteiro.ready AS r
         AND r.id = m.id
 LEFT JOIN carteiro.seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = m.kind
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs, min(carteiro.due_of(f.rank)) AS since
+    FROM (
+        SELECT a.rank, a.message_no FROM carteiro.ready AS a
+        WHERE
+            a.tenant = m.tenant AND a.kind = m.kind
+            AND (a.rank, a.id) < (carteiro.rank(m.priority, m.due_at), coalesce(r.id, ''))
+        ORDER BY a.rank
+        LIMIT :most
+    ) AS f
+    WHERE (SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = f.message_no) IS NULL
+) AS before
 WHERE m.id = :id AND m.finished_at IS NULL;
 
 -- name: provider_id_tenants

@@ -40,14 +40,42 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: place
--- The place of a message's job, the standing of its tenant, and the send limit of its kind. :id; :now; :longest
+-- The place of a message's job, the standing of its tenant, the send limit of its kind, and the jobs before it: ready
+-- ones and parked ones, each at most :most, and the first time of any. :id; :now; :longest
 SELECT
     coalesce(l.until, d.until), l.claim IS NOT NULL, coalesce(l.claims, d.claims, r.claims, 0), s.wake_at,
     (
         SELECT count(*) FROM seats AS o CROSS JOIN leased AS f ON f.seat = o.no
         WHERE o.tenant = m.tenant AND f.until > :now AND f.until <= :now + :longest
     ),
-    c.limit_count, c.limit_per_ms, c.draws
+    c.limit_count, c.limit_per_ms, c.draws,
+    (
+        SELECT count(*) FROM (
+            SELECT 1 FROM ready AS a
+            WHERE a.seat = s.no AND (a.priority, a.due_at, a.id) < (m.priority, m.due_at, coalesce(r.id, ''))
+            LIMIT :most
+        )
+    ),
+    (
+        SELECT count(*) FROM (
+            SELECT 1 FROM delayed AS a
+            WHERE a.seat = s.no AND (a.until, a.id) < (coalesce(d.until, m.due_at), coalesce(d.id, ''))
+            LIMIT :most
+        )
+    ),
+    (
+        SELECT min(since) FROM (
+            SELECT min(due_at) AS since FROM (
+                SELECT a.due_at FROM ready AS a
+                WHERE a.seat = s.no AND (a.priority, a.due_at, a.id) < (m.priority, m.due_at, coalesce(r.id, ''))
+                LIMIT :most
+            )
+            UNION ALL
+            SELECT min(a.until) FROM delayed AS a WHERE a.seat = s.no
+            UNION ALL
+            SELECT r.due_at
+        )
+    )
 FROM ledger AS m
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
 LEFT JOIN leased AS l ON l.seat = s.no AND l.message_no = m.no
