@@ -60,11 +60,12 @@ async def test_recipient_is_suppressed_for_the_tenant(backend: Backend, clock: S
 
 async def test_next_message_is_not_sent(backend: Backend) -> None:
     """One that waits for its retry, too."""
-    [message] = await accepted(backend.store, a_message())
+    content = f'{{"to":"{ANA}","subject":"Bom dia","text":"Oi"}}'
+    [message] = await accepted(backend.store, a_message(content=content))
     await attempted(backend.store, retry())
     await backend.tracking.unsubscribe(a_link(message))
 
-    [later] = await accepted(backend.store, a_message())
+    [later] = await accepted(backend.store, a_message(content=content))
     jobs = await claimed(backend.store)
 
     assert {job.lease.job: job.suppressed for job in jobs} == {message: {ANA}, later: {ANA}}
