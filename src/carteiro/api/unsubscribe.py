@@ -32,11 +32,11 @@ _PRIVATE = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
-_ASK = """<p>Do you want no more e-mails of this sender?</p>
+_ASK = """<p>Do you want to stop e-mails from this sender?</p>
 <p lang="pt">Não quer mais receber e-mails deste remetente?</p>
 <form method="post"><button name="List-Unsubscribe" value="One-Click">Unsubscribe ·
 <span lang="pt">Cancelar inscrição</span></button></form>"""
-_DONE = """<p>You are unsubscribed: you get no more e-mails of this sender.</p>
+_DONE = """<p>You are unsubscribed: you will get no more e-mails from this sender.</p>
 <p lang="pt">Sua inscrição foi cancelada: você não receberá mais e-mails deste remetente.</p>"""
 
 
