@@ -47,8 +47,8 @@ async def template(post: Carteiro) -> None:
 
 
 def _template() -> NewTemplate:
-    said = {"subject": "Hello {{ user_data.full_name }}", "text": "Hi"}
-    return NewTemplate(tenant=ACME, type="welcome_user", **said)
+    subject = "Hello {{ user_data.full_name }}"
+    return NewTemplate(tenant=ACME, type="welcome_user", subject=subject, text="Hi")
 
 
 @pytest.fixture

@@ -480,6 +480,28 @@ def test_key_unknown_to_resend_fails(line: CommandLine) -> None:
     assert "env:RESEND_API_KEY" in shown.out
 
 
+def test_links_to_unsubscribe_are_checked(line: CommandLine) -> None:
+    """Without a secret the API would not start; a template that offers them without a URL cannot be sent."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    usual = levels(line)["unsubscribe"]
+    changed(line, "UPDATE templates SET one_click_unsubscribe = 1 WHERE type = 'welcome_user'")
+    settings = {
+        "CARTEIRO_UNSUBSCRIBE_URL": "https://mail.example.com",
+        "CARTEIRO_UNSUBSCRIBE_SECRETS": "env:NOT_SET_ANYWHERE",
+    }
+
+    findings = line("doctor", "--json").documents
+    without = line("doctor", "--json", **settings)
+
+    assert usual == "ok"
+    [told] = [each["told"] for each in findings if each["check"] == "templates"]
+    assert "oneClickUnsubscribe needs unsubscribe.url" in told
+    [found] = [each for each in without.documents if each["check"] == "unsubscribe"]
+    assert (without.code, found["level"]) == (ExitCode.FAILED, "fail")
+    assert "NOT_SET_ANYWHERE" in found["told"]
+
+
 def test_missing_password_is_reported_with_its_setting(line: CommandLine) -> None:
     """The finding has the reference and the setting that holds it."""
     line.sent()

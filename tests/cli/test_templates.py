@@ -9,6 +9,8 @@ import pytest
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.model import MOST_TEMPLATES
 from support.command_line import CommandLine
+from support.unsubscribing import SECRET, URL
+from support.unsubscribing import written as written_secrets
 
 
 def written(line: CommandLine, folder: Path, subject: str = "Hello {{ user.name }}") -> None:
@@ -35,6 +37,30 @@ def test_each_put_is_a_new_version(line: CommandLine, tmp_path: Path) -> None:
     assert "<p>Hello {{ user.name }}</p>" in line.done(
         "template", "show", "hello", "--tenant", "acme"
     )
+
+
+def test_option_to_unsubscribe_needs_its_settings(line: CommandLine, tmp_path: Path) -> None:
+    """The refusal names the setting; with them the template shows the option."""
+    line.tenant("acme")
+    html = tmp_path / "hello.html"
+    html.write_text("<p>Hello</p>")
+    put = ("template", "put", "hello", "--tenant", "acme", "--subject", "S", "--html", str(html))
+    settings = {
+        "CARTEIRO_UNSUBSCRIBE_URL": URL,
+        "CARTEIRO_UNSUBSCRIBE_SECRETS": "env:A_SECRET",
+        "A_SECRET": written_secrets(SECRET),
+    }
+
+    refused = line(*put, "--one-click-unsubscribe")
+    line.done(*put, "--one-click-unsubscribe", **settings)
+    [offers] = line.listed("template", "ls", "--tenant", "acme")
+    line.done(*put)
+    [stops] = line.listed("template", "ls", "--tenant", "acme")
+
+    assert refused.code == ExitCode.WRONG_USE
+    assert "--one-click-unsubscribe" in refused.err
+    assert "unsubscribe.url" in refused.err
+    assert (offers["oneClickUnsubscribe"], stops["oneClickUnsubscribe"]) == (True, False)
 
 
 def test_list_shows_templates_without_content(line: CommandLine, tmp_path: Path) -> None:

@@ -26,11 +26,13 @@ from carteiro.model import (
     Lease,
     LeasedJob,
     MessageId,
+    NoteAnswer,
     Retry,
     Scope,
     Sent,
     State,
     TenantId,
+    UnsubscribeLink,
 )
 from carteiro.observability import log, notice_events
 from support.alerting import a_notice
@@ -203,6 +205,7 @@ def write_all() -> None:
     log.result_late(job, attempt=1, state=None, duration=TOOK)
     log.doubt_resolved(a_feedback(job.lease.job))
     log.feedback_ignored(a_feedback(job.lease.job))
+    log.unsubscribed(UnsubscribeLink(job.tenant, job.lease.job, "0a"), NoteAnswer.NOTED)
     log.subscription_confirmed("arn:aws:sns:sa-east-1:123456789012:mails")
     log.worker_started(kinds=[EMAIL], slots=5)
     log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))

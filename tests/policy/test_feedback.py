@@ -29,6 +29,7 @@ def _event(type: EventType, **metadata: Any) -> TimelineEvent:
         ([_event(EventType.BOUNCED), _event(EventType.DELIVERED)], EventType.BOUNCED),
         ([_event(EventType.COMPLAINED), _event(EventType.BOUNCED)], EventType.COMPLAINED),
         ([_event(EventType.BOUNCED, revision=1), _event(EventType.OPENED)], EventType.OPENED),
+        ([_event(EventType.DELIVERED), _event(EventType.UNSUBSCRIBED)], EventType.DELIVERED),
     ],
 )
 def test_most_specific_feedback_is_shown(

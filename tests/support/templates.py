@@ -30,6 +30,7 @@ def summary_of(template: Template) -> TemplateSummary:
         has_html=template.html is not None,
         has_text=template.text is not None,
         retry_preset=template.retry_preset,
+        one_click_unsubscribe=template.one_click_unsubscribe,
         created_at=template.created_at,
         deleted_at=template.deleted_at,
     )

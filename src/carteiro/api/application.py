@@ -39,6 +39,7 @@ from carteiro.api.rights import RIGHTS, check_right
 from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
+from carteiro.api.unsubscribe import UnsubscribeEndpoints
 from carteiro.api.whose import Whose, found_tenant
 from carteiro.config.provider_spec import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
@@ -95,6 +96,8 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         office.settings, office.backend.tracking, office.tally, fetch=fetch
     )
     api.offer(Access.ANYONE, "feedback", feedback)
+    links = UnsubscribeEndpoints(office.settings, office.backend.tracking, office.tally)
+    api.offer(Access.ANYONE, "unsubscribe", links)
     roles = (Role.API, Role.WORKER) if works else (Role.API,)
     api.offer(Access.ANYONE, "health", HealthChecks(office.backend, roles))
     return api
@@ -158,9 +161,11 @@ def _of_a_tenant(
     """Endpoints that a tenant has for its own data, and administrators for any tenant's."""
     ports, settings = office.backend, office.settings
     storage, presets = settings.storage, settings.presets
-    limits = storage.template_limits
+    templates = TemplateEndpoints(
+        *(ports.templates, whose, storage.template_limits, presets, previews, settings.one_click)
+    )
     return {
-        "templates": TemplateEndpoints(ports.templates, whose, limits, presets, previews),
+        "templates": templates,
         "recipients": RecipientEndpoints(ports.recipients, whose),
         "suppressions": SuppressionEndpoints(
             ports.suppressions, whose_suppressions, storage.suppressions, suppressed

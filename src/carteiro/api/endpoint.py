@@ -31,6 +31,7 @@ _WHAT_PATHS_NAME = {
     "name": "The name of an alert.",
     "key": "The id of a key, not the key itself.",
     "tenant": "The id of a tenant.",
+    "token": "The last part of the link in a mail.",
     "type": "The type of a template.",
 }
 

@@ -18,6 +18,7 @@ from carteiro.api.whose import Whose
 from carteiro.email.templates.rendering import check_template, off_the_loop, render
 from carteiro.model import NewTemplate, Template, TemplateLimits, TemplateSummary, TenantId
 from carteiro.policy.retry import PRESET_RULE
+from carteiro.policy.unsubscribe import OneClick
 from carteiro.ports import Templates
 
 _ONE = "/templates/{type}"
@@ -33,6 +34,7 @@ class TemplateView(Document):
     html: str | None
     text: str | None
     retry_preset: str | None
+    one_click_unsubscribe: bool
     created_at: Moment
     deleted_at: Moment | None
 
@@ -46,6 +48,7 @@ class TemplateSummaryView(Document):
     has_html: bool
     has_text: bool
     retry_preset: str | None
+    one_click_unsubscribe: bool
     created_at: Moment
     deleted_at: Moment | None
 
@@ -63,6 +66,12 @@ class TemplateDocument(Question):
     html: str | None = None
     text: str | None = None
     retry_preset: str | None = Field(default=None, description=PRESET_RULE)
+    one_click_unsubscribe: bool = Field(
+        default=False,
+        strict=True,
+        description="Each mail has a link in its headers that unsubscribes its recipient with one click (RFC 8058)."
+        " Needs ``unsubscribe.url`` in the settings.",
+    )
 
 
 class VersionQuestion(Question):
@@ -95,6 +104,7 @@ class TemplateEndpoints(Endpoints):
     _limits: TemplateLimits
     _presets: Collection[str]
     _previews: PerMinute[TenantId]
+    _offer: OneClick | None
 
     def __post_init__(self) -> None:
         """Find where they belong."""
@@ -132,8 +142,10 @@ class TemplateEndpoints(Endpoints):
             html=asked.html,
             text=asked.text,
             retry_preset=asked.retry_preset,
+            one_click_unsubscribe=asked.one_click_unsubscribe,
         )
-        await off_the_loop(partial(check_template, new, presets=self._presets), tenant=tenant)
+        check = partial(check_template, new, presets=self._presets, offer=self._offer)
+        await off_the_loop(check, tenant=tenant)
         made = await self._templates.define(new, limits=self._limits)
         return TemplateView.of(stored(made)).as_response(nulls=True)
 

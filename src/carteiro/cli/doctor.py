@@ -54,7 +54,11 @@ async def _examined(settings: Settings) -> list[Finding]:
 async def _post(settings: Settings) -> list[Finding]:
     """E-mail and tasks: store, providers, tenants."""
     looked = await look_at_providers(settings)  # without the store: it may be what is not sound
-    around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
+    around = [
+        *installation.of_providers(looked),
+        *installation.of_feedback(settings),
+        installation.of_unsubscribe(settings),
+    ]
     findings = await _checked("store", examine_store(settings), "install it, or use another store")
     advice = "correct the setting queue, or install the missing driver"
     findings += await _checked("queue", examine_queue(settings), advice)

@@ -30,6 +30,7 @@ _COLUMNS: tuple[Column[TemplateSummary], ...] = (
     Column("html", lambda row: row.has_html),
     Column("text", lambda row: row.has_text),
     Column("retry preset", lambda row: row.retry_preset),
+    Column("one-click unsubscribe", lambda row: row.one_click_unsubscribe),
     Column("created", lambda row: row.created_at, is_whole=True),
     Column("deleted", lambda row: row.deleted_at, is_whole=True),
 )
@@ -66,6 +67,7 @@ async def show(
             "version": found.version,
             "subject": found.subject,
             "retry preset": found.retry_preset,
+            "one-click unsubscribe": found.one_click_unsubscribe,
             "created": found.created_at,
             "deleted": found.deleted_at,
         },
@@ -115,12 +117,22 @@ async def put(  # noqa: PLR0913 - a parameter per flag
         Path | None, typer.Option(help="File of the plain text body; - reads stdin.")
     ] = None,
     retry_preset: RetryPreset = None,
+    one_click_unsubscribe: Annotated[
+        bool,
+        typer.Option(
+            "--one-click-unsubscribe",
+            help="Put a link into the headers of each mail that unsubscribes its recipient.",
+        ),
+    ] = False,
 ) -> None:
     """Write the next version of a template; the 100 newest are kept. Messages accepted before keep their content."""
     known = await desk.known_tenant(tenant)
-    new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
+    new = NewTemplate(
+        *(known.id, type, subject, read_text(html), read_text(text), retry_preset),
+        one_click_unsubscribe=one_click_unsubscribe,
+    )
     with faults_by_option():
-        check_template(new, presets=desk.settings.presets)
+        check_template(new, presets=desk.settings.presets, offer=desk.settings.one_click)
     made = await _defined(desk, new)
     desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
 

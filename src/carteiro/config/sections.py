@@ -28,6 +28,7 @@ from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
+from carteiro.policy.unsubscribe import SHORTEST_SECRET, OneClick, one_click
 from carteiro.ports.upkeep import Kept
 
 Shape = TypeVar("Shape", bound=pydantic.BaseModel)
@@ -269,6 +270,20 @@ class MetricsSettings(values.Section):
     top_tenants: Annotated[int, Field(ge=0, le=1000)]
 
 
+class UnsubscribeSettings(values.Section):
+    """Address and secrets of the links to unsubscribe; without a URL there are none."""
+
+    url: values.PublicUrlOrNone
+    secrets: values.SecretReference
+
+    @pydantic.field_validator("secrets")
+    @classmethod
+    def _seals(cls, secrets: str, info: pydantic.ValidationInfo) -> str:
+        if info.data.get("url") and not secrets:
+            raise ValueError("should be set with unsubscribe.url: nobody may guess a link")
+        return secrets
+
+
 def _written_as_tables(raw: object) -> object:
     with suppress(ValueError):
         raw = json.loads(raw) if isinstance(raw, str) else raw
@@ -369,6 +384,7 @@ class Settings(values.Section):
     dead_letters: DeadLetterSettings
     alerts: AlertSettings
     notices: NoticeSettings
+    unsubscribe: UnsubscribeSettings
     sqlite: SqliteSettings
     postgres: PostgresSettings
     metrics: MetricsSettings
@@ -414,7 +430,21 @@ class Settings(values.Section):
             default_ttl=self.delivery.default_ttl,
             relay_headers=self.delivery.allowed_relay_headers,
             default_from_only=self.default_from_only,
+            one_click=self.one_click,
         )
+
+    @cached_property
+    def one_click(self) -> OneClick | None:
+        """The links to unsubscribe; None: there are none. `ConfigError` if a secret is missing."""
+        if not self.unsubscribe.url:
+            return None
+        offer = one_click(self.unsubscribe.url, self.secret("unsubscribe.secrets"))
+        if offer is None:
+            raise ConfigError(
+                "unsubscribe.secrets does not lead to secrets, separated by spaces: each is whsec_ and base64 of"
+                f" at least {SHORTEST_SECRET} bytes"
+            )
+        return offer
 
     @property
     def own_rules(self) -> tuple[OwnRule, ...]:

@@ -18,6 +18,7 @@ from carteiro.model import HEAVIEST, LARGEST_BATCH, LIGHTEST
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
+from carteiro.policy.unsubscribe import LONGEST_URL
 
 _SHORTEST_AUDIT = timedelta(days=1)
 _LONGEST_RETRY_WAIT = timedelta(days=30)
@@ -48,6 +49,7 @@ _API_URL = re.compile(
     rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
     re.ASCII,
 )
+_PUBLIC_URL = re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?", re.ASCII)
 _ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
@@ -227,6 +229,13 @@ def _api_url(raw: str) -> str:
     return raw.rstrip("/")
 
 
+def _public_url(raw: str) -> str:
+    if raw and (len(raw) > LONGEST_URL or not _PUBLIC_URL.fullmatch(raw)):
+        most = f"of at most {LONGEST_URL} characters"
+        raise ValueError(f"should be https://HOST or https://HOST/PATH, {most}, or empty")
+    return raw.rstrip("/")
+
+
 def _address_or_none(raw: object) -> str:
     normal = judge_address(str(raw)) if raw else ""
     if normal is None:
@@ -269,6 +278,7 @@ Route: TypeAlias = Annotated[str, pydantic.AfterValidator(_route)]
 AnsweringProvider: TypeAlias = Annotated[str, pydantic.AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, pydantic.BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, pydantic.AfterValidator(_api_url)]
+PublicUrlOrNone: TypeAlias = Annotated[str, pydantic.AfterValidator(_public_url)]
 UrlOrNone: TypeAlias = Annotated[str, pydantic.AfterValidator(lambda raw: raw and _api_url(raw))]
 ErrorNames: TypeAlias = Annotated[str, pydantic.AfterValidator(_error_names)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]

@@ -10,6 +10,7 @@ from carteiro import model
 from carteiro.email.message import Email, make_email, restore_email, stored_content
 from carteiro.email.submission import new_recipient, with_sender
 from carteiro.email.templates.rendering import render_email
+from carteiro.email.unsubscribe import with_link, without_link
 from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.policy.failures import MOST_GROUPS
@@ -95,6 +96,7 @@ async def revise(
         sender = asked_sender(tenant, email.from_)
         owner = await DomainCache(backend.tenants).other_owner(tenant.id, sender)
         email = with_sender(email, tenant, owner=owner, rules=rules)
+    email = with_link(email, rules.one_click, tenant=message.tenant, message=message.id)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return model.Revision(stored_content(email), email.to, email.subject, recipient, of, fields)
 
@@ -128,6 +130,8 @@ def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
     fields.pop("maxRetries", None)
     if not stored.needs_words:
         fields.pop("template", None)  # it is rendered already: the text is in the fields
+    if stored.template is not None and stored.template.one_click:
+        fields["headers"] = without_link(stored.headers)
     if changes.get("template") is not None:
         fields = {name: each for name, each in fields.items() if name not in _SAYS}
     for name, each in changes.items():

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from carteiro.config import ProviderSpec, Settings, specs
@@ -10,6 +11,7 @@ from carteiro.errors import ConfigError
 from carteiro.model import Tenant
 from carteiro.model.checkup import Finding, Level
 from carteiro.policy.tenancy import asked_sender
+from carteiro.policy.unsubscribe import PATH
 from carteiro.ports import Backend, Marks
 from carteiro.providers import choice
 from carteiro.providers.email_kind import Looked, routes_of
@@ -65,6 +67,21 @@ def _of_feedback(spec: ProviderSpec, settings: Settings) -> Iterator[Finding]:
         yield Finding("feedback", Level.WARN, told, "see docs/how-to/hear-from-providers.md")
     else:
         yield Finding("feedback", Level.OK, f"{spec.name}: received through {setting}")
+
+
+def of_unsubscribe(settings: Settings) -> Finding:
+    """Check the secrets of the links that unsubscribe."""
+    try:
+        offer = settings.one_click
+    except ConfigError as error:
+        advice = "set it: the API and workers do not start without it"
+        return Finding("unsubscribe", Level.FAIL, str(error), advice)
+    if offer is None:
+        return Finding(
+            "unsubscribe", Level.OK, "no template can offer it: unsubscribe.url is not set"
+        )
+    advice = "an https request to it must reach the API: see docs/how-to/offer-unsubscribe.md"
+    return Finding("unsubscribe", Level.OK, f"links begin with {offer.url}{PATH}", advice)
 
 
 def of_routes(
@@ -155,11 +172,18 @@ async def of_templates(
 ) -> tuple[list[Finding], set[str]]:
     """Check that all templates can be rendered and sent; return also the types in use."""
     findings, types = [], set()
+    offer = None
+    with suppress(ConfigError):  # reported by `of_unsubscribe`
+        offer = settings.one_click
     for tenant in tenants:
         for listed in await backend.templates.list(tenant.id):
             types.add(listed.type)
             template = await backend.templates.find(tenant.id, listed.type)
-            for fault in [] if template is None else faults_of(template, presets=settings.presets):
+            for fault in (
+                []
+                if template is None
+                else faults_of(template, presets=settings.presets, offer=offer)
+            ):
                 told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
                 advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
                 findings.append(Finding("templates", Level.WARN, told, advice))

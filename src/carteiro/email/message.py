@@ -130,6 +130,7 @@ class EmailTemplate(_Document):
     )
     # The rendered version. Requests cannot set it.
     version: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
+    one_click: SkipJsonSchema[bool] = Field(default=False, strict=True)  # that version offers it
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -405,8 +406,9 @@ def _template_faults(email: Email) -> Iterator[FieldError]:
             yield FieldError(part, "must not be given in addition to a template")
     if email.template is None:
         return
-    if email.template.version is not None:
-        yield FieldError("template.version", "is not a known field")
+    for part, name in (("version", "version"), ("one_click", "oneClick")):
+        if part in email.template.model_fields_set:
+            yield FieldError(f"template.{name}", "is not a known field")
     if (fault := values_fault(email.template.variables)) is not None:
         yield FieldError("template.variables", fault)
 

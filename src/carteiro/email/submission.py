@@ -53,8 +53,9 @@ def new_message(
     email: Email | PlainEmail | None = None,
     *,
     default_ttl: timedelta = DEFAULT_TTL,
+    message: model.MessageId | None = None,
 ) -> model.NewMessage:
-    """The message of a submission, with a new id; ``email`` is the rendered form to send."""
+    """The message of a submission, with a new id or this one; ``email`` is the rendered form to send."""
     email = email or submission.email
     request_id, row, template = submission.request_id, submission.row, submission.email.template
     if isinstance(email, PlainEmail) and template is None:
@@ -72,7 +73,7 @@ def new_message(
             row=row,
         )
     return model.NewMessage(
-        id=model.MessageId(str(uuid7())),
+        id=message or model.MessageId(str(uuid7())),
         tenant=submission.tenant.id,
         kind=model.EMAIL,
         content=content_of(email),

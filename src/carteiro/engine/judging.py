@@ -85,6 +85,7 @@ async def _rendered(
     if kind.render is None:
         raise TypeError(f"{kind.name} cannot render")
     try:
-        return judge_rendered(job, await kind.render(email, tenant=job.tenant))
+        rendered = await kind.render(email, tenant=job.tenant, message=job.lease.job)
+        return judge_rendered(job, rendered)
     except InvalidMessage as error:
         return unrenderable(error)

@@ -6,7 +6,16 @@ from typing import Any, Protocol, TypeAlias
 
 from carteiro.email.message import Email
 from carteiro.jobs.confirmation import Confirmation
-from carteiro.model import KindName, LeasedJob, Outcome, ProviderStanding, TenantId, Verdict, value
+from carteiro.model import (
+    KindName,
+    LeasedJob,
+    MessageId,
+    Outcome,
+    ProviderStanding,
+    TenantId,
+    Verdict,
+    value,
+)
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 
@@ -19,7 +28,7 @@ Learn: TypeAlias = Callable[[Parcel, Outcome, Verdict], Awaitable[None]]
 class Render(Protocol):
     """Renders the template of an e-mail of a tenant; `InvalidMessage` if that fails."""
 
-    async def __call__(self, email: Email, *, tenant: TenantId) -> Email:
+    async def __call__(self, email: Email, *, tenant: TenantId, message: MessageId) -> Email:
         """Return the rendered e-mail."""
 
 

@@ -60,6 +60,7 @@ from carteiro.model.feedback import (
     NoteAnswer,
     Suppression,
     SuppressionReason,
+    UnsubscribeLink,
 )
 from carteiro.model.messages import (
     AcceptAnswer,

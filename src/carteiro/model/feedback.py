@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from carteiro.model.basics import MessageId, value
+from carteiro.model.basics import MessageId, TenantId, value
 from carteiro.model.states import EventType
 
 
@@ -39,6 +39,15 @@ class Feedback:
     relays: tuple[str, ...] = ()
 
 
+@value
+class UnsubscribeLink:
+    """The contents of a link: a message, and the key of its recipient on the tenant's suppression list."""
+
+    tenant: TenantId
+    message: MessageId
+    key: str
+
+
 class NoteAnswer(StrEnum):
     """Result of noting a feedback."""
 
@@ -56,6 +65,7 @@ class SuppressionReason(StrEnum):
     COMPLAINT = "complaint"
     MANUAL = "manual"
     SOFT_BOUNCE = "soft_bounce"
+    UNSUBSCRIBED = "unsubscribed"
 
 
 @value

@@ -65,6 +65,7 @@ class EventType(StrEnum):
     CLICKED = "CLICKED"
     BOUNCED = "BOUNCED"
     COMPLAINED = "COMPLAINED"
+    UNSUBSCRIBED = "UNSUBSCRIBED"
 
 
 @value

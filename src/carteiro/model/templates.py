@@ -31,6 +31,7 @@ class NewTemplate:
     html: str | None = None
     text: str | None = None
     retry_preset: str | None = None
+    one_click_unsubscribe: bool = False
 
     @property
     def size(self) -> int:
@@ -49,6 +50,7 @@ class Template:
     html: str | None
     text: str | None
     retry_preset: str | None
+    one_click_unsubscribe: bool
     created_at: datetime
     deleted_at: datetime | None = None  # the type was deleted while this was its newest version
 
@@ -64,6 +66,7 @@ class TemplateSummary:
     has_html: bool
     has_text: bool
     retry_preset: str | None
+    one_click_unsubscribe: bool
     created_at: datetime
     deleted_at: datetime | None = None
 

@@ -153,6 +153,13 @@ def doubt_resolved(told: model.Feedback) -> None:
     event(Level.INFO, said, "doubt.resolved", fields)
 
 
+def unsubscribed(link: model.UnsubscribeLink, answer: model.NoteAnswer) -> None:
+    """Report that a recipient unsubscribed; the address is not logged."""
+    fields = {"outboxId": link.message, "companyId": link.tenant, "result": answer}
+    said = "A recipient unsubscribed: nothing more is sent to this address for the tenant"
+    event(Level.INFO, said, "recipient.unsubscribed", fields)
+
+
 def feedback_ignored(told: model.Feedback) -> None:
     """Report an event about a message of another tenant, or one never given to this provider."""
     fields = {

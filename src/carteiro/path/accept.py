@@ -25,6 +25,7 @@ from carteiro.email.submission import (
 )
 from carteiro.email.templates.rendering import render_email
 from carteiro.email.templates.work import Allowance
+from carteiro.email.unsubscribe import with_link
 from carteiro.errors import (
     CannotJoin,
     FieldError,
@@ -236,12 +237,17 @@ class Accepting:
     def _message(
         self, submission: Submission, email: Email | PlainEmail, owners: _Owners
     ) -> model.NewMessage:
-        """Make the message of a rendered e-mail; raises `InvalidMessage` if it may not use its From."""
+        """Make the message of a rendered e-mail; raises `InvalidMessage` if its From or its headers are not allowed."""
         tenant = submission.tenant
         if email.from_ is not None or tenant.default_from is not None:
             owner = owners[asked_sender(tenant, email.from_)]
             email = with_sender(email, tenant, owner=owner, rules=self._rules)
-        return new_message(submission, email, default_ttl=self._rules.default_ttl)
+        message = None
+        if email.template is not None and email.template.one_click:
+            message = model.MessageId(str(uuid7()))
+            email = with_link(email, self._rules.one_click, tenant=tenant.id, message=message)
+        default_ttl = self._rules.default_ttl
+        return new_message(submission, email, default_ttl=default_ttl, message=message)
 
     async def _first(self, submission: Submission) -> model.Replayed | None:
         """The first answer to a request that is refused now and was accepted before.

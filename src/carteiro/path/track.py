@@ -26,6 +26,7 @@ from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.tracking import Tracking
 
 _SECOND = timedelta(seconds=1)
+_ONE_CLICK = "one-click"  # in place of a provider
 _REASONS = {
     Suppression.HARD: model.SuppressionReason.HARD_BOUNCE,
     Suppression.SOFT: model.SuppressionReason.SOFT_BOUNCE,
@@ -123,6 +124,16 @@ def _address_of(email: Email, failure: model.Failure) -> str | None:
         return email.to
     named = named_in(failure.reason, addresses.values())
     return named[0] if len(named) == 1 else None
+
+
+async def unsubscribe(
+    link: model.UnsubscribeLink, *, tracking: Tracking, tally: Tally
+) -> model.NoteAnswer:
+    """Suppress the recipient who used a link, for its tenant; log and count it."""
+    answer = await tracking.unsubscribe(link)
+    tally.heard(_ONE_CLICK, model.EventType.UNSUBSCRIBED, answer)
+    log.unsubscribed(link, answer)
+    return answer
 
 
 async def hear(

@@ -24,6 +24,7 @@ LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 MOST_GLANCES = 100  # opens and clicks on one timeline: some mail scanners open without end
 _GLANCES = frozenset({model.EventType.OPENED, model.EventType.CLICKED})
 _BY_FEEDBACK = model.ClaimId("feedback")  # source of the evidence
+_UNSUBSCRIBED_BY, _KEY_SHOWN = "one-click-", 12
 
 EXPIRED_UNSENT = model.Failure(
     code="EXPIRED",
@@ -227,6 +228,20 @@ def note(  # noqa: PLR0913 - the report, and what is known of the message
     if change is None:
         return model.NoteAnswer.KNOWN, None
     return model.NoteAnswer.NOTED if entry.state is was else model.NoteAnswer.RESOLVED, change
+
+
+def unsubscribed(
+    key: str, address: str | None, *, known: Collection[str], now: int
+) -> Change | None:
+    """Record that a recipient used the link of the message; None: it did before.
+
+    It proves nothing about the delivery: the tenant knows the link, too. ``key`` is that of the suppression.
+    """
+    event_id = f"{_UNSUBSCRIBED_BY}{key[:_KEY_SHOWN]}"
+    if event_id in known:
+        return None
+    told = {"eventId": event_id} | ({} if address is None else {"recipients": [address]})
+    return Change((Stamped(model.EventType.UNSUBSCRIBED, told, now),))
 
 
 def reschedule(entry: Entry, *, at: int) -> Change | None:

@@ -78,6 +78,8 @@ def merged(known: Record | None, report: Report) -> Record:
     if report.reason is model.SuppressionReason.MANUAL:  # the last one wins
         return _active(report, since=report.at, expires_at=report.expires_at)
     since = report.at if known is None else min(known.created_at, report.at)
+    if report.address is None and known is not None:
+        report = report._replace(address=known.address)
     return _active(report, since=since, expires_at=None)
 
 

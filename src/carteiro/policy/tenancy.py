@@ -9,6 +9,7 @@ from carteiro.model import Tenant, TenantId, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.names import LABEL_RULE, NAME_RULE, is_label, is_name
 from carteiro.policy.retry import PRESETS
+from carteiro.policy.unsubscribe import OneClick
 
 DEFAULT_TTL = timedelta(hours=24)
 
@@ -19,11 +20,13 @@ class SendingRules:
 
     ``relay_headers``: names, in lower case, of allowed headers that control a relay.
     ``default_from_only``: tenants that have claimed no domain may only use their default From.
+    ``one_click``: the links to unsubscribe that templates may offer; None: they may not.
     """
 
     default_ttl: timedelta = DEFAULT_TTL
     relay_headers: Collection[str] = ()
     default_from_only: bool = False
+    one_click: OneClick | None = None
 
 
 def judge_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:

@@ -11,15 +11,17 @@ from typing import Any
 from carteiro.config import Settings, provider_names, spec_of
 from carteiro.email.message import Email, max_retries_of
 from carteiro.email.templates.rendering import render_email
+from carteiro.email.unsubscribe import with_link
 from carteiro.errors import ConfigError, FieldError, SenderRefused
 from carteiro.jobs.kind import Kind, Learn, Overrule, Render
-from carteiro.model import EMAIL, LeasedJob, TenantId, value
+from carteiro.model import EMAIL, LeasedJob, MessageId, TenantId, value
 from carteiro.path.confirm import confirm
 from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.policy.tenancy import CLAIMED_BY_ANOTHER
+from carteiro.policy.unsubscribe import OneClick
 from carteiro.ports import Backend
 from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.providers.failover import Chain
@@ -98,7 +100,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         name=EMAIL,
         provider=name,
         confirm=confirm,
-        render=_render(backend),
+        render=rendering(backend, settings.one_click),
         deliver=provider.deliver,
         overrule=_overrule(name, settings),
         policy=email_policy(settings),
@@ -112,15 +114,15 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
     )
 
 
-def _render(backend: Backend) -> Render:
+def rendering(backend: Backend, offer: OneClick | None) -> Render:
     """Render an e-mail that came in by SQL; another tenant may have claimed the domain of its From since."""
     domains = DomainCache(backend.tenants)
 
-    async def render(email: Email, *, tenant: TenantId) -> Email:
+    async def render(email: Email, *, tenant: TenantId, message: MessageId) -> Email:
         rendered = await render_email(email, tenant=tenant, templates=backend.templates)
         if await domains.other_owner(tenant, email.from_) is not None:
             raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
-        return rendered
+        return with_link(rendered, offer, tenant=tenant, message=message)
 
     return render
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,11 +11,14 @@ from carteiro.email.message import Email, max_retries_of
 from carteiro.email.templates.rendering import render_email
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Pool
-from carteiro.model import NewTemplate, State, TenantId
+from carteiro.model import Deferred, NewTemplate, Outcome, State, TenantId, UnsubscribeLink
 from carteiro.policy.retry import PRESETS
-from carteiro.providers.email_kind import email_policy
-from support.builders import ACME
+from carteiro.policy.suppression import key_of
+from carteiro.ports import Handover, Parcel
+from carteiro.providers.email_kind import email_policy, rendering
+from support.builders import ACME, a_failure
 from support.steps import claimed_alone
+from support.unsubscribing import OFFER, token_in
 from support.working import Office, an_office
 
 CONTENT = '{"maxRetries":2,"to": "ok@sandbox.test", "template": {"type": "hello", "variables": {"name": "Ana"}}}'
@@ -32,7 +34,7 @@ async def office() -> AsyncIterator[Office]:
 
 
 def _pool(office: Office, render: Any = None) -> Pool:
-    render = render or partial(render_email, templates=office.backend.templates)
+    render = render or rendering(office.backend, OFFER)
     return Pool("email", 5, (office.email_kind(render=render),))
 
 
@@ -46,6 +48,28 @@ async def test_variables_are_inserted_at_sending(office: Office) -> None:
     [mail] = await office.backend.inbox.list(message=late)
     assert mail.subject == "Hello Ana"
     assert await office.story(late) == await office.story(usual)
+
+
+async def test_link_to_unsubscribe_is_the_same_in_every_attempt(office: Office) -> None:
+    """If the template offers one; the id of the message is known here."""
+    new = NewTemplate(ACME, "hello", subject="Hi", text="Hi", one_click_unsubscribe=True)
+    await office.backend.templates.define(new)
+    late = await office.post_raw(CONTENT)
+    seen: list[Email] = []
+
+    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+        seen.append(parcel.content)
+        if len(seen) == 1:
+            return Deferred(a_failure())
+        return await office.sandbox.deliver(parcel, handover)
+
+    kind = office.email_kind(render=rendering(office.backend, OFFER), deliver=deliver)
+    await office.work(Pool("email", 1, (kind,)))
+
+    first, second = seen
+    assert first.headers == second.headers
+    link = OFFER.opened(token_in(first.headers))
+    assert link == UnsubscribeLink(ACME, late, key_of(ACME, "ok@sandbox.test"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +100,7 @@ async def test_unreachable_store_releases_the_job(office: Office) -> None:
     late = await office.post_raw(CONTENT)
     asked = 0
 
-    async def render(email: Email, *, tenant: TenantId) -> Email:
+    async def render(email: Email, *, tenant: TenantId, **_: object) -> Email:
         nonlocal asked
         asked += 1
         if asked == 1:

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 from carteiro.email.message import MAX_SUBJECT_CHARS, Email, EmailTemplate, is_blank, subject_fault
 from carteiro.email.templates import language
 from carteiro.email.templates.work import STEPS_AT_ONCE, Allowance, Work
+from carteiro.email.unsubscribe import offer_fault
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import NewTemplate, Template, TenantId, value
 from carteiro.policy.html import find_danger
 from carteiro.policy.retry import PRESETS
+from carteiro.policy.unsubscribe import OneClick
 from carteiro.ports.templates import Templates
 from carteiro.runtime.fair_thread import Turns
 
@@ -43,14 +45,22 @@ class Rendered:
 # --- defining -----------------------------------------------------------------------------------
 
 
-def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS) -> None:
+def check_template(
+    template: NewTemplate,
+    *,
+    presets: Collection[str] = PRESETS,
+    offer: OneClick | None = None,
+) -> None:
     """Raise `InvalidMessage` on a template that cannot be defined; ``presets`` are the allowed names."""
-    if faults := list(faults_of(template, presets=presets)):
+    if faults := list(faults_of(template, presets=presets, offer=offer)):
         raise InvalidMessage(faults)
 
 
 def faults_of(
-    template: NewTemplate | Template, *, presets: Collection[str] = PRESETS
+    template: NewTemplate | Template,
+    *,
+    presets: Collection[str] = PRESETS,
+    offer: OneClick | None = None,
 ) -> Iterator[FieldError]:
     """The faults of a template, field by field."""
     if not _TYPE.fullmatch(template.type):
@@ -59,6 +69,11 @@ def faults_of(
         yield FieldError("html", "html or text is required", missing=True)
     if template.retry_preset is not None and template.retry_preset not in presets:
         yield FieldError("retryPreset", f"must be one of {', '.join(presets)}")
+    if (
+        template.one_click_unsubscribe
+        and (fault := offer_fault(template.tenant, offer)) is not None
+    ):
+        yield FieldError("oneClickUnsubscribe", fault)
     if not 0 < len(template.subject) <= _MOST_SUBJECT_SOURCE:
         yield FieldError("subject", f"must have 1 to {_MOST_SUBJECT_SOURCE} characters")
     for field, source, escapes in _parts(template):
@@ -218,9 +233,13 @@ async def render_email(
 
 def _pinned(email: Email, template: Template) -> EmailTemplate:
     """The rendered version; for the table queue also the variables, which it shows."""
-    if email.max_retries is None or email.template is None:
-        return EmailTemplate(type=template.type, version=template.version)
-    return email.template.model_copy(update={"version": template.version})
+    pinned: dict[str, Any] = {"version": template.version}
+    if template.one_click_unsubscribe:
+        pinned["one_click"] = True
+    named = email.template
+    if email.max_retries is None or named is None:
+        named = EmailTemplate(type=template.type)
+    return named.model_copy(update=pinned)
 
 
 # --- samples ------------------------------------------------------------------------------------

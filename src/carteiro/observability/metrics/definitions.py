@@ -186,7 +186,7 @@ SETTLE_SECONDS = histogram("settle_seconds", "One commit of settled attempts.", 
 
 FEEDBACK_EVENTS = counter(
     "feedback_events_total",
-    "Provider events, by result: noted, resolved, known, unknown or ignored.",
+    "Provider events and one-click unsubscribes, by result: noted, resolved, known, unknown or ignored.",
     *("provider", "type", "result"),
 )
 SUPPRESSED = counter("suppressed_total", "E-mails not sent because the address is suppressed.")

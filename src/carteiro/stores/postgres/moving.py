@@ -22,7 +22,18 @@ _BY_SETTINGS = frozenset(
     {"tiers", "ring_clock", "audit"}
 )  # every process creates these at its start
 _TRUTHS = frozenset(
-    {"paused", "disabled", "external_id_is_key", "declares", "is_email", "is_active", "is_clean"}
+    {
+        *(
+            "paused",
+            "disabled",
+            "external_id_is_key",
+            "declares",
+            "is_email",
+            "is_active",
+            "is_clean",
+        ),
+        "one_click_unsubscribe",
+    }
 )
 
 

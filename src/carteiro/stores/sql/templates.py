@@ -80,6 +80,10 @@ async def _define(
     await session.run("templates_forget_versions", tenant=tenant, type=template.type, last=last)
     if forgotten.older:
         await session.run("templates_forget_older", tenant=tenant, types=forgotten.older)
-    after = {"version": defined.version, "retry_preset": defined.retry_preset}
+    after = {
+        "version": defined.version,
+        "retry_preset": defined.retry_preset,
+        "one_click_unsubscribe": defined.one_click_unsubscribe,
+    }
     await note(session, now, Noted("put", "template", template.type, tenant, after=after))
     return defined

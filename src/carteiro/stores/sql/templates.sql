@@ -8,7 +8,8 @@ WHERE
 
 -- name: templates_find
 -- One version of a template; without :version the newest, unless it is deleted. :tenant; :type; :version or null
-SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
+SELECT
+    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at
 FROM carteiro.templates
 WHERE
     tenant = :tenant AND type = :type

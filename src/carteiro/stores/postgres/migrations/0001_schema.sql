@@ -309,6 +309,7 @@ CREATE TABLE carteiro.templates (
     html text,
     text text,
     retry_preset text,
+    one_click_unsubscribe boolean NOT NULL DEFAULT false,
     created_at bigint NOT NULL,
     deleted_at bigint,
     bytes integer NOT NULL GENERATED ALWAYS AS (

@@ -75,7 +75,8 @@ LEFT JOIN LATERAL (
     SELECT t.type, t.metadata FROM carteiro.timelines AS t
     WHERE
         t.message_no = m.no
-        AND t.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+        AND t.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED',
+            'UNSUBSCRIBED')
 ) AS v ON true
 WHERE m.id = :id
 GROUP BY m.to_address;

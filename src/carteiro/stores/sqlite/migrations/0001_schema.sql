@@ -252,6 +252,7 @@ CREATE TABLE templates (
     type TEXT NOT NULL,
     version INTEGER NOT NULL,
     retry_preset TEXT,
+    one_click_unsubscribe INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER,
     bytes INTEGER NOT NULL DEFAULT 0,     -- of the three below; no generated column: no index would cover it

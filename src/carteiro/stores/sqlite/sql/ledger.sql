@@ -195,7 +195,8 @@ LEFT JOIN (
     SELECT type, metadata FROM timelines
     WHERE
         message_id = :id
-        AND type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+        AND type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED',
+            'UNSUBSCRIBED')
 ) AS t
 WHERE m.id = :id
 GROUP BY m.no;

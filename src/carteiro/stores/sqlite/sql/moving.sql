@@ -258,7 +258,7 @@ ORDER BY tenant, key, reason;
 
 -- name: move_templates
 -- The next versions of templates. :after = [tenant, type, version]
-SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
+SELECT tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at
 FROM templates
 WHERE (tenant, type, version) > (:after ->> 0, :after ->> 1, :after ->> 2)
 ORDER BY tenant, type, version;

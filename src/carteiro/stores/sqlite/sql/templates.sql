@@ -1,10 +1,15 @@
 -- name: templates_define
--- Adds a version of a template, after all others. :tenant; :type; :subject; :html; :text; :retry_preset; :bytes; :now
-INSERT INTO templates (tenant, type, version, subject, html, text, retry_preset, bytes, created_at)
-SELECT :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :bytes, :now
+-- Adds a version of a template, after all others.
+-- :tenant; :type; :subject; :html; :text; :retry_preset; :one_click_unsubscribe; :bytes; :now
+INSERT INTO templates (
+    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, bytes, created_at
+)
+SELECT
+    :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :one_click_unsubscribe, :bytes,
+    :now
 FROM templates
 WHERE tenant = :tenant AND type = :type
-RETURNING tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at;
+RETURNING tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at;
 
 -- name: templates_forget
 -- Deletes templates with all their versions. :tenant; :types = [type, …]
@@ -23,7 +28,7 @@ WHERE
 -- of a row, where IS NULL would read a long text. :tenant; :most = the maximum
 SELECT
     t.tenant, t.type, t.version, t.subject, typeof(t.html) <> 'null', typeof(t.text) <> 'null', t.retry_preset,
-    t.created_at, t.deleted_at
+    t.one_click_unsubscribe, t.created_at, t.deleted_at
 FROM (SELECT type, max(version) AS version FROM templates WHERE tenant = :tenant GROUP BY type) AS n
 CROSS JOIN templates AS t ON t.tenant = :tenant AND t.type = n.type AND t.version = n.version
 WHERE t.deleted_at IS NULL
@@ -42,7 +47,8 @@ ORDER BY t.deleted_at, t.type;
 -- The versions of a template, newest first, without their content (`typeof`: see templates_list).
 -- :tenant; :type; :most = the maximum
 SELECT
-    tenant, type, version, subject, typeof(html) <> 'null', typeof(text) <> 'null', retry_preset, created_at, deleted_at
+    tenant, type, version, subject, typeof(html) <> 'null', typeof(text) <> 'null', retry_preset,
+    one_click_unsubscribe, created_at, deleted_at
 FROM templates
 WHERE tenant = :tenant AND type = :type
 ORDER BY version DESC
