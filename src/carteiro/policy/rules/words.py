@@ -27,6 +27,7 @@ _NOBODY_ABROAD = """
     & {nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}
     | {пользователь,ящик,адрес,получатель} & {не существует,не найден,неизвестен}
     | {사용자,계정,주소,수신자,메일} & {존재하지 않,없는}
+    | {用户,收件人} & {没有此,没有该,无此}
 """
 _NAMED = {
     "who": "{user,recipient,mailbox,address,account,addressee,inbox,maildir,folder,mailfolder}",
@@ -52,21 +53,21 @@ _NAMED = {
         schránka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,账号,
         帐号,账户,メールボックス,アカウント,메일함,편지함,계정}""",
     "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,überschritten,erschöpft,
-        przepełniona,pełna,plná,full,fuld,dolu,überfüllt,переполнен,已满,不足,超過,容量,いっぱい,초과,용량,가득}""",
-    "space_abroad": "{espaço,espacio,spazio,espace,place,platz,miejsca}",
-    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,
-        nicht genug,brak}""",
+        przepełniona,pełna,plná,full,fuld,dolu,überfüllt,переполнен,已满,不足,超過,容量,いっぱい,満杯,초과,용량,가득}""",
+    "space_abroad": "{espaço,espacio,spazio,espace,place,platz,speicherplatz,miejsca,места}",
+    "no_abroad": """{sem,insuficiente,esgotado,sin,no hay,agotado,senza,esaurito,insufficiente,insuffisant,plus de,
+        pas assez,kein,keinen,nicht genug,reicht nicht,brak,недостаточно}""",
     "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,
         слишком много}""",
     "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,
-        momentaneamente,momentanément,vorübergehend,vorübergehender,tijdelijk,tymczasowo,временно}""",
+        momentaneamente,momentanément,vorübergehend,vorübergehender,tijdelijk,tymczasowo,временно,暂时,一時的,일시적}""",
     "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit,zur zeit}",
     "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,
         inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,désactivée,bloquée,bloqué,
         archivée,suspendu,gesperrt,deaktiviert,stillgelegt,disattivata,disattivato,bloccata,bloccato,sospesa,sospeso,
         geblokkeerd,zablokowane,zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结,휴면,정지}""",
     "internal_abroad": "{interno,interna,interne,interner,interní,intern,wewnętrzny,внутренняя,dahili}",
-    "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,chyba,ошибка,hata}",
+    "error_abroad": "{erro,error,errore,erreur,fehler,serverfehler,fout,fel,feil,fejl,błąd,chyba,ошибка,hata}",
     "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,überlastet,sovraccarico,overbelast,przeciążony,
         перегружен}""",
     "maintenance_abroad": """{manutenção,mantenimiento,manutenzione,wartung,wartungsarbeiten,onderhoud,konserwacja,
@@ -82,19 +83,30 @@ _NAMED = {
     "size_abroad": "{taille,tamanho,tamaño,größe,dimensione,dimensioni,rozmiar,grootte,размер}",
     "contents_abroad": """{pièce jointe,pièces jointes,adjunto,adjuntos,anexo,anexos,allegato,allegati,anhang,bijlage,
         contenu,contenido,conteúdo,inhalt,contenuto,вложение,附件,内容,첨부,添付}""",
-    "authentication_abroad": """{authentification,autenticação,autenticación,autentíquese,autenticar,autentique,
+    "authentication_abroad": """{authentification,autenticação,autenticación,autentíquese,autenticar,autenticarse,
         autenticazione,autenticarsi,authentifizierung,anmeldung,anmelden,uwierzytelnienie,авторизация,авторизации,
         认证,身份验证,認証,인증}""",
     "denied_abroad": """{accès refusé,acceso denegado,accesso negato,acesso negado,zugriff verweigert,verweigert,
         odmowa,доступ запрещён,interdit,interdite,interdits,proibido,prohibido,prohibida,vietato,verboten,
         no permitido,no permitida,não permitido,não permitida,non autorisé,non autorizzato,non consentito,
         no autorizado,não autorizado,nicht erlaubt,nicht zugelassen,nicht gestattet,unzulässig,unzulässiger,
-        запрещено,запрещён,запрещена,禁止}""",
+        запрещено,запрещён,запрещена,pas autorisé,禁止}""",
     "big_abroad": """{muito grande,demasiado grande,muy grande,trop grand,trop gros,trop volumineux,trop lourd,
         zu groß,zu lang,troppo grande,te groot,zbyt duża,za duża,слишком большое,слишком велико}""",
-    "limit_abroad": "{límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,лимит}",
+    "limit_abroad": """{límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,
+        лимит}""",
+    "links_abroad": "{conexões,conexiones,connexions,connessioni,verbindungen,połączeń,соединений,连接,接続}",
+    "most_abroad": """{máximo,máxima,massimo,massima,maximal,maximale,maximales,maximum,maksymalny,simultâneas,
+        simultáneas,simultanées,simultanee,gleichzeitige,максимальный,最大}""",
+    "failed_abroad": """{não foi possível,falha ao,no se pudo,no fue posible,impossible d,impossible de,impossibile,
+        konnte nicht,nie można,не удалось,无法,できません}""",
+    "stored_abroad": """{gravar,salvar,guardar,grabar,enregistrer,salvare,gespeichert,zapisać,сохранить,записать,保存,
+        conectar,conectarse,connecter,connettersi,verbinden,подключиться}""",
+    "overtime_abroad": """{tempo esgotado,tiempo de espera,tempo scaduto,délai d attente,zeitüberschreitung,
+        время ожидания,超时,タイムアウト,시간 초과}""",
+    "database_abroad": "{banco de dados,base de datos,base de données,datenbank,база данных,数据库,データベース}",
     "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,
-        raggiunto,dépassée,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,
+        ultrapassou,superou,alcanzó,raggiunto,dépassé,dépassée,atteint,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,
         превышен}""",
 }
 
@@ -236,7 +248,7 @@ _CAUSES = rules("""
         | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds}
         | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
-        | cuota | cota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
+        | cuota | cota | kvota | 配额 | speicherlimit | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
         | overdrawn | {who} & {max,maximum} {mails,messages}
         | {overflow,overflown,overflowing,overfull} & {who}
         | {over,no more} & storage | {4 2 2,5 2 2} & {size,large,larger,big,limit}
@@ -258,6 +270,8 @@ _CAUSES = rules("""
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach,queue}
         | {cannot,could not,unable to,failed to} {talk,communicate,filter,rename,flush,stat}
+        | {failed_abroad} & {stored_abroad} | {overtime_abroad}
+        | {database_abroad} & {error_abroad} | {database_abroad} & {nicht erreichbar,indisponível,no disponible}
         | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,execute,commit}
         | {cannot,could not} be contacted | {error,error while,failure,problem} {writing,opening,creating,
         storing,saving,processing,queuing,queueing,accessing,connecting,contacting,communicating,executing}
@@ -274,6 +288,7 @@ _CAUSES = rules("""
         | limits & size | {5 2 3,5 3 4} & {limit,limits,exceed,exceeds,exceeded} | 552 & {too big,too large,too long}
         | {message,mail,line} length | {mail_abroad} & {big_abroad} | 过大 | 太大 | 大小 | {サイズ,添付} & 超
         | excessive & {links,urls,images,attachments,headers,html} | {size_abroad} & {mail_abroad}
+        | {size_abroad} & {most_abroad}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
@@ -302,8 +317,8 @@ _CAUSES = rules("""
         | {maximum,max} number of {mails,messages,connections,sessions} | {maximum,max} {connections,sessions}
         | too many & {connections,sessions,mails,messages,transactions,parallel,deliveries}
         | {mails,messages,recipients} & today | used {all,up} & {mails,messages}
-        | {parallel,simultaneous} {connections,sessions,deliveries} | {conexões,conexiones,connexions} & {simultâneas,
-        simultáneas,simultanées} | {is,being} shaped
+        | {parallel,simultaneous} {connections,sessions,deliveries} | {links_abroad} & {most_abroad}
+        | {is,being} shaped
         | {connection,sending,send,session,traffic,thread,volume,frequency,outgoing} limit | flooding
         | {connection,connections,ip,cluster} & limited | number limited
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending,recipients,invalid}
@@ -382,6 +397,7 @@ _CAUSES = rules("""
         | {line,lines} {too long,is too long} | 8bit | mime & {error,invalid} | bounce address tag
         | looks like & automated
         | message id & invalid | {message,mail} & duplicate | 垃圾邮件 | 迷惑メール
+        | вирус | вирусы | 病毒 | ウイルス | 바이러스
     limit TOO_FAST:
         {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance} | reached & maximum
         | 频率 | 频繁 | 超过限制 | 超出限制 | 上限 | {concurrency,connections} & exceeded
@@ -467,7 +483,9 @@ _HINTS = rules("""
         | 4xx & {try again,retry,resend,please} | {tente,tentar} {novamente,de novo} | mais tarde | plus tard
         | {réessayer,réessayez,ultérieurement} | später | spater | más tarde | {intente,inténtelo} de nuevo
         | reintente
-        | {riprova,riprovare,più tardi} | erneut {versuchen,senden} | {später,bitte} wiederholen | {позже,повторите}
+        | {riprova,riprovare,più tardi} | erneut {versuchen,senden} | noch einmal
+        | einigen minuten | {später,bitte} wiederholen | {позже,позднее,повторите} | intentarlo | patienter | minutos
+        | minuti | 再度
         | 稍后 | 稍候 | しばらく | 再送 | 나중에 | 잠시 후 | {maintenance_abroad}
     helo_refused OUR_HOST:
         {helo,ehlo} {command rejected,name,host,hostname,argument,invalid,set to}
@@ -507,7 +525,8 @@ _HINTS = rules("""
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
-        | {message,part,parts} & {exceeded,exceeds} | {contents_abroad}
+        | {message,part,parts} & {exceeded,exceeds} | {contents_abroad} | indésirable | спам
+        | 黑名单 | чёрный список | {lista negra,liste noire}
         | file | files | archive | archives | extension | malformed | encoding | charset | {character,characters}
         | duplicate
     much_at_once TOO_FAST:
@@ -531,7 +550,9 @@ _HINTS = rules("""
         | be found | valid address | retired | members
         | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
         | callout | dirección | direcciones | endereço | adresse | utilisateur | usuario | benutzer | empfänger
-        | użytkownik | {box_abroad} | nadie | kein solcher | not subscribed | want your
+        | użytkownik | {box_abroad} | nadie | kein solcher | mitglieder | membres | miembros | membros
+        | получатель | получателя | адрес | запись | ящике | 收件 | 用户 | 宛先 | ユーザー | 사용자
+        | not subscribed | want your
         | addressees | person | subscriber | subscribers | employee | nxdomain | left us | address unavailable
         | not work here
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
