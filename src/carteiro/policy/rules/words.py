@@ -60,7 +60,7 @@ _NAMED = {
     "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,
         слишком много}""",
     "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,
-        momentaneamente,momentanément,vorübergehend,vorübergehender,tijdelijk,tymczasowo,временно,暂时,一時的,일시적}""",
+        momentaneamente,momentanément,vorübergehend,vorübergehender,temporaneo,temporário,temporaire,tijdelijk,tymczasowo,временно,暂时,一時的,일시적}""",
     "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit,zur zeit}",
     "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,
         inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,désactivée,bloquée,bloqué,
@@ -172,7 +172,8 @@ _CAUSES = rules("""
     malformed BAD_MESSAGE:
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
-        | too many & {command,commands,characters} | too much mail data
+        | too many & {command,commands,characters} | commands & exceeded | too much mail data
+        | excessive recursion | storage allocation & {message,mail} size
         | {attachment,attachments,archive,zip} & {encrypted,password,cannot open,unable to open,could not open}
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
@@ -261,7 +262,8 @@ _CAUSES = rules("""
         | bytes left
         | {who} & {its,their,his,her,the,allotted,allocated} {allowance,ceiling,allotment,allocation}
         | {mailbox,mbox,inbox,maildir}{, is,is now} {too big,too large,oversized} | {run,runs,ran} out of {space,room}
-        | {who} & {capacity,emptied,allotted}
+        | {who} & {capacity,emptied,allotted,delete some,clean up,clear out,make room,free up}
+        | {mailbox,inbox,account} & {has exceeded,exceeded its,exceeds its} | {over,above,beyond} {allotted,allocated}
     message_expired BAD_MESSAGE:
         {message,mail} expired | {delivery,retry} {time expired,timeout exceeded}
         | retry time not reached for any host
@@ -275,7 +277,7 @@ _CAUSES = rules("""
         | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,execute,commit}
         | {cannot,could not} be contacted | {error,error while,failure,problem} {writing,opening,creating,
         storing,saving,processing,queuing,queueing,accessing,connecting,contacting,communicating,executing}
-        | {i o,input output} {error,failure} | connection to & failed
+        | {i o,input output} {error,failure} | connection to & {failed,lost}
         | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
         | {who} & {cannot,could not} be {opened,read}
         | {get,obtain,acquire} {lock,a lock,the lock,connection,a connection}
@@ -319,6 +321,7 @@ _CAUSES = rules("""
         | {mails,messages,recipients} & today | used {all,up} & {mails,messages}
         | {parallel,simultaneous} {connections,sessions,deliveries} | {links_abroad} & {most_abroad}
         | {is,being} shaped
+        | sending {pace,speed} | {your,the} {pace,speed} | speed limit | burst of
         | {connection,sending,send,session,traffic,thread,volume,frequency,outgoing} limit | flooding
         | {connection,connections,ip,cluster} & limited | number limited
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending,recipients,invalid}
@@ -430,7 +433,9 @@ _CAUSES = rules("""
         | insufficient {memory,resources} | {system,server,much,high,heavy} load | load {is too,too,average}
         | wrong with {this,the,our} {server,system} | {something,anything} {went wrong,is wrong,is broken}
         | not writable | hiccup | failover
-        | out of order | {fatal,runtime} error | unhandled | traceback | panic | null pointer | segmentation fault
+        | out of order | in trouble | draining | {lack,shortage} of {memory,resources} | did not finish
+        | {filesystem,file system,disk,volume}{, is} read only | pipe & {broke,broken,closed}
+        | {fatal,runtime} error | unhandled | traceback | panic | null pointer | segmentation fault
         | broken pipe | stale {nfs,file,handle,lock} | no such device | fsync | bind failed | network is unreachable
         | {is,being,are} {restarting,rebooting,upgrading,migrating,restarted,upgraded} | migrating
         | {exit code,exit status,status,exited with} {71,73,74,75} | exited with | {caught,by,received,on} signal
@@ -510,7 +515,7 @@ _HINTS = rules("""
         | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
         sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
-        | originator | spf | dkim | spoofed | unresolvable
+        | originator | spf | dkim | spoofed | unresolvable | invalid dns | return address
     account_disliked OUR_ACCOUNT:
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
         | tls | starttls | encryption | ciphers | auth {error,failed,failure} | smtp auth | relay | relaying
@@ -534,7 +539,7 @@ _HINTS = rules("""
         | too many {tries,attempts,failures,authentication}
     address_disliked BLOCKED_SOURCE:
         {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | open proxy | attack
-        | ask your postmaster | range network address | subnet | netblock | no name in dns
+        | ask your postmaster | range network address | subnet | netblock | no name in dns | residential
     # 552 is too much stored, where no word says too much of what.
     mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,inbox}
     user_refused REFUSED_RECIPIENT:
@@ -553,7 +558,8 @@ _HINTS = rules("""
         | użytkownik | {box_abroad} | nadie | kein solcher | mitglieder | membres | miembros | membros
         | получатель | получателя | адрес | запись | ящике | 收件 | 用户 | 宛先 | ユーザー | 사용자
         | not subscribed | want your
-        | addressees | person | subscriber | subscribers | employee | nxdomain | left us | address unavailable
+        | addressees | colleagues | registered | unsubscribed | local mail | out of service | person | subscriber
+        | subscribers | employee | nxdomain | left us | address unavailable
         | not work here
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
@@ -569,7 +575,8 @@ _HINTS = rules("""
     message_refused BAD_MESSAGE:
         {message,mail,delivery} & {refused} | {message,mail} & bounced
         | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否 | 거부
-        | dangerous | malicious | harmful | fraud | scam | link | links | macro | document | documents | caught
+        | dangerous | malicious | executables | hyperlinks | harmful | fraud | scam | link | links | macro
+        | document | documents | caught
         | {mb,kb,gb,megabytes} | older than | remove the | {header,headers,reply to,date,address} missing
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
