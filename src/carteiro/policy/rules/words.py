@@ -172,7 +172,7 @@ _CAUSES = rules("""
     malformed BAD_MESSAGE:
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
-        | too many & {command,commands,characters} | commands & exceeded | too much mail data
+        | too many & {commands,bad command,characters} | commands & exceeded | too much mail data
         | excessive recursion | storage allocation & {message,mail} size
         | {attachment,attachments,archive,zip} & {encrypted,password,cannot open,unable to open,could not open}
     too_many_recipients MESSAGE_LATER:
@@ -185,7 +185,7 @@ _CAUSES = rules("""
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
         | {an,mail} address & {listed}
         | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
-        | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender}
+        | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender} | sender {listed}
     sender_refused OUR_SENDER:
         sender {unknown,is unknown,address unknown,address rejected,rejected,blocked,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
@@ -223,7 +223,8 @@ _CAUSES = rules("""
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
         | disabled temporarly | {whom} {in use,is in use} | {cannot,could not} be locked
         | cannot be accessed & {right now,at this time,at the moment,currently}
-        | {disabled,suspended,locked,inactive} & {try again,try later,retry} | locked by another
+        | {disabled,suspended,inactive} & {try again later,try again in,try later,retry later}
+        | locked & {try again,try later,retry} | disabled now | locked by another
     mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
@@ -296,7 +297,7 @@ _CAUSES = rules("""
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | length {exceeds,exceeded,limit} | recipsizelimit
         | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
-        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit | limit of & {mb,kb,gb,bytes,megabytes}
+        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit | limit of & {mb,gb,bytes,megabytes}
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
         | system {storage,resources} | mail system full | space shortage | {no,out of} {inodes,swap}
@@ -329,7 +330,8 @@ _CAUSES = rules("""
         | per {day,connection,session} | {messages,mails,recipients} a {day,hour,minute}
         | short {period,time,while} | exceeded the maximum number
     content_listed BAD_MESSAGE:
-        {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
+        {url,urls,uri,link,links,hyperlink,body,header,headers,attachment,website} & {listed}
+        | {file,extension,word,words} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
     judged_spam BAD_MESSAGE:
         {message,mail} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
@@ -350,14 +352,14 @@ _CAUSES = rules("""
         | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl
         | xbl | s3140
         | s3150 | blocked using
-        | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
+        | {ip,ips,host,server,client,network,connection,connections,you are,you have been,network address} & {listed}
         | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
         | network address {is,has been,was} {refused} | network address {refused}
         | {your,sending,this,black,banned,blocked,bad,invalid,the} {ip,ips} & {refused}
         | {black,banned,invalid} ip | {ip,ips} {refused}
         | {mail,messages,message,connection,connections,access} from & network address & {refused}
         | {ip address,host,server,client host,network,region,country} {is,has been,was} {blocked,banned}
-        | {your,this} {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
+        | your {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
         | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
         | dynamic {ip,ips,address,addresses} | zombied | {no,missing,invalid,bad,valid,fix} {ptr,rdns,reverse}
         | ptr {record,lookup,check} | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse}
@@ -410,7 +412,7 @@ _CAUSES = rules("""
         | {ldap,directory} {error,problem,failure,timed out,timeout} | {ldap,directory}{, is} {away}
         | {out of,no,not enough} {memory,resources} | cannot allocate
         | maildir delivery | verification problem | file error | {who} lookup {failure,error}
-        | {qqt,temporary} failure | internal & failure | internal {delivery,user,mail,service} {error,problem}
+        | {qqt,temporary} failure | internal {delivery,user,mail,service,system} {error,problem,failure}
         | {local,system,server} {config,configuration} {error,problem}
         | {host,hop,mx,destination,service}{, is} {down,unreachable,not reachable,timed out,offline,busy}
         | servers busy
@@ -577,7 +579,7 @@ _HINTS = rules("""
         | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否 | 거부
         | dangerous | malicious | executables | hyperlinks | harmful | fraud | scam | link | links | macro
         | document | documents | caught
-        | {mb,kb,gb,megabytes} | older than | remove the | {header,headers,reply to,date,address} missing
+        | {mb,gb,megabytes} | older than | remove the | {header,headers,reply to,date,address} missing
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
