@@ -74,9 +74,10 @@ async def serve(
         api = create_api(post, works=works)
         grace = settings.delivery.grace
         server = http_server(api, listener, grace=grace, bounds=settings.api)
-        _announce(settings, address_of(listener), key, token, works=works)
+        _greet(settings, address_of(listener))
         if settings.console.enabled:
             server = _with_console(api, post, server, listener)
+        _announce(settings, address_of(listener), key, token, works=works)
         workers = [worker_part(post)] if works else []
         async with nullcontext() if works else post.alert_loops.running():
             await run_together([*workers, server, *pages], stop)
@@ -93,7 +94,7 @@ def _with_console(api: FastAPI, post: Carteiro, server: Part, listener: socket.s
         server.stop()
 
     address = f"{address_of(listener)}/console"
-    shown = Console(soft_wrap=True, highlight=False, markup=False)
+    shown = _lines_to_copy()
     shown.print(f"Console, for people in a browser: {address}/")
     if ip_address(listener.getsockname()[0]).is_loopback:
         shown.print("Sign in once on this machine, within 10 minutes, with this link:")
@@ -123,14 +124,22 @@ async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     return key
 
 
-def _announce(
-    settings: Settings, address: str, key: str | None, token: str | None, *, works: bool
-) -> None:
-    console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
+def _lines_to_copy() -> Console:
+    return Console(soft_wrap=True, highlight=False, markup=False)
+
+
+def _greet(settings: Settings, address: str) -> None:
+    console = _lines_to_copy()
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     queue = f"   Queue: {masked_url(settings.queue)}" if settings.queue else ""
     store = f"Store: {masked_url(settings.store)}{queue}"
     console.print(f"{store}   Provider: {settings.provider}\n")
+
+
+def _announce(
+    settings: Settings, address: str, key: str | None, token: str | None, *, works: bool
+) -> None:
+    console = _lines_to_copy()
     if not works:
         console.print("This process sends no mail: start carteiro worker, too.\n")
     if key is not None:

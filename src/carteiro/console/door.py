@@ -1,4 +1,4 @@
-"""Who is looking: signed in with an admin token or the one-time link of this machine, or named by a trusted proxy."""
+"""The viewer of a request: signed in with an admin token or the one-time link of this machine, or named by a trusted proxy."""
 
 import secrets
 import time
@@ -29,7 +29,7 @@ _THIS_MACHINE = {"localhost", "127.0.0.1", "[::1]"}
 
 
 class How(StrEnum):
-    """How somebody got in."""
+    """The way somebody got in."""
 
     TOKEN = "token"  # noqa: S105 - a word, not a secret
     LINK = "link"

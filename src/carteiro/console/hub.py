@@ -64,11 +64,11 @@ class _Viewer:
 class Hub:
     """Readers and their viewers, in one process."""
 
-    def __init__(self, *, most_viewers: int = MOST_VIEWERS, every_s: float = EVERY_S) -> None:
+    def __init__(self, *, most_viewers: int = MOST_VIEWERS, every_s: float | None = None) -> None:
         self._topics: dict[str, Topic] = {}
         self._channels: dict[tuple[str, TenantId | None], _Channel] = {}
         self._most_viewers = most_viewers
-        self._every_s = every_s
+        self._every_s = EVERY_S if every_s is None else every_s
         self._viewers: set[_Viewer] = set()
         self._is_closed = False
 
@@ -143,7 +143,7 @@ class Hub:
 
     async def _read(self, channel: _Channel) -> None:
         while True:
-            # A store that is down is no end: pages keep what they show, and go on when it is back.
+            # A store that is down ends nothing: pages keep what they show, and go on when it is back.
             with suppress(CarteiroError):
                 try:
                     snapshot = await channel.topic.read(channel.tenant)

@@ -19,7 +19,7 @@ def zone_of(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):
+    except (KeyError, OSError, ValueError):
         return UTC
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, Router
@@ -111,7 +112,12 @@ class Console:
             await send(message)
 
         scope.pop("route", None)
-        await self._app(scope, receive, guarded)
+        try:
+            await self._app(scope, receive, guarded)
+        except HTTPException as error:  # of the router, before anything was sent: another method
+            request = Request(scope, receive)
+            refusal = Refusal(error.status_code, "", headers=dict(error.headers or {}))
+            await self._failed(Visit(request, None, self), refusal)(scope, receive, guarded)
 
     def _route(self, shown: Show, handler: Handler) -> Route:
         shown.right  # noqa: B018 - a page without a row in the table of rights is not offered
@@ -187,7 +193,7 @@ class Console:
 
 
 class _Counted:
-    """What the metrics of requests call a page."""
+    """The name of a page in the metrics of requests."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -157,12 +157,12 @@ class Visit:
 
     @property
     def flash(self) -> str:
-        """What the page before has done; empty if nothing."""
+        """The result of the page before; empty if there is none."""
         said = dict(parse_qsl(unquote(self.cookie(FLASH))[:1000], keep_blank_values=True))
         key = said.pop("", "")
         text = self.words.texts.get(key, "")
         try:
-            return text.format_map(said)
+            return str(text.format_map(said))
         except (KeyError, ValueError, IndexError, AttributeError):
             return ""
 
@@ -176,7 +176,12 @@ class Visit:
     @property
     def here(self) -> str:
         """The first part of the address, to mark it in the menu."""
-        return self.request.scope["path"].removeprefix(ROOT).strip("/").partition("/")[0]
+        return self._below.partition("/")[0]
+
+    @property
+    def _below(self) -> str:
+        path: str = self.request.scope["path"]
+        return path.removeprefix(ROOT).strip("/")
 
     @property
     def address(self) -> str:
@@ -198,8 +203,7 @@ class Visit:
     def same(self, **changes: object) -> str:
         """The address of this page with some filters changed; None removes one. The place in the list is lost."""
         kept: dict[str, object] = {**self.query, "cursor": None, **changes}
-        path = self.request.scope["path"].removeprefix(ROOT).strip("/")
-        return self.link(path, **kept)
+        return self.link(self._below, **kept)
 
     def short(self, moment: datetime) -> str:
         """A time as people read it."""

@@ -24,4 +24,4 @@ class SignIns(Protocol):
         """The live sign-in with this hash."""
 
     async def end(self, secret_hash: str) -> None:
-        """End it; one that has ended is no error."""
+        """End it; one that has ended stays so."""

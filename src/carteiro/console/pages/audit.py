@@ -1,4 +1,4 @@
-"""Who changed what, newest first."""
+"""The audit page: who changed what, newest first."""
 
 from collections.abc import Awaitable, Callable
 

@@ -80,5 +80,6 @@ class EntrancePages(Pages):
 def _inside(address: str) -> str:
     """The part of an address below the console; nothing of one that leads elsewhere."""
     inside = address.removeprefix(f"{ROOT}/")
-    is_inside = address.startswith(f"{ROOT}/") and inside.isprintable() and "\\" not in inside
+    is_inside = address.startswith(f"{ROOT}/") and inside.isprintable()
+    is_inside = is_inside and "\\" not in inside and ".." not in inside
     return inside if is_inside and not inside.startswith("/") else ""

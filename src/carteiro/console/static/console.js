@@ -23,10 +23,12 @@ async function swap(selector, address, { push = true } = {}) {
 
 function swapByForm(event) {
   const form = event.target.closest("form[data-swap]");
-  if (!form || form.method !== "get") return;
+  if (!form) return;
   event.preventDefault();
+  // By attribute: a field named "action" hides the property of the form.
+  const target = form.getAttribute("action") ?? location.pathname;
   const given = [...new FormData(form)].filter(([, text]) => text !== "");
-  swap(form.dataset.swap, `${form.action.split("?")[0]}?${new URLSearchParams(given)}`);
+  swap(form.dataset.swap, given.length ? `${target}?${new URLSearchParams(given)}` : target);
 }
 
 function swapByLink(event) {

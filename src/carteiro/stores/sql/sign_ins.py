@@ -44,5 +44,5 @@ class SqlSignIns:
         return SignIn(who, moment(ends), key)
 
     async def end(self, secret_hash: str) -> None:
-        """End it; one that has ended is no error."""
+        """End it; one that has ended stays so."""
         await self._db.run("sign_in_end", secret_hash=secret_hash)
