@@ -1,4 +1,4 @@
-"""The viewer of a request: signed in with an admin token or the one-time link of this machine, or named by a trusted proxy."""
+"""The viewer of a request: signed in with an admin token or the one-time link, or named by a trusted proxy."""
 
 import secrets
 import time
