@@ -58,9 +58,8 @@ _PARTS = {
     "lint",
     "imports",
     "types",
-    "fast-tests",
+    "all-tests",
     "quick-tests",
-    "slow-tests",
 }  # of check and test
 _SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
