@@ -110,7 +110,7 @@ def test_changed_rule_of_the_table_is_detected(ours: AlertDefinition, tmp_path: 
 
 
 def _tested(name: str, texts: list[str], folder: Path) -> list[str]:
-    """What the unit tests of an alert say about each of these rules; in one run, as each takes a while to start."""
+    """The answers of an alert's unit tests for each of these rules; in one run, as each takes a while to start."""
     files = []
     for number, text in enumerate(texts):
         place = folder / str(number)

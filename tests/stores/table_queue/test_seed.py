@@ -1,4 +1,4 @@
-"""What existing applications know of the table queue: ids, columns, scripts."""
+"""The table queue as existing applications know it: ids, columns, scripts."""
 
 import time
 from datetime import timedelta
