@@ -16,7 +16,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types all-tests quick-tests cover docs bench prove prove-tickets recovery screenshots services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery screenshots services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,8 @@ demo: .venv/run ## play a few minutes of mixed traffic, alongside make run (ARGS
 # Servers are downloaded and built while packages are installed and files are looked at: neither waits for the other.
 test: ## everything that must pass: lint, imports, types, all tests
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target services .venv/compiled formatted lint imports types
-	@$(MAKE) --no-print-directory all-tests
+	@$(MAKE) --no-print-directory fast-tests
+	@$(MAKE) --no-print-directory slow-tests
 
 check: ## what to run before each commit: as test, on SQLite alone
 	@$(MAKE) --no-print-directory --jobs 2 quick-tests types lint imports formatted
@@ -72,10 +73,10 @@ imports: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
-# Those that wait for real processes run among those that compute. A part of the modules is one process's, which starts
-# their servers and fills their databases once; a process that has done its part takes some of another's.
-all-tests: .venv/ready
-	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+# A part of the modules is one process's, which starts their servers and fills their databases once; a process that has
+# done its part takes some of another's.
+fast-tests: .venv/ready
+	$(BIN)/pytest -n 4 --dist worksteal --ignore tests/end_to_end $(ARGS)
 
 # What packages and many processes do is left to `make test`, and so are random requests and most of the random lives
 # of messages.
@@ -83,6 +84,11 @@ quick-tests: .venv/ready
 	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist worksteal -m 'not servers' \
 		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py \
 		api/test_any_request.py bench/test_measures.py) $(ARGS)
+
+# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other, and their
+# short leases would end while they wait for a processor.
+slow-tests: .venv/ready
+	$(BIN)/pytest -n 3 --dist worksteal tests/end_to_end $(ARGS)
 
 cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
 	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)

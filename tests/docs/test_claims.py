@@ -58,8 +58,9 @@ _PARTS = {
     "lint",
     "imports",
     "types",
-    "all-tests",
+    "fast-tests",
     "quick-tests",
+    "slow-tests",
 }  # of check and test
 _SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
