@@ -5,12 +5,14 @@ randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here lea
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 from carteiro import model
 from carteiro.policy import classify
 from carteiro.policy.fairness import SUSPECT_CLAIMS
+from carteiro.policy.lessons import Lesson
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import RetryPolicy
@@ -31,6 +33,7 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
     chance: float,
     replays_in: timedelta = model.ZERO,
     elsewhere: timedelta | None = None,
+    lesson: Lesson | None = None,
 ) -> model.Verdict:
     """Turn the outcome of an attempt into a verdict.
 
@@ -38,6 +41,7 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
     ``replays_in``: the time for which the provider still recognizes the key of the call.
     ``elsewhere``: the time until another provider can be tried. Then a fault of this provider is not
     charged and not final: each provider is tried once before the wait of the policy.
+    ``lesson``: what history says about this failure; it ends no doubt.
     """
     if elsewhere is not None and isinstance(
         outcome, model.Rejected | model.Deferred | model.NotMade
@@ -49,7 +53,8 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
         case model.Rejected(failure):
             return model.Dead(model.DeadReason.PERMANENT_ERROR, failure, charged=True)
         case model.Deferred():
-            return _deferred(outcome, charged_before, policy, expires_in, chance)
+            verdict = _deferred(outcome, charged_before, policy, expires_in, chance)
+            return verdict if lesson is None else _wiser(verdict, lesson, expires_in, chance)
         case model.NotMade(failure, wait):
             soon = min(wait, _LONGEST_UNMADE)  # a longer wait may be wrong: ask again soon
             return _retry(soon, failure, charged=False, expires_in=expires_in)
@@ -133,6 +138,22 @@ def _deferred(
         longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
         wait = longer if longer < expires_in else wait  # a longer wait must not expire the message
     return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
+
+
+def _wiser(
+    verdict: model.Retry | model.Dead, lesson: Lesson, expires_in: timedelta, chance: float
+) -> model.Retry | model.Dead:
+    """The verdict, unless history says that the retry is in vain, or comes too early."""
+    if isinstance(verdict, model.Dead):
+        return verdict
+    if lesson.in_vain is not None:
+        reason = model.DeadReason.MAX_ATTEMPTS_EXCEEDED
+        return model.Dead(reason, verdict.failure, charged=verdict.charged, learned=lesson.in_vain)
+    longer = lesson.longer(verdict.after, chance)
+    if longer is None or longer[0] >= expires_in:  # a longer wait must not expire the message
+        return verdict
+    wait, learned = longer
+    return replace(verdict, after=wait, learned=replace(learned, policy_wait=verdict.after))
 
 
 def _may_send_again(
