@@ -1,4 +1,4 @@
-"""What became of messages that failed and were tried again."""
+"""Histories of failures: messages that failed and were tried again, and the evidence that they give."""
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -4,7 +4,7 @@ In: the outcome of an attempt, or a job just claimed. Out: a verdict. Pure: no c
 randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
@@ -54,7 +54,10 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
             return model.Dead(model.DeadReason.PERMANENT_ERROR, failure, charged=True)
         case model.Deferred():
             verdict = _deferred(outcome, charged_before, policy, expires_in, chance)
-            return verdict if lesson is None else _wiser(verdict, lesson, expires_in, chance)
+            if lesson is None or isinstance(verdict, model.Dead):
+                return verdict
+            failed = charged_before + verdict.charged
+            return _wiser(verdict, lesson, policy.later_delays(failed, chance), expires_in)
         case model.NotMade(failure, wait):
             soon = min(wait, _LONGEST_UNMADE)  # a longer wait may be wrong: ask again soon
             return _retry(soon, failure, charged=False, expires_in=expires_in)
@@ -141,19 +144,17 @@ def _deferred(
 
 
 def _wiser(
-    verdict: model.Retry | model.Dead, lesson: Lesson, expires_in: timedelta, chance: float
+    verdict: model.Retry, lesson: Lesson, later: Iterable[timedelta], expires_in: timedelta
 ) -> model.Retry | model.Dead:
-    """The verdict, unless history says that the retry is in vain, or comes too early."""
-    if isinstance(verdict, model.Dead):
-        return verdict
+    """The verdict, unless history says that retries are in vain, or that this one comes too early."""
     if lesson.in_vain is not None:
         reason = model.DeadReason.MAX_ATTEMPTS_EXCEEDED
         return model.Dead(reason, verdict.failure, charged=verdict.charged, learned=lesson.in_vain)
-    longer = lesson.longer(verdict.after, chance)
+    longer = lesson.instead_of(verdict.after, later)
     if longer is None or longer[0] >= expires_in:  # a longer wait must not expire the message
         return verdict
     wait, learned = longer
-    return replace(verdict, after=wait, learned=replace(learned, policy_wait=verdict.after))
+    return replace(verdict, after=wait, learned=learned)
 
 
 def _may_send_again(

@@ -1,4 +1,4 @@
-"""What became of messages that failed and were tried again, by failure group.
+"""Histories of failure groups: messages that failed and were tried again, and whether they were sent.
 
 A failed message remembers the group of its failure and the time, as ``group@time``: its next attempt is a retry of that
 failure. The result of the retry is noted with the change that it is about, and the fold of notes adds it to the history
@@ -20,7 +20,10 @@ from carteiro.model import NOTICES, Failure, History
 from carteiro.model.figures import Figures
 from carteiro.policy.grouping import group_of
 
-DAYS: Final = 7
+# Of a history a week is kept, and four while that is too little to learn from.
+LEAST_DAYS: Final = 7
+MOST_DAYS: Final = 28
+_ENOUGH = 1000  # messages
 DAY_MS: Final = 86_400_000
 # Time from a failure to the end of its retry, in milliseconds: the upper bounds of slots; the last slot has none.
 PAUSES: Final = (
@@ -40,7 +43,7 @@ Place: TypeAlias = tuple[str, str]  # group, tenant; an empty tenant: all of the
 
 
 class Result(NamedTuple):
-    """What became of retries of one failure group."""
+    """Retries of one failure group, counted by their result."""
 
     at: int
     tenant: str
@@ -133,7 +136,14 @@ def up_to(history: History, now: int) -> History:
 
 
 def _latest(days: Mapping[int, Figures], last: int) -> dict[int, Figures]:
-    return {day: figures for day, figures in days.items() if last - DAYS < day}
+    kept: dict[int, Figures] = {}
+    known = 0
+    for day in sorted(days, reverse=True):
+        age = last - day
+        if age < LEAST_DAYS or (age < MOST_DAYS and known < _ENOUGH):
+            kept[day] = days[day]
+            known += _messages(days[day])[0]
+    return kept
 
 
 def total(history: History) -> Figures:
@@ -160,3 +170,50 @@ def history_of(text: str) -> History:
     days, in_a_row = orjson.loads(text)
     stored: dict[str, dict[str, Any]] = days
     return History({int(day): Counter(figures) for day, figures in stored.items()}, in_a_row)
+
+
+# --- questions to a history
+
+
+def messages(history: History) -> tuple[int, int]:
+    """Messages that were tried again, and those of them that were sent."""
+    return _messages(total(history))
+
+
+def _messages(figures: Figures) -> tuple[int, int]:
+    sent = sum(count for name, count in figures.items() if name.startswith("sent."))
+    return sent + figures[LOST], sent
+
+
+def span(history: History) -> int:
+    """The number of days from the first one with a result to the last one."""
+    return max(history.days) - min(history.days) + 1 if history.days else 0
+
+
+def redriven(history: History) -> tuple[int, int]:
+    """Messages that were redriven and ended, and those of them that were sent."""
+    figures = total(history)
+    return figures["redriven.sent"] + figures["redriven.lost"], figures["redriven.sent"]
+
+
+def by_attempt(history: History) -> dict[int, tuple[int, int]]:
+    """Retries, and those that sent their message, by the number of the attempt; the last one counts all later ones."""
+    return _tried(total(history), "")
+
+
+def by_slot(history: History) -> dict[int, tuple[int, int]]:
+    """Retries, and those that sent their message, by the slot of the time since the failure."""
+    return _tried(total(history), "_after")
+
+
+def _tried(figures: Figures, of: str) -> dict[int, tuple[int, int]]:
+    starts = f"{SENT}{of}.", f"{FAILED}{of}."
+    numbers = {int(name.rpartition(".")[2]) for name in figures if name.startswith(starts)}
+    counts = {
+        each: (figures[f"{SENT}{of}.{each}"], figures[f"{FAILED}{of}.{each}"]) for each in numbers
+    }
+    return {
+        each: (sent + failed, sent)
+        for each, (sent, failed) in sorted(counts.items())
+        if sent + failed
+    }

@@ -6,8 +6,8 @@ however many messages it takes: so the two days with the most failures do not co
 lesson of a group until many in a row are lost again; some messages keep the usual policy, so that this is seen.
 """
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from datetime import timedelta
 from hashlib import blake2b
 from types import MappingProxyType
@@ -15,19 +15,18 @@ from typing import Final
 
 from carteiro.model import MILLISECOND, History, Learned, MessageId, value
 from carteiro.model.figures import Figures
-from carteiro.policy.history import LOST, PAUSES, slot_of, total
+from carteiro.policy.history import LOST, PAUSES, messages, slot_of, total
 from carteiro.policy.wilson import bounds
 
 LEAST: Final = 200  # messages, or retries, that a lesson is drawn from
 MOST_SHARE: Final = 0.01  # of successes, at the upper bound
 _DAYS_LEFT_OUT = 2
-_SPARED: Final = 20  # one message of so many keeps the usual policy
-_SPREAD = 0.25  # of a longer wait, so that messages that failed together part
+_SPARED: Final = 20  # one message of this number keeps the usual policy
 
 
 @value
 class Lesson:
-    """What history says about a failure of a tenant.
+    """A consequence of history for a failure of a tenant.
 
     ``in_vain``: retries send nothing. ``wasted``: slots of waits whose retries send nothing.
     """
@@ -35,27 +34,25 @@ class Lesson:
     in_vain: Learned | None = None
     wasted: Mapping[int, Learned] = field(default_factory=lambda: MappingProxyType({}))
 
-    def longer(self, wait: timedelta, chance: float) -> tuple[timedelta, Learned] | None:
-        """A wait instead of one that is wasted, and why; None: it is not, or no longer one is better."""
-        slot = slot_of(wait // MILLISECOND)
-        if slot not in self.wasted:
+    def instead_of(
+        self, wait: timedelta, later: Iterable[timedelta]
+    ) -> tuple[timedelta, Learned] | None:
+        """The first of the ``later`` waits that is not wasted, and the evidence; None: the usual wait is as good."""
+        learned = self.wasted.get(_slot(wait))
+        if learned is None:
             return None
         better = next(
-            (each for each in range(slot, len(PAUSES) + 1) if each not in self.wasted), None
+            (each for each in later if each > wait and _slot(each) not in self.wasted), None
         )
-        if better is None:
-            return None
-        least = timedelta(milliseconds=PAUSES[better - 1])
-        return least * (1 + _SPREAD * chance), self.wasted[slot]
+        return None if better is None else (better, replace(learned, policy_wait=wait))
 
 
 def lesson_of(group: str, history: History) -> Lesson | None:
     """The lesson of a tenant's history, if there is one."""
     figures = total(history)
-    sent = sum(count for name, count in figures.items() if name.startswith("sent."))
     in_vain = None
     if history.lost_in_a_row >= LEAST:
-        in_vain = _learned(group, sent, _left(history, LOST))
+        in_vain = _learned(group, messages(history)[1], _left(history, LOST))
     tried = range(len(PAUSES) + 1)
     found = {slot: _wasted(group, slot, history, figures) for slot in tried}
     wasted = {slot: each for slot, each in found.items() if each is not None}
@@ -66,6 +63,10 @@ def is_spared(message: MessageId) -> bool:
     """True if a message keeps the usual policy, whatever was learned; the same in every process."""
     digest = blake2b(message.encode(), digest_size=8).digest()
     return int.from_bytes(digest) % _SPARED == 0
+
+
+def _slot(wait: timedelta) -> int:
+    return slot_of(wait // MILLISECOND)
 
 
 def _wasted(group: str, slot: int, history: History, figures: Figures) -> Learned | None:

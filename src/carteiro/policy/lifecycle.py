@@ -474,7 +474,7 @@ def _learned_fields(verdict: model.Retry | model.Dead) -> dict[str, object]:
         "group": learned.group,
         "count": learned.count,
         "sent": learned.sent,
-        "atMost": learned.at_most,
+        "upperBound": learned.at_most,
     }
     if learned.policy_wait is not None:
         told["policyDelay"] = learned.policy_wait // MILLISECOND

@@ -94,7 +94,7 @@ def changed(before: Was, entry: Entry, change: Change, now: int) -> list[tuple[A
 
 
 def _more(failure: tuple[Any, ...] | None, result: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """What a change is noted with, besides its figures: most have neither."""
+    """The parts of a note besides the figures: most changes have neither."""
     if result is None:
         return () if failure is None else (failure,)
     return failure, result

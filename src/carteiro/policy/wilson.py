@@ -1,4 +1,4 @@
-"""How far a share may be from the true one: the score interval of Wilson (1927).
+"""Bounds of a share that was counted in few cases: the score interval of Wilson (1927).
 
 Unlike the usual estimate it holds for few cases, and for shares near 0 and 1: if none of 50 messages was sent, the true
 share may still be 7 %.

@@ -42,7 +42,7 @@ class Failures(Protocol):
     async def histories(
         self, groups: Sequence[str] = (), *, least: int = 1
     ) -> Sequence[model.GroupHistory]:
-        """What became of messages that failed in these groups (default: in any) and were tried again.
+        """Histories of messages that failed in these groups (default: in any) and were tried again.
 
         Only of groups with at least ``least`` results.
         """

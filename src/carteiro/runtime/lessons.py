@@ -1,4 +1,4 @@
-"""Cache of what history says: read in the background, so that no verdict waits for it."""
+"""Cache of lessons from history: read in the background, so that no verdict waits for it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Lessons:
         self._known: Mapping[tuple[TenantId, str], Lesson] = {}
 
     def about(self, job: LeasedJob, failure: Failure, *, provider: str) -> Lesson | None:
-        """What the tenant's own history says about a failure; None: nothing, or the message keeps the usual policy."""
+        """The lesson of the tenant's own history about a failure; None: there is none, or it is spared."""
         known = self._known
         if not known or is_spared(job.lease.job):
             return None

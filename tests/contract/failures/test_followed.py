@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.model import NOTICES, Dead, DeadReason, End, GroupHistory, MessageId, Retry
-from carteiro.policy.history import DAY_MS, DAYS, total
+from carteiro.policy.history import DAY_MS, MOST_DAYS, total
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, dead, messages, sent
 from support.clock import StoreClock, past
@@ -172,16 +172,16 @@ async def test_history_of_an_erased_tenant_is_gone(backend: Backend, clock: Stor
 async def test_history_has_some_days(backend: Backend, clock: StoreClock) -> None:
     """Older ones are not in it any more."""
     day = DAY_MS * SECOND / 1000
-    for _ in range(DAYS + 2):
+    for _ in range(3):
         await _tried(backend, clock, _AGAIN, _LOST)
         clock.advance(day)
-    await folded(backend)
+        await folded(backend)
     [(_, _, recent)] = await backend.failures.tenant_histories(least=1, limit=10)
-    clock.advance(3 * day)
+    clock.advance((MOST_DAYS - 2) * day)
     [(_, _, older)] = await backend.failures.tenant_histories(least=1, limit=10)
 
-    assert (len(recent.days), recent.lost_in_a_row) == (DAYS - 1, DAYS + 2)
-    assert len(older.days) == DAYS - 4
+    assert (len(recent.days), recent.lost_in_a_row) == (3, 3)
+    assert len(older.days) == 1
 
 
 async def test_histories_are_there_for_the_next_opener(place: Place) -> None:

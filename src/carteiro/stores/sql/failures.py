@@ -77,7 +77,7 @@ class SqlFailures:
     async def histories(
         self, groups: Sequence[str] = (), *, least: int = 1
     ) -> Sequence[model.GroupHistory]:
-        """What became of messages that failed in these groups (default: in any) and were tried again."""
+        """Histories of messages that failed in these groups (default: in any) and were tried again."""
         await self._fold_all()
         now = await self._db.now()
         rows = await self._read("failure_histories_of_all", groups=[*groups], least=least)
