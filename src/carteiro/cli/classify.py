@@ -178,9 +178,10 @@ async def _history(
     """The history of such failures, of all tenants; None without a store, or if nobody wants to learn."""
     if settings.retry.learn == "off" or settings.store.startswith("memory:"):
         return None
+    used = routes_of(settings).names  # those on this machine play the answers of others
     names = {
         provider,
-        *(each for each in routes_of(settings).names if spec_of(each).name == provider),
+        *(each for each in used if spec_of(each).name == provider or not is_remote(each)),
     }
     rules = [""] if asked.stage else ["", *(f"@{each}" for each in Stage)]
     groups = {

@@ -54,7 +54,14 @@ def _sentence(what: str, days: int, count: int, sent: int) -> str:
     if not count:
         return ""
     share = shares(count, sent)
-    return f"{_of(count, sent)} messages that were {what} within {days} days were sent ({share})"
+    return (
+        f"{_of(count, sent)} messages that were {what} within {in_days(days)} were sent ({share})"
+    )
+
+
+def in_days(count: int) -> str:
+    """A number of days in words."""
+    return f"{count} day" if count == 1 else f"{count} days"
 
 
 def _of(count: int, sent: int) -> str:

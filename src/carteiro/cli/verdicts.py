@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.exit_codes import NotNow
-from carteiro.cli.histories import share_document, shares
+from carteiro.cli.histories import in_days, share_document, shares
 from carteiro.cli.printing import note
 from carteiro.config.sections import VerdictSettings
 from carteiro.model import NOTICES
@@ -91,7 +91,7 @@ def _toml(each: Suggestion) -> str:
     tried = "redriven" if each.were_redriven else "tried again"
     lines = [
         f"# Failure group {each.group.id}, rule {each.group.rule}: {each.sent:,} of {each.count:,} messages that were",
-        f"# {tried} within {each.days} days were sent ({shares(each.count, each.sent)}). {_spread(each)}",
+        f"# {tried} within {in_days(each.days)} were sent ({shares(each.count, each.sent)}). {_spread(each)}",
         "[[verdicts]]",
         *(f"{name} = {json.dumps(value)}" for name, value in _conditions(each.rule).items()),
     ]

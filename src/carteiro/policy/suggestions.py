@@ -18,8 +18,10 @@ _NEVER: Final = 0.1  # at the upper bound
 _OFTEN: Final = 0.5  # at the lower bound
 _HIDDEN = "…"
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
-# Names before the first dot of a rule that judges an answer, besides those of the provider.
-_OF_ANSWERS: Final = frozenset({"http", "network", "own", "timeout", "unknown"})
+# Rules, up to their first dot, that no answer of a provider leads to: own rules decide nothing there.
+_WITHOUT_ANSWER: Final = frozenset(
+    {"crashes_worker", "in_doubt", "lifecycle", "other", "settle", "sql", "task", "validation"}
+)
 
 
 @value
@@ -78,7 +80,7 @@ def _rule_of(group: FailureGroup, *, is_retried: bool) -> OwnRule | None:
     """A rule for the failures of a group, with the opposite verdict; None: no rule decides on them."""
     provider = group.provider.partition(":")[0]
     name, _, stage = group.rule.partition("@")
-    if name.partition(".")[0] not in {provider, *_OF_ANSWERS}:
+    if name.partition(".")[0] in _WITHOUT_ANSWER:
         return None
     text = max((part.strip() for part in group.reason.split(_HIDDEN)), key=len)
     return OwnRule(
