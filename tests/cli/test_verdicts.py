@@ -77,7 +77,7 @@ def test_classify_shows_the_history(line: CommandLine) -> None:
 
 
 def test_classify_without_a_history_is_only_the_verdict(line: CommandLine) -> None:
-    """Without a store, without such failures, or if nobody wants to learn; a broken store is only told."""
+    """Without a store, without such failures, or if nobody wants to learn; a broken store is only noted."""
     assert "history" not in _asked(line)
     fill(line, ("acme", 2, [LOST]))
     assert "history" not in _asked(line)

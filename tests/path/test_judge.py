@@ -536,7 +536,7 @@ def test_wasted_wait_becomes_a_later_one_of_the_policy() -> None:
     ids=lambda each: type(each).__name__,
 )
 @pytest.mark.parametrize("lesson", [IN_VAIN, TOO_SOON], ids=["in vain", "too soon"])
-def test_lesson_is_about_failures_that_a_provider_told(outcome: Outcome, lesson: Lesson) -> None:
+def test_lesson_is_about_deferred_messages(outcome: Outcome, lesson: Lesson) -> None:
     """It settles no doubt, and ends nothing that was not tried."""
     assert judged(outcome, lesson=lesson) == judged(outcome)
 
