@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
-from carteiro.model import NOTICES, Failure, GroupState, History, MessageId
+from carteiro.model import NOTICES, Failure, GroupState, MessageId
 from carteiro.policy.history import (
     Result,
     history_of,
@@ -89,7 +89,8 @@ class Count:
     first_at: int
     last_at: int
     samples: list[tuple[int, MessageId]] = field(default_factory=list)
-    history: History = field(default_factory=History)  # of all hours
+    retried: int = 0  # of all hours, as is the history: results in it
+    history: str = ""
 
     def add(self, other: "Count") -> None:
         """Add more of the same place; one of them has its history."""
@@ -99,7 +100,8 @@ class Count:
         self.last_at = max(self.last_at, other.last_at)
         if other.samples:
             self.samples = newest([*self.samples, *other.samples])
-        self.history = other.history if other.history.days else self.history
+        if other.history:
+            self.retried, self.history = other.retried, other.history
 
 
 def newest(samples: Iterable[tuple[int, MessageId]]) -> list[tuple[int, MessageId]]:
@@ -163,14 +165,17 @@ def add_totals(
 
 def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result]) -> set[Place]:
     """Add results of retries to the sums that are known; return those that changed."""
-    changed = set()
+    parts: defaultdict[Place, list[Result]] = defaultdict(list)
     for each in results:
         for group, tenant in places(each):
-            place = (group, ALL_HOURS, tenant)
-            if place in counts:
-                count = counts[place]
-                count.history = with_result(count.history, each.at, each.figures)
-                changed.add(place)
+            parts[group, ALL_HOURS, tenant].append(each)
+    changed = parts.keys() & counts.keys()
+    for place in changed:
+        count = counts[place]
+        history = history_of(count.history)
+        for each in parts[place]:
+            history = with_result(history, each.at, each.figures)
+        count.retried, count.history = retried(history), history_text(history)
     return changed
 
 
@@ -206,15 +211,12 @@ def samples_text(samples: list[tuple[int, MessageId]]) -> str:
 def counted(row: Iterable[Any]) -> tuple[Place, Count]:
     """A row of counts: group, hour, tenant, attempts, deaths, first and last time, samples, perhaps the history."""
     group, at, tenant, attempts, deaths, first_at, last_at, samples, *history = row
-    count = Count(attempts, deaths, first_at, last_at, samples_of(samples))
-    count.history = history_of(*history) if history else History()
-    return (group, at, tenant), count
+    return (group, at, tenant), Count(
+        attempts, deaths, first_at, last_at, samples_of(samples), *history
+    )
 
 
 def row_of(place: Place, count: Count) -> tuple[Any, ...]:
-    """A row as it is stored: as in `counted`, and before the history the number of results in it."""
-    history = (
-        (retried(count.history), history_text(count.history)) if count.history.days else (0, "")
-    )
+    """A row as it is stored: see `counted`."""
     counts = count.attempts, count.deaths, count.first_at, count.last_at
-    return (*place, *counts, samples_text(count.samples), *history)
+    return (*place, *counts, samples_text(count.samples), count.retried, count.history)

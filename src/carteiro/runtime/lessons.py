@@ -11,9 +11,8 @@ from carteiro.policy.grouping import group_of
 from carteiro.policy.lessons import LEAST, Lesson, is_spared, lesson_of
 from carteiro.ports.failures import Failures
 
-_MOST_HISTORIES: Final = (
-    5000  # of the tenants and groups with the most retries; others keep the usual policy
-)
+# Of the tenants and groups with the most retries; others keep the usual policy.
+_MOST_HISTORIES: Final = 2000
 
 
 class Lessons:

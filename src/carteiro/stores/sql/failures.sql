@@ -172,17 +172,17 @@ WHERE c.group_id = i.group_id AND c.at = i.at AND c.tenant = i.tenant;
 
 -- name: failure_counts_these (sqlite)
 -- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.history
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM json_each(:hours) AS i
 CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1
 UNION ALL
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.history
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM json_each(:totals) AS i
 CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = 0 AND c.tenant = i.value ->> 1;
 
 -- name: failure_counts_these (postgres)
 -- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.history
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM unnest(:hours_0::text[], :hours_1::bigint[]) AS i (group_id, at)
 CROSS JOIN LATERAL (
     SELECT * FROM carteiro.failure_counts AS f
@@ -190,7 +190,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS c
 UNION ALL
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.history
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM unnest(:totals_0::text[], :totals_1::text[]) AS i (group_id, tenant)
 CROSS JOIN LATERAL (
     SELECT * FROM carteiro.failure_counts AS f
