@@ -74,6 +74,10 @@ def test_classify_shows_the_history(line: CommandLine) -> None:
     text = line.done("classify", ANSWER)
     assert "4 of 10 messages that were tried again within 1 day were sent (40.0%" in text
     assert "2: 4 of 10, 3: 0 of 6" in text
+    [group] = line.listed("failures", "ls")
+    shown = line.asked("failures", "show", group["id"])
+    assert shown["history"] == told | {"waits": waits}
+    assert "history" not in line.asked("failures", "show", group["id"], "--tenant", "acme")
 
 
 def test_classify_without_a_history_is_only_the_verdict(line: CommandLine) -> None:
