@@ -31,6 +31,7 @@ from carteiro.policy.waiting import Waiting
 from carteiro.ports import Backend, DeadLetters, Redrives, Upkeep
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
+from carteiro.runtime.lessons import Lessons
 from carteiro.runtime.messages import cancel_message, explain_message, find_message
 from carteiro.runtime.polling import polls
 from carteiro.stores.open import dead_letter_folder, open_backend
@@ -62,6 +63,7 @@ class Carteiro:
         self._workers: set[Worker] = set()
         self._stops = 0  # requests to stop
         self._refusal: ConfigError | None = None  # why they must not go on
+        self._lessons = Lessons(backend.failures) if settings.retry.learn == "apply" else None
         self.accepting = Accepting(self.backend, settings.sending_rules)
         self.alert_loops = AlertLoops(self.backend, settings, self.accepting)
 
@@ -240,6 +242,8 @@ class Carteiro:
         if self.backend.table_queue is not None:
             await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
+        if self._lessons is not None:
+            await self._lessons.refresh()
         states, stops = await self._work_once(limit), self._stops
         while stops == self._stops and (limit is None or states.total() < limit):
             progress = await redrive_once(*self._redriving())
@@ -303,7 +307,7 @@ class Carteiro:
 
     def _pools(self) -> list[Pool]:
         workers = self.settings.workers
-        email, is_network = email_kind(self.settings, self.backend)
+        email, is_network = email_kind(self.settings, self.backend, lessons=self._lessons)
         if email.chain is not None:
             self.tally.providers = email.chain.standings
         asynchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if t.is_async)
@@ -328,6 +332,7 @@ class Carteiro:
         return [
             *self.alert_loops.loops(),  # first: it raises if a channel cannot be opened
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
+            *([self._lessons.keep()] if self._lessons else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
             run_redrives(*self._redriving()),

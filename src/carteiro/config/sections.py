@@ -115,6 +115,7 @@ class RetrySettings(values.Section):
     preset: str
     charge: Charge
     patient: bool
+    learn: Literal["off", "suggest", "apply"]
 
     @pydantic.field_validator("preset")
     @classmethod

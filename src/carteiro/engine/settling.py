@@ -177,6 +177,9 @@ class Settling:
         elsewhere = None
         if kind.chain is not None:
             elsewhere = kind.chain.elsewhere(job, outcome, kind.provider)
+        lesson = None
+        if kind.lesson is not None and isinstance(outcome, model.Deferred):
+            lesson = kind.lesson(job, outcome.failure)
         last = job.provider if doubts(job) else kind.provider
         return judge(
             outcome,
@@ -189,6 +192,7 @@ class Settling:
             chance=self._chance(),
             replays_in=replays_in(kind, job, last=last),
             elsewhere=elsewhere,
+            lesson=lesson,
         )
 
     # --- settle
