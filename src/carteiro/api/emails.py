@@ -16,6 +16,7 @@ from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.api.refusal import found, not_found
+from carteiro.api.tracing import TRACE
 from carteiro.email.message import Email, read_email
 from carteiro.email.plain import read_plain
 from carteiro.email.submission import Submission
@@ -77,6 +78,7 @@ class Emails(Endpoints):
         reads=Email,
         headers=(IDEMPOTENCY_KEY,),
         refuses=(409,),
+        is_traced=True,
     )
     async def send(self, request: Request) -> Response:
         """Accept an e-mail; the answer comes after it is durably committed.
@@ -89,9 +91,12 @@ class Emails(Endpoints):
         key = key_in(request.headers)
         body = await read_json(request)
         request_id = request_id_of(request)
+        span = request.scope.get(TRACE)
+        trace = None if span is None else span.of(tenant.id)
         try:
             email = read_plain(body) or read_email(body, relay_headers=self._intake.relay_headers)
-            submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
+            limits = self._intake.limits_of(tenant)
+            submission = Submission(email, tenant, request_id, key, limits, trace=trace)
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage:
             await self._intake.charge_one(request, tenant)

@@ -96,6 +96,7 @@ async def _look_at(name: str, settings: Settings) -> Looked:
 
 
 def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -> Kind:
+    spec, region = spec_of(name), name.partition(":")[2]
     return Kind(
         name=EMAIL,
         provider=name,
@@ -110,6 +111,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         connections=getattr(provider, "connections", 0),
         replays_for=provider.features.replays_for,
         learn=_learn(backend) if provider.features.is_remote else None,
+        span=spec.span(settings, region),
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
 

@@ -1,0 +1,64 @@
+"""Spans of the requests that submit messages."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.envelope import request_id_of
+from carteiro.api.refusal import Refusal, of_invalid
+from carteiro.errors import InvalidMessage, StoreError
+from carteiro.observability.tracing import Tracing
+
+TRACE = "carteiro.trace"  # key of a request's `RequestTrace` in its scope, if tracing is on
+TRACE_HEADERS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "traceparent",
+        "in": "header",
+        "required": False,
+        "description": "Trace context of W3C: the attempts belong to this trace, if tracing is on. One that is not"
+        " valid is ignored.",
+        "schema": {"type": "string"},
+    },
+)
+
+_Call: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+def traced(call: _Call, tracing: Tracing, *, method: str, route: str) -> _Call:
+    """The same endpoint, with a span around each request of a tenant."""
+
+    @wraps(call)
+    async def answer(request: Request) -> Response:
+        headers = [(name.decode("latin-1"), each) for name, each in request.scope["headers"]]
+        told = {
+            "http.request.method": method,
+            "http.route": route,
+            "url.path": route,
+            "url.scheme": request.scope["scheme"],
+            "carteiro.request_id": request_id_of(request),
+        }
+        trace = tracing.request(f"{method} {route}", headers, told)
+        request.scope[TRACE] = trace
+        try:
+            response = await call(request)
+        except Exception as error:
+            trace.end(_status_of(error))
+            raise
+        trace.end(response.status_code)
+        return response
+
+    return answer
+
+
+def _status_of(error: Exception) -> int:
+    """The status that `refusal_of` answers with."""
+    if isinstance(error, Refusal):
+        return error.status
+    if isinstance(error, InvalidMessage):
+        return of_invalid(error).status
+    is_store = isinstance(error, StoreError)
+    return HTTPStatus.SERVICE_UNAVAILABLE if is_store else HTTPStatus.INTERNAL_SERVER_ERROR
