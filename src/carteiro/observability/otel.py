@@ -51,6 +51,8 @@ from carteiro.policy.trace_context import (
 
 _PATH = "/v1/traces"
 _PROTOCOL = "http/protobuf"
+_OF_TRACES, _OF_ALL = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
+_USUAL = "http://localhost:4318"  # if nobody names an endpoint
 _SERVICE = "carteiro"
 _LAST_WORDS_S = 3.0  # for spans that were not exported when the process ends
 _PROBE_S = 3.0
@@ -308,9 +310,9 @@ class _Ids(IdGenerator):
 class Telling(SpanExporter):
     """An exporter whose first failure, and the first success after it, are in the log."""
 
-    def __init__(self, exporter: OTLPSpanExporter, url: str) -> None:
+    def __init__(self, exporter: OTLPSpanExporter, place: str) -> None:
         self._exporter = exporter
-        self._url = masked_url(url)
+        self._place = place
         self._is_away = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -318,9 +320,9 @@ class Telling(SpanExporter):
         result = self._exporter.export(spans)
         is_away = result is not SpanExportResult.SUCCESS
         if is_away and not self._is_away:
-            log.traces_away(self._url)
+            log.traces_away(self._place)
         elif self._is_away and not is_away:
-            log.traces_back(self._url)
+            log.traces_back(self._place)
         self._is_away = is_away
         return result
 
@@ -331,16 +333,18 @@ class Telling(SpanExporter):
 
 def open_otel(endpoint: str, limits: SpanLimits) -> OtelTracing:
     """Begin to trace; `ConfigError` if the environment asks for what is not there."""
-    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        if os.environ.get(name, _PROTOCOL) != _PROTOCOL:
-            raise ConfigError(f"{name}: only {_PROTOCOL} is possible")
-    exporter = exporter_of(endpoint)
-    url = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or _of_environment()
-    return OtelTracing(Telling(exporter, url), limits)
+    place = target_of(endpoint)
+    return OtelTracing(Telling(exporter_of(endpoint), place), limits)
 
 
-def _of_environment() -> str:
-    return os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or "http://localhost:4318"
+def target_of(endpoint: str) -> str:
+    """Where spans go, for people; `ConfigError` if the environment names another protocol than ours."""
+    named = (os.environ.get(name) for name in (_OF_TRACES + "PROTOCOL", _OF_ALL + "PROTOCOL"))
+    protocol = next(filter(None, named), _PROTOCOL)
+    if protocol != _PROTOCOL:
+        raise ConfigError(f"{_OF_ALL}PROTOCOL = {protocol!r}: only {_PROTOCOL} is possible")
+    told = (os.environ.get(name) for name in (_OF_TRACES + "ENDPOINT", _OF_ALL + "ENDPOINT"))
+    return masked_url(endpoint or next(filter(None, told), _USUAL))
 
 
 # --- contexts and attributes ------------------------------------------------------------------

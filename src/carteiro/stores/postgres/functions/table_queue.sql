@@ -168,8 +168,9 @@ BEGIN
     IF octet_length(v_content) > 1048576 THEN
         RAISE EXCEPTION 'payload must have at most 1 MiB' USING ERRCODE = 'check_violation';
     END IF;
-    -- As policy/trace_context.py has it; what else is not valid is ignored there.
-    IF v_trace ~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+    -- As policy/trace_context.py has it; zeros and an unknown version are ignored there. A number alone in braces would
+    -- stand for a list of columns.
+    IF v_trace ~ '^[0-9a-f]{2,2}-[0-9a-f]{32,32}-[0-9a-f]{16,16}-[0-9a-f]{2,2}$' THEN
         IF v_trace_state ~ '^[ -~]{1,512}$' THEN
             v_trace := v_trace || ' ' || v_trace_state;
         END IF;
