@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from carteiro.model import MessageId
 from carteiro.policy.trace_context import TRACE as FIELD
 from carteiro.policy.trace_context import trace_id_of
 from support.collector import CALLER, SPAN, TRACE, a_collector, settings_of
@@ -49,7 +50,7 @@ async def test_sql_passes_a_trace_to_the_attempts() -> None:
             app.connection.commit()
             await work(post)
             for each in (worse, bare):
-                assert FIELD not in str((await row_of(post, each)).content)
+                assert FIELD not in str((await row_of(post, MessageId(each))).content)
 
         spans = {each.attributes["messaging.message.id"]: each for each in collector.named(ATTEMPT)}
         assert {(spans[each].trace, spans[each].parent) for each in (given, row, long)} == {

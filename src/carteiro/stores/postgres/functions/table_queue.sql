@@ -171,7 +171,7 @@ BEGIN
     -- As policy/trace_context.py has it; zeros and an unknown version are ignored there. A number alone in braces would
     -- stand for a list of columns.
     IF v_trace ~ '^[0-9a-f]{2,2}-[0-9a-f]{32,32}-[0-9a-f]{16,16}-[0-9a-f]{2,2}$' THEN
-        IF v_trace_state ~ '^[ -~]{1,512}$' THEN
+        IF length(v_trace_state) BETWEEN 1 AND 512 AND v_trace_state ~ '^[ -~]*$' THEN
             v_trace := v_trace || ' ' || v_trace_state;
         END IF;
         v_content := left(v_content, -1) || ',"trace-context":' || to_json(v_trace)::text || '}';
