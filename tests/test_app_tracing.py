@@ -348,7 +348,7 @@ async def test_a_trace_does_not_change_what_a_key_stands_for() -> None:
 
 
 async def test_a_task_never_gets_the_trace_as_an_argument() -> None:
-    """Whether tracing is on or not, in every way to run it; and an edit cannot change it."""
+    """In every way to run it, with tracing on or off; and an edit cannot change it."""
     got: list[dict[str, Any]] = []
     async with Carteiro.open("memory://") as post:
 
@@ -387,7 +387,7 @@ async def test_a_task_never_gets_the_trace_as_an_argument() -> None:
 
 
 async def test_traces_go_through_a_worker_that_does_not_trace() -> None:
-    """What is stored for others is no field of the mail that is delivered."""
+    """The stored context does not change the mail that is delivered."""
     async with Carteiro.open("memory://") as post:
         sent = await post.send(**MAIL, traceparent=CALLER)
         await work(post)

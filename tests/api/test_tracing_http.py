@@ -125,7 +125,7 @@ async def test_refused_requests_of_a_tenant_have_spans_and_those_of_strangers_no
 
 
 async def test_a_tenant_over_its_limit_has_whole_traces_or_none() -> None:
-    """What is beyond it is sent without spans, and a batch is traced as a whole or not at all."""
+    """Mail beyond it is sent without spans, and a batch is traced as a whole or not at all."""
     with a_collector() as collector:
         async with traced(collector, spans_per_minute_per_tenant=6) as (post, client):
             items = {"messages": [an_email(), an_email(), an_email()]}
@@ -147,7 +147,7 @@ async def test_a_tenant_over_its_limit_has_whole_traces_or_none() -> None:
 
 
 async def test_the_header_is_ignored_while_tracing_is_off() -> None:
-    """Nothing is stored for whoever sends the header by habit."""
+    """Nothing is stored for a client that always sends the header."""
     async with opened("memory://") as post, a_client(post) as client:
         answer = await sent(client, headers={"traceparent": CALLER})
 

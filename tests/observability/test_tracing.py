@@ -53,8 +53,8 @@ async def test_a_collector_that_hangs_holds_up_nobody() -> None:
         assert collector.spans == []
 
 
-async def test_a_collector_that_is_away_is_reported_once() -> None:
-    """And once more when it is back. What it is not told is lost, and nothing else is."""
+async def test_an_unreachable_collector_is_reported_once() -> None:
+    """And once more when it is back. Spans in between are lost, and nothing else is."""
     lines = io.BytesIO()
     log.configure("info", lines)
     with a_collector() as collector:
@@ -118,14 +118,14 @@ async def test_lines_of_messages_have_the_ids_of_their_spans() -> None:
     log.flush()
     log.configure("off")
 
-    told = [orjson.loads(each) for each in lines.getvalue().splitlines()]
-    traced, plain = [each for each in told if each["event"] == "attempt.finished"]
+    written = [orjson.loads(each) for each in lines.getvalue().splitlines()]
+    traced, plain = [each for each in written if each["event"] == "attempt.finished"]
     assert (traced["traceId"], traced["spanId"]) == (TRACE, span_id_of(sent.id, 1))
     assert "traceId" not in plain
 
 
 def test_a_ticket_is_one_execution_in_its_own_trace_or_the_given_one() -> None:
-    """Its handler runs in the span; a failure is the type of the error, and goes on to whoever called."""
+    """Its handler runs in the span; a failure is the type of the error, and goes on to the caller."""
     with a_collector() as collector:
         tracing = OtelTracing(exporter_of(collector.url), MANY)
         headers = [("traceparent", CALLER.encode())]

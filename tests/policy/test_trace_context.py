@@ -101,7 +101,7 @@ def test_a_content_keeps_a_context(content: dict[str, object], state: str) -> No
 
 
 def test_no_text_in_a_content_is_taken_for_a_context() -> None:
-    """What a tenant writes is inside of strings or of other objects."""
+    """Texts of a tenant are inside of strings or of other objects."""
     text = f'"{TRACE}":"{HERE.parent}"}}'
     for content in (
         None,

@@ -211,7 +211,8 @@ class Task:
     ) -> model.Outcome:
         """Run the task. An exception is a failure; with at-most-once the result is unknown."""
         arguments = orjson.loads(parcel.content)
-        arguments.pop(TRACE, None)
+        if TRACE in arguments:
+            del arguments[TRACE]
         if self.is_async:
             if self._declares:
                 handover.begin()

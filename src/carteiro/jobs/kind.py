@@ -84,7 +84,7 @@ class Kind:
     ``learn`` gets the result of each attempt once it is settled, unless all addresses were taken.
     ``function`` is called with the content instead of ``deliver``: a call that ends without an error is done. For kinds
     without ``declares``, ``call_limit`` and ``link``, whose calls need no handover.
-    ``span`` are the attributes of the span of a call, beside its provider; None: a call has no span of its own.
+    ``span`` are the attributes of the span of a call, in addition to its provider; None: a call has no span of its own.
     ``close`` is called once, after the last job of the worker.
     """
 

@@ -343,8 +343,10 @@ def _of(
 def trace_ids(
     given: trace_context.TraceContext | None, identity: str, attempt: int
 ) -> dict[str, Any]:
-    """Return the ids of an attempt's trace and span; the trace is the given one, or its own."""
+    """Return the ids of an attempt's trace and span; the trace is the given one, or its own. 0: there was no attempt."""
     trace_id = trace_context.trace_id_of(identity) if given is None else given.trace_id
+    if not attempt:
+        return {"traceId": trace_id}
     return {"traceId": trace_id, "spanId": trace_context.span_id_of(identity, attempt)}
 
 

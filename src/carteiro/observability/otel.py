@@ -60,7 +60,7 @@ _SERVER_ERROR = 500
 _HEX = 16
 _SPANS_OF_MESSAGE = 2  # its attempt and the call; a retry is counted when it is made
 
-# The SDK says more than we can repeat: an exporter's troubles are told by `_Telling`.
+# The SDK logs each failed export in its own words: `Telling` reports the first one.
 logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
 
 

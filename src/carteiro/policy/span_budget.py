@@ -1,4 +1,4 @@
-"""How many spans may be made: a tenant decides what it sends, and must not decide what tracing costs.
+"""A limit of spans: a tenant decides what it sends, and must not decide what tracing costs.
 
 Without a clock: its caller says the time.
 """
@@ -26,7 +26,7 @@ class SpanBudget:
         self._taken: dict[str, int] = {}  # no more tenants than spans
 
     def take(self, whose: str, spans: int, *, now: float) -> bool:
-        """Take this many, at this second of any clock; False if there are not so many left."""
+        """Take this many, at this second of any clock; False if fewer are left."""
         if now >= self._ends:
             self._ends, self._left, self._taken = now + _WINDOW_S, self._limits.of_all, {}
         taken = self._taken.get(whose, 0) + spans

@@ -1,7 +1,7 @@
 """Trace contexts, as W3C defines them: how they come, and how they are kept in the content of a message.
 
 The content of a message is read for each attempt anyway. One that has a context ends with it, as a field that no e-mail
-and no task can have themselves; one that has none is no byte longer.
+and no task can have themselves; one without a context is stored as it is.
 """
 
 import re
@@ -18,7 +18,7 @@ _PARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
 _STATE = re.compile(r"[\x20-\x7e]*")
-_LONGEST_STATE = 512  # characters; W3C asks to pass on at least so many
+_LONGEST_STATE = 512  # characters; W3C asks to pass on at least 512
 _MOST_MEMBERS = 32
 # Characters at the end of a content: a state of backslashes is twice as long in JSON.
 _LONGEST = 2 * _LONGEST_STATE + 100

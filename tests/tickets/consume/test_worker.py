@@ -489,7 +489,7 @@ async def test_tickets_are_posted_and_the_answer_decides(site: Opens) -> None:
 
 
 async def test_a_ticket_is_one_trace_from_its_header_through_every_execution(site: Opens) -> None:
-    """The first is a child of the producer's span, a later one has a link to it; and an address is told where it is."""
+    """The first is a child of the producer's span, a later one has a link to it; a URL gets it in a header."""
     here = site()
     with a_collector() as collector:
         tracing = OtelTracing(exporter_of(collector.url), SpanLimits(of_all=100, of_one=100))
