@@ -5,14 +5,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 
 from carteiro.app import Carteiro
+from carteiro.errors import StoreUnavailable
 from carteiro.model import NewTemplate, State
 from carteiro.policy.trace_context import TRACE as FIELD
 from support.builders import ACME
 from support.collector import CALLER, SPAN, TRACE, Collector, a_collector, settings_of
 from support.http import KEY_OF_ACME, KEY_OF_BRASA, a_client, an_email, answer_in, opened, sent
 from support.library import row_of, work
+from support.working import logged
 
 SEND, BATCH = "POST /v1/email/send", "POST /v1/email/batch"
 ATTEMPT = "process email:send"
@@ -152,3 +155,23 @@ async def test_the_header_is_ignored_while_tracing_is_off() -> None:
         answer = await sent(client, headers={"traceparent": CALLER})
 
         assert FIELD not in str((await row_of(post, answer["outboxId"])).content)
+
+
+async def test_a_request_that_fails_is_found_by_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its span has the status, its line the id; neither has the text of the error."""
+    with a_collector() as collector, logged() as lines:
+        async with traced(collector) as (post, client):
+            monkeypatch.setattr(post.accepting._gathered, "write", _fail)
+            answer = await client.post(
+                "/v1/email/send", json=an_email(), headers={"traceparent": CALLER}
+            )
+            assert answer.status_code == 503
+
+    span = collector.one(SEND)
+    assert (span.failed, span.attributes["error.type"]) == (True, "503")
+    [line] = [each for each in lines if each["event"] == "request.failed"]
+    assert line["traceId"] == TRACE
+
+
+async def _fail(_: Any) -> Any:
+    raise StoreUnavailable("no room")

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -10,16 +11,21 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from carteiro.app import Carteiro
-from carteiro.model import State
+from carteiro.config import load, spec_of
+from carteiro.model import End, KindName, Late, NotMade, Retry, Sent, Settled, State, Taken
 from carteiro.observability import log
 from carteiro.observability.otel import OtelTracing, Telling, exporter_of, takes_traces
+from carteiro.observability.tracing import Made
 from carteiro.policy.span_budget import SpanLimits
-from carteiro.policy.trace_context import span_id_of
-from support.collector import CALLER, TRACE, a_collector, settings_of
+from carteiro.policy.trace_context import TraceContext, span_id_of, with_trace
+from support.builders import a_failure
+from support.collector import CALLER, SPAN, TRACE, a_collector, settings_of
 from support.library import work
 from support.services import free_port
+from support.working import a_job
 
 MAIL = {"tenant": "acme", "to": "ok@sandbox.test", "subject": "Oi", "text": "Oi"}
+CALLERS = TraceContext(TRACE, SPAN, is_sampled=True)
 MANY = SpanLimits(of_all=1_000_000, of_one=1_000_000)
 
 
@@ -174,3 +180,69 @@ def test_all_spans_of_a_process_have_ids_that_differ() -> None:
 
     ids = [each.context.span_id for each in seen if each.context is not None]
     assert len(set(ids)) == 6
+
+
+async def test_a_late_result_has_a_span_of_its_own() -> None:
+    """A kind whose attempts are not declared may number two of them alike: the late one has another id."""
+    with a_collector() as collector:
+        tracing = OtelTracing(exporter_of(collector.url), MANY)
+        job = a_job(kind=KindName("task"), content=with_trace("{}", CALLERS), attempts=1)
+        made = Made("task", 2, 1.0, 2.0, 3.0, Taken(""), is_counted=False, call=None)
+        end = End(job.lease, Sent("task", ""))
+        tracing.ended(job, made, end, Settled(State.SENT))
+        tracing.ended(job, made, end, Late(State.SENT))
+        tracing.close()
+
+    usual, late = sorted(collector.spans, key=lambda each: "carteiro.late" in each.attributes)
+    assert usual.id == span_id_of(job.lease.job, 2) != late.id
+    assert late.attributes["carteiro.late"]
+    assert {each.trace for each in (usual, late)} == {TRACE}
+    assert usual.links == late.links == [span_id_of(job.lease.job, 1)]
+    assert (usual.began - usual.ended) < 0
+
+
+async def test_a_call_that_was_not_made_is_no_span() -> None:
+    """No connection was free: the attempt says so, and the provider was not called."""
+    with a_collector() as collector:
+        tracing = OtelTracing(exporter_of(collector.url), MANY)
+        job, failure = a_job(content=with_trace("{}", CALLERS)), a_failure()
+        made = Made("smtp", 1, 1.0, 2.0, 3.0, NotMade(failure), is_counted=True, call={})
+        retry = Retry(timedelta(seconds=1), charged=False, failure=failure)
+        tracing.ended(job, made, End(job.lease, retry), Settled(State.RETRY_SCHEDULED))
+        tracing.close()
+
+    [span] = collector.spans
+    assert (span.name, span.attributes["error.type"]) == ("process email:send", failure.code)
+
+
+def test_calls_have_the_attributes_of_their_protocol() -> None:
+    """As the conventions of OpenTelemetry name them; without accounts and keys."""
+    settings = load(
+        environ={},
+        overrides={
+            "smtp.host": "relay.example.com",
+            "smtp.port": 2525,
+            "resend.url": "https://api.example.com/v1",
+        },
+    )
+    for name, wanted in {
+        "smtp": {
+            "server.address": "relay.example.com",
+            "server.port": 2525,
+            "network.protocol.name": "smtp",
+            "network.transport": "tcp",
+        },
+        "ses:eu-west-1": {
+            "rpc.system": "aws-api",
+            "rpc.service": "SESv2",
+            "rpc.method": "SendEmail",
+            "cloud.region": "eu-west-1",
+        },
+        "resend": {
+            "http.request.method": "POST",
+            "url.template": "/emails",
+            "server.address": "api.example.com",
+        },
+        "sandbox": {},
+    }.items():
+        assert spec_of(name).span(settings, name.partition(":")[2]) == wanted, name

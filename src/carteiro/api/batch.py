@@ -14,14 +14,13 @@ from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
 from carteiro.api.documents import JsonResponse
 from carteiro.api.email_documents import BatchResults, accepted, rate_limit
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question
 from carteiro.api.refusal import Refusal, bad_value, of_invalid
-from carteiro.api.tracing import TRACE
 from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
 from carteiro.email.plain import PlainEmail, plain_email
 from carteiro.email.submission import Submission, in_places

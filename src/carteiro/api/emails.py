@@ -10,13 +10,12 @@ from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import JsonResponse
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.api.refusal import found, not_found
-from carteiro.api.tracing import TRACE
 from carteiro.email.message import Email, read_email
 from carteiro.email.plain import read_plain
 from carteiro.email.submission import Submission

@@ -16,12 +16,11 @@ from starlette.responses import Response
 from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
 from carteiro.api.refusal import Refusal, too_busy
-from carteiro.api.tracing import TRACE
 from carteiro.email.message import Email, make_email
 from carteiro.email.submission import Submission
 from carteiro.errors import FieldError, InvalidMessage

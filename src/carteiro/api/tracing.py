@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.refusal import Refusal, of_invalid
 from carteiro.errors import InvalidMessage, StoreError
 from carteiro.observability.tracing import Tracing
 
-TRACE = "carteiro.trace"  # key of a request's `RequestTrace` in its scope, if tracing is on
 TRACE_HEADERS: tuple[Mapping[str, Any], ...] = (
     {
         "name": "traceparent",

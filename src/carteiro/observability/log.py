@@ -253,9 +253,13 @@ def rates_away(provider: str, error: BaseException) -> None:
     event(Level.WARN, said, "rates.away", {"provider": provider} | _of_error(error))
 
 
-def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
+def request_failed(
+    request_id: str, error: BaseException, *, status: int, trace_id: str = ""
+) -> None:
     """Report a request that failed with a server error; the client has the same id."""
     fields = {"requestId": request_id, "status": status} | _of_error(error)
+    if trace_id:
+        fields["traceId"] = trace_id
     event(Level.ERROR, "Request failed", "request.failed", fields)
 
 
@@ -343,7 +347,7 @@ def _of(
 def trace_ids(
     given: trace_context.TraceContext | None, identity: str, attempt: int
 ) -> dict[str, Any]:
-    """Return the ids of an attempt's trace and span; the trace is the given one, or its own. 0: there was no attempt."""
+    """Return the ids of the trace, the given one or its own, and of the attempt's span; 0: there was no attempt."""
     trace_id = trace_context.trace_id_of(identity) if given is None else given.trace_id
     if not attempt:
         return {"traceId": trace_id}

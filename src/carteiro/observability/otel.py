@@ -267,6 +267,11 @@ class _Request:
         self._budget = budget
         self._is_made = False
 
+    @property
+    def trace_id(self) -> str:
+        """The id of its trace."""
+        return _context_of(self._span).trace_id
+
     def of(self, tenant: model.TenantId, messages: int = 1) -> TraceContext:
         """The context for messages of a tenant."""
         here = _context_of(self._span)

@@ -38,6 +38,10 @@ class Made:
 class RequestTrace(Protocol):
     """The span of a request that submits messages."""
 
+    @property
+    def trace_id(self) -> str:
+        """The id of its trace."""
+
     def of(self, tenant: TenantId, messages: int = 1) -> TraceContext:
         """The context for this many messages of a tenant; not sampled if the tenant has too many spans."""
 
