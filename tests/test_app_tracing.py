@@ -13,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from carteiro.app import Carteiro
 from carteiro.dead_letters.redrive import revise
-from carteiro.errors import ConfigError, InvalidMessage
+from carteiro.errors import ConfigError, InvalidMessage, NotAccepted
 from carteiro.model import Accepted, RedriveAnswer, State
 from carteiro.policy.trace_context import TRACE as FIELD
 from carteiro.policy.trace_context import span_id_of, trace_id_of, trace_in
@@ -163,15 +163,22 @@ async def test_items_of_a_list_have_traces_of_their_own() -> None:
     """Those without share the span of the call; one that is not valid is ignored."""
     with a_collector() as collector:
         async with traced(collector) as post:
-            items = [{**MAIL, "traceparent": CALLER}, {**MAIL, "traceparent": "?"}, dict(MAIL)]
-            answers = await post.send_many(items)
+            items: list[Any] = [
+                {**MAIL, "traceparent": CALLER},
+                {**MAIL, "traceparent": "?"},
+                {**MAIL, "tracestate": "a=1"},
+                dict(MAIL),
+                7,
+            ]
+            *answers, refused = await post.send_many(items)
             assert all(isinstance(each, Accepted) for each in answers)
+            assert isinstance(refused, NotAccepted)
             await work(post)
 
         call = collector.one("send email:send")
-        assert call.attributes["messaging.batch.message_count"] == 3
+        assert call.attributes["messaging.batch.message_count"] == 5
         parents = [each.parent for each in collector.named(ATTEMPT)]
-        assert sorted(parents) == sorted([SPAN, call.id, call.id])
+        assert sorted(parents) == sorted([SPAN, call.id, call.id, call.id])
 
 
 async def test_tasks_run_inside_of_their_attempt() -> None:

@@ -141,7 +141,7 @@ class Carteiro:
 
         Raises `StoreError` only if nothing of the list is stored. ``connection`` as in `send`.
         """
-        if self.tracing is None or all("traceparent" in each for each in items):
+        if self.tracing is None or all(map(_brings_trace, items)):
             return await self.accepting.items(items, connection=connection)
         with self.tracing.sending(model.EMAIL, len(items)) as trace:
             return await self.accepting.items(items, connection=connection, trace=trace)
@@ -378,6 +378,10 @@ class Carteiro:
                 folder=dead_letter_folder(self.settings),
             ),
         ]
+
+
+def _brings_trace(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("traceparent") is not None
 
 
 def _policy(

@@ -149,7 +149,7 @@ def test_a_ticket_is_one_execution_in_its_own_trace_or_the_given_one() -> None:
         with tracing.ticket("t|0|2", "BUILD", 1, [("traceparent", b"?")]):
             pass
         with tracing.ticket("t|0|3", "BUILD", 1, [("traceparent", CALLER[:-1].encode() + b"0")]):
-            assert tracing.carried() == {}
+            assert tracing.carried() == {"traceparent": CALLER[:-1] + "0"}
         tracing.close()
 
     failed, again, own = collector.named("process BUILD")
@@ -201,7 +201,7 @@ async def test_a_late_result_has_a_span_of_its_own() -> None:
     assert (usual.began - usual.ended) < 0
 
 
-async def test_a_call_that_was_not_made_is_no_span() -> None:
+async def test_a_call_that_was_not_made_has_no_span() -> None:
     """No connection was free: the attempt says so, and the provider was not called."""
     with a_collector() as collector:
         tracing = OtelTracing(exporter_of(collector.url), MANY)

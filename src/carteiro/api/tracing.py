@@ -1,16 +1,17 @@
 """Spans of the requests that submit messages."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.refusal import Refusal, of_invalid
-from carteiro.errors import InvalidMessage, StoreError
+from carteiro.errors import InvalidMessage, StoreError, TenantMissing, TextUnfit
 from carteiro.observability.tracing import Tracing
 
 TRACE_HEADERS: tuple[Mapping[str, Any], ...] = (
@@ -23,6 +24,8 @@ TRACE_HEADERS: tuple[Mapping[str, Any], ...] = (
         "schema": {"type": "string"},
     },
 )
+
+_HAS_LEFT = 499  # as proxies log it
 
 _Call: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -44,7 +47,7 @@ def traced(call: _Call, tracing: Tracing, *, method: str, route: str) -> _Call:
         request.scope[TRACE] = trace
         try:
             response = await call(request)
-        except Exception as error:
+        except BaseException as error:
             trace.end(_status_of(error))
             raise
         trace.end(response.status_code)
@@ -53,11 +56,20 @@ def traced(call: _Call, tracing: Tracing, *, method: str, route: str) -> _Call:
     return answer
 
 
-def _status_of(error: Exception) -> int:
-    """The status that `refusal_of` answers with."""
-    if isinstance(error, Refusal):
-        return error.status
-    if isinstance(error, InvalidMessage):
-        return of_invalid(error).status
-    is_store = isinstance(error, StoreError)
-    return HTTPStatus.SERVICE_UNAVAILABLE if is_store else HTTPStatus.INTERNAL_SERVER_ERROR
+def _status_of(error: BaseException) -> int:  # noqa: PLR0911 - a table, one error a line
+    """The status that `refusal_of` answers with. A client that has left gets none, and may still have sent a mail."""
+    match error:
+        case Refusal():
+            return error.status
+        case InvalidMessage():
+            return of_invalid(error).status
+        case ClientDisconnect() | asyncio.CancelledError():
+            return _HAS_LEFT
+        case TenantMissing():
+            return HTTPStatus.UNAUTHORIZED
+        case TextUnfit():
+            return HTTPStatus.UNPROCESSABLE_ENTITY
+        case StoreError():
+            return HTTPStatus.SERVICE_UNAVAILABLE
+        case _:
+            return HTTPStatus.INTERNAL_SERVER_ERROR

@@ -106,7 +106,7 @@ class Task:
         belong to.
         """
         made = partial(self._message, str(uuid7()), tenant=tenant, due=due, **arguments)
-        if self._tracing is None or "traceparent" in arguments:
+        if self._tracing is None or arguments.get("traceparent") is not None:
             [answer] = await self._accept([made()])
         else:
             with self._tracing.sending(self.kind_name, 1) as trace:

@@ -71,14 +71,14 @@ def _become(target: "_Log | _Bridge", level: str) -> None:
 
 
 def show_traces(*, is_on: bool) -> None:
-    """Put the ids of its trace into each line of a message."""
-    global _shows_traces  # noqa: PLW0603 - as the log itself
-    _shows_traces = is_on
+    """Put the ids of its trace into each line of a message, until all that turned it on have turned it off."""
+    global _tracing  # noqa: PLW0603 - as the log itself
+    _tracing += 1 if is_on else -1
 
 
 def shows_traces() -> bool:
     """True if the lines of messages have the ids of their traces."""
-    return _shows_traces
+    return _tracing > 0
 
 
 def flush() -> None:
@@ -339,7 +339,7 @@ def _of(
         "state": state,
         "durationMs": duration // model.MILLISECOND,
     }
-    if _shows_traces:
+    if _tracing:
         line |= trace_ids(trace_context.trace_in(job.content), job.lease.job, attempt)
     return line
 
@@ -474,5 +474,5 @@ def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
 
 
 _level = Level.OFF
-_shows_traces = False
+_tracing = 0  # how many apps of this process trace
 _log: _Log | _Bridge = _Log(io.BytesIO())

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -91,7 +92,9 @@ class OtelTracing:
         self._provider.add_span_processor(self._processor)
         self._tracer = self._provider.get_tracer(_SERVICE)
         self._accepted = SpanBudget(limits)  # whole traces are left out where messages come in
-        self._made = SpanBudget(limits)  # messages that come in by SQL are counted nowhere else
+        self._processed = SpanBudget(
+            limits
+        )  # messages that come in by SQL are counted nowhere else
 
     # --- coming in ------------------------------------------------------------------------------
 
@@ -108,7 +111,7 @@ class OtelTracing:
         if not self._accepted.take(kind, 1, now=time.monotonic()):
             yield None
             return
-        told = _messaging("send", kind) | {"messaging.batch.message_count": messages}
+        told = _messaging("send", kind) | _of_batch(messages)
         span = self._tracer.start_span(f"send {kind}", None, SpanKind.PRODUCER, told)
         try:
             yield _context_of(span)
@@ -128,7 +131,9 @@ class OtelTracing:
         is_made = made.outcome is not None and not isinstance(made.outcome, model.NotMade)
         is_called = is_made and made.call is not None
         spans = _SPANS_OF_MESSAGE if is_called else 1
-        if not (origin.is_sampled and self._made.take(job.tenant, spans, now=time.monotonic())):
+        if not (
+            origin.is_sampled and self._processed.take(job.tenant, spans, now=time.monotonic())
+        ):
             return
         offset = time.time() - time.monotonic()
         identity, is_late = job.lease.job, isinstance(answer, model.Late)
@@ -200,15 +205,9 @@ class OtelTracing:
 
         async def traced(parcel: Any, handover: Any) -> model.Outcome:  # noqa: ANN401 - as Deliver has them
             origin = trace_in(parcel.content) or self._own(parcel.message)
-            here = TraceContext(
-                *(origin.trace_id, span_id_of(parcel.message, parcel.attempt)),
-                *(origin.is_sampled, origin.state),
-            )
-            token = contexts.attach(_below(here))
-            try:
+            here = replace(origin, span_id=span_id_of(parcel.message, parcel.attempt))
+            with _within(_below(here)):
                 return await deliver(parcel, handover)
-            finally:
-                contexts.detach(token)
 
         return traced
 
@@ -217,8 +216,9 @@ class OtelTracing:
         """The span of one execution of a ticket, and the current one meanwhile."""
         given = read_headers(headers)
         origin = given or self._own(identity)
-        if not (origin.is_sampled and self._made.take(kind, 1, now=time.monotonic())):
-            yield
+        if not (origin.is_sampled and self._processed.take(kind, 1, now=time.monotonic())):
+            with _within(_below(replace(origin, is_sampled=False))):
+                yield
             return
         self._ids.next_trace = origin.trace_id
         self._ids.next_span = span_id_of(identity, attempt)
@@ -232,14 +232,13 @@ class OtelTracing:
             told,
             _links(origin, identity, attempt - 1),
         )
-        token = contexts.attach(api.set_span_in_context(span, Context()))
         try:
-            yield
+            with _within(api.set_span_in_context(span, Context())):
+                yield
         except BaseException as error:
             _failed(span, type(error).__name__)
             raise
         finally:
-            contexts.detach(token)
             span.end()
 
     def carried(self) -> Mapping[str, str]:
@@ -280,9 +279,9 @@ class _Request:
         spans = 1 + messages * _SPANS_OF_MESSAGE
         self._is_made = self._budget.take(tenant, spans, now=time.monotonic())
         if not self._is_made:
-            return TraceContext(here.trace_id, here.span_id, is_sampled=False, state=here.state)
+            return replace(here, is_sampled=False)
         self._span.set_attribute("carteiro.tenant", tenant)
-        self._span.set_attribute("messaging.batch.message_count", messages)
+        self._span.set_attributes(_of_batch(messages))
         return here
 
     def end(self, status: int) -> None:
@@ -362,6 +361,16 @@ def _below(parent: TraceContext | None) -> Context:
     return api.set_span_in_context(NonRecordingSpan(_span_context(parent)), Context())
 
 
+@contextmanager
+def _within(context: Context) -> Iterator[None]:
+    """With this context as the current one of the program."""
+    token = contexts.attach(context)
+    try:
+        yield
+    finally:
+        contexts.detach(token)
+
+
 def _span_context(trace: TraceContext) -> SpanContext:
     return SpanContext(
         int(trace.trace_id, _HEX),
@@ -397,6 +406,10 @@ def _messaging(operation: str, kind: str) -> dict[str, Any]:
         "messaging.operation.type": operation,
         "messaging.destination.name": kind,
     }
+
+
+def _of_batch(messages: int) -> dict[str, int]:
+    return {} if messages == 1 else {"messaging.batch.message_count": messages}
 
 
 def _of_job(job: model.LeasedJob, made: Made, answer: model.Settled | model.Late) -> dict[str, Any]:

@@ -196,8 +196,9 @@ class Accepting:
             return NotAccepted((FieldError("tenant", NAME_RULE, missing=name is None),))
         if key is not None and not is_key(key):
             return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
-        if "traceparent" in fields:
-            trace = read_trace(fields.pop("traceparent"), fields.pop("tracestate", None)) or trace
+        if "traceparent" in fields or "tracestate" in fields:
+            parent, state = fields.pop("traceparent", None), fields.pop("tracestate", None)
+            trace = read_trace(parent, state) or trace
         try:
             plain = plain_email(fields)
             email = plain or make_email(fields, relay_headers=self._rules.relay_headers)
