@@ -14,7 +14,8 @@ from carteiro.app import Carteiro
 from carteiro.config import load, spec_of
 from carteiro.model import End, KindName, Late, NotMade, Retry, Sent, Settled, State, Taken
 from carteiro.observability import log
-from carteiro.observability.otel import OtelTracing, Telling, exporter_of, takes_traces
+from carteiro.observability.otel import OtelTracing
+from carteiro.observability.otlp import Telling, exporter_of, takes_traces
 from carteiro.observability.tracing import Made
 from carteiro.policy.span_budget import SpanLimits
 from carteiro.policy.trace_context import TraceContext, span_id_of, with_trace

@@ -92,7 +92,7 @@ async def of_tracing(settings: Settings) -> Finding:
         return Finding("tracing", Level.OK, "off: tracing.enabled is not set")
     try:
         with needing_extra("Tracing needs", "otel"):
-            from carteiro.observability.otel import (  # noqa: PLC0415 - an extra
+            from carteiro.observability.otlp import (  # noqa: PLC0415 - an extra
                 takes_traces,
                 target_of,
             )

@@ -1,15 +1,13 @@
-"""Spans by OpenTelemetry, exported over OTLP by a thread of their own.
+"""Spans by OpenTelemetry; `otlp` exports them, in a thread of its own.
 
 The spans of an attempt are made after its end: nothing of them exists while it runs. The id follows from the message
 and the number of the attempt, so that the next attempt refers to it without a look-up, in whichever process it is made.
 """
 
-import logging
-import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import metadata
@@ -18,10 +16,9 @@ from typing import Any
 from opentelemetry import context as contexts
 from opentelemetry import trace as api
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import (
@@ -37,10 +34,8 @@ from opentelemetry.trace import (
 )
 
 from carteiro import model
-from carteiro.errors import ConfigError
-from carteiro.observability import log
+from carteiro.observability.otlp import Telling, exporter_of, target_of
 from carteiro.observability.tracing import Deliver, Headers, Made
-from carteiro.policy.masking import masked_url
 from carteiro.policy.span_budget import SpanBudget, SpanLimits
 from carteiro.policy.trace_context import (
     TraceContext,
@@ -50,34 +45,11 @@ from carteiro.policy.trace_context import (
     trace_in,
 )
 
-_PATH = "/v1/traces"
-_PROTOCOL = "http/protobuf"
-_OF_TRACES, _OF_ALL = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
-_USUAL = "http://localhost:4318"  # if nobody names an endpoint
 _SERVICE = "carteiro"
 _LAST_WORDS_S = 3.0  # for spans that were not exported when the process ends
-_PROBE_S = 3.0
 _SERVER_ERROR = 500
 _HEX = 16
 _SPANS_OF_MESSAGE = 2  # its attempt and the call; a retry is counted when it is made
-
-# The SDK logs each failed export in its own words: `Telling` reports the first one.
-logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
-
-
-def exporter_of(endpoint: str, *, timeout: float | None = None) -> OTLPSpanExporter:
-    """The exporter to a collector; to that of the environment's variables without an ``endpoint``."""
-    url = f"{endpoint.rstrip('/')}{_PATH}" if endpoint else None
-    return OTLPSpanExporter(url, timeout=timeout)
-
-
-def takes_traces(endpoint: str) -> bool:
-    """True if a collector accepts an empty list of spans; waits a few seconds at most."""
-    exporter = exporter_of(endpoint, timeout=_PROBE_S)
-    try:
-        return exporter.export(()) is SpanExportResult.SUCCESS
-    finally:
-        exporter.shutdown()  # type: ignore[no-untyped-call] # it takes nothing
 
 
 class OtelTracing:
@@ -311,44 +283,10 @@ class _Ids(IdGenerator):
         return int(given, _HEX) if given else self._random.getrandbits(64) or 1
 
 
-class Telling(SpanExporter):
-    """An exporter whose first failure, and the first success after it, are in the log."""
-
-    def __init__(self, exporter: OTLPSpanExporter, place: str) -> None:
-        self._exporter = exporter
-        self._place = place
-        self._is_away = False
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export them, in the thread that waits for it."""
-        result = self._exporter.export(spans)
-        is_away = result is not SpanExportResult.SUCCESS
-        if is_away and not self._is_away:
-            log.traces_away(self._place)
-        elif self._is_away and not is_away:
-            log.traces_back(self._place)
-        self._is_away = is_away
-        return result
-
-    def shutdown(self) -> None:
-        """Export nothing more."""
-        self._exporter.shutdown()  # type: ignore[no-untyped-call] # as above
-
-
 def open_otel(endpoint: str, limits: SpanLimits) -> OtelTracing:
     """Begin to trace; `ConfigError` if the environment asks for what is not there."""
     place = target_of(endpoint)
     return OtelTracing(Telling(exporter_of(endpoint), place), limits)
-
-
-def target_of(endpoint: str) -> str:
-    """Where spans go, for people; `ConfigError` if the environment names another protocol than ours."""
-    named = (os.environ.get(name) for name in (_OF_TRACES + "PROTOCOL", _OF_ALL + "PROTOCOL"))
-    protocol = next(filter(None, named), _PROTOCOL)
-    if protocol != _PROTOCOL:
-        raise ConfigError(f"{_OF_ALL}PROTOCOL = {protocol!r}: only {_PROTOCOL} is possible")
-    told = (os.environ.get(name) for name in (_OF_TRACES + "ENDPOINT", _OF_ALL + "ENDPOINT"))
-    return masked_url(endpoint or next(filter(None, told), _USUAL))
 
 
 # --- contexts and attributes ------------------------------------------------------------------

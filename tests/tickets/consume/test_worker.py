@@ -10,7 +10,8 @@ import orjson
 import pytest
 import redis
 
-from carteiro.observability.otel import OtelTracing, exporter_of
+from carteiro.observability.otel import OtelTracing
+from carteiro.observability.otlp import exporter_of
 from carteiro.observability.tracing import Tracing
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.span_budget import SpanLimits
