@@ -25,6 +25,7 @@ from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
+from carteiro.observability.tracing import Tracing, open_tracing
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.waiting import Waiting
@@ -43,9 +44,15 @@ class Carteiro:
     """The library. `Carteiro.open` makes one; it can be used until the block ends."""
 
     def __init__(
-        self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
+        self,
+        backend: Backend,
+        settings: Settings,
+        *,
+        threads: ThreadPoolExecutor,
+        tracing: Tracing | None = None,
     ) -> None:
         self.tally = Tally()
+        self.tracing = tracing
         letters, redrives = measured_dead_letters(
             backend.dead_letters, backend.redrives, self.tally
         )
@@ -84,9 +91,12 @@ class Carteiro:
             settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
         )
         try:
-            async with open_backend(settings) as backend:
+            async with (
+                open_tracing(settings.tracing.target, settings.tracing.limits) as tracing,
+                open_backend(settings) as backend,
+            ):
                 email_kind(settings, backend)  # report a wrong provider before anything is accepted
-                yield cls(backend, settings, threads=threads)
+                yield cls(backend, settings, threads=threads, tracing=tracing)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -108,6 +118,9 @@ class Carteiro:
         With a ``connection`` to the store's own Postgres database (asyncpg, or SQLAlchemy's
         AsyncConnection or AsyncSession) it is accepted in that connection's transaction: the commit
         sends it, a rollback leaves nothing. Raises `CannotJoin` if that is not possible.
+
+        ``traceparent`` and ``tracestate``, as in the headers of W3C, name the span that its attempts belong to;
+        one that is not valid is ignored. If tracing is on, it is the current span of OpenTelemetry otherwise.
         """
         [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
         match answer:
@@ -130,7 +143,10 @@ class Carteiro:
 
         Raises `StoreError` only if nothing of the list is stored. ``connection`` as in `send`.
         """
-        return await self.accepting.items(items, connection=connection)
+        if self.tracing is None or all(map(_brings_trace, items)):
+            return await self.accepting.items(items, connection=connection)
+        with self.tracing.sending(model.EMAIL, len(items)) as trace:
+            return await self.accepting.items(items, connection=connection, trace=trace)
 
     # --- one message; with a ``tenant``, only that tenant's is found
 
@@ -214,7 +230,8 @@ class Carteiro:
         def define(function: Function) -> Task:
             if name in self._tasks or name == model.EMAIL:
                 raise ValueError(f"a task named {name!r} is defined already: choose another name")
-            self._tasks[name] = Task(name, function, options, self.accepting.commit)
+            commit, tracing = self.accepting.commit, self.tracing
+            self._tasks[name] = Task(name, function, options, commit, tracing=tracing)
             return self._tasks[name]
 
         return define
@@ -273,7 +290,12 @@ class Carteiro:
         )
         ports, self._refusal = self.backend, None
         store = choice.checked_store(ports.store, self.settings, ports.marks, self._refuse)
-        worker = Worker(store, ports.wake, self._pools(), lengths=lengths, tally=self.tally)
+        worker = Worker(
+            *(store, ports.wake, self._pools()),
+            lengths=lengths,
+            tally=self.tally,
+            tracing=self.tracing,
+        )
         self._workers.add(worker)
         return worker
 
@@ -361,6 +383,10 @@ class Carteiro:
                 folder=dead_letter_folder(self.settings),
             ),
         ]
+
+
+def _brings_trace(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("traceparent") is not None
 
 
 def _policy(
