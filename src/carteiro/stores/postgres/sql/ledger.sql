@@ -49,7 +49,7 @@ FROM carteiro.save(
     $25::text::integer[], $26::text::bigint[],
     $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
     $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-    $37::text::integer[], $38::text::text[], $39::text::integer[], $40::text::json[], $41, $42, $43
+    $37::text::integer[], $38::text::text[], $39::text::text[], $40::text::integer[], $41::text::json[], $42, $43, $44
 );
 
 -- name: settle_sent

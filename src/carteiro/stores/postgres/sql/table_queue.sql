@@ -70,7 +70,7 @@ WHERE e.finished_at IS NULL;
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $44 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $45 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -82,12 +82,12 @@ WITH saved AS MATERIALIZED (
         $25::text::integer[], $26::text::bigint[],
         $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
         $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-        $37::text::integer[], $38::text::text[], $39::text::integer[], $40::text::json[], $41, $42, $43
+        $37::text::integer[], $38::text::text[], $39::text::text[], $40::text::integer[], $41::text::json[], $42, $43, $44
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($44::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($45::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;
