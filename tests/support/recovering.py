@@ -21,7 +21,7 @@ from support.builders import ACME, a_failure, a_message
 from support.steps import accepted, claimed_and_declared, settled
 
 PLAN = AutomaticPlan()
-COOL_DOWN = PLAN.cool_down
+COOL_DOWN = PLAN.cool_down + PLAN.gathering  # until a redrive starts
 PROVIDER = "smtp"
 
 
@@ -89,5 +89,5 @@ async def started(backend: Backend, tenant: str = ACME, **asked: Any) -> Redrive
 
 
 def cool_downs(plan: AutomaticPlan = PLAN) -> list[timedelta]:
-    """The cool-down before each round."""
-    return [plan.cool_down_after(done) for done in range(plan.rounds)]
+    """The time before the redrive of each round."""
+    return [plan.cool_down_after(done) + plan.gathering for done in range(plan.rounds)]

@@ -60,7 +60,7 @@ def redriving(
     circuits: OpenCircuits,
     plan: AutomaticPlan = AutomaticPlan(),  # noqa: B008 - a value
 ) -> Redriving:
-    """What redrives are advanced with."""
+    """The things that redrives are advanced with."""
     ports = backend.redrives, backend.dead_letters, backend.automatic_redrives
     return Redriving(*ports, circuits, plan)
 

@@ -49,7 +49,7 @@ async def start_automatic_redrives(upkeep: Upkeep, rollups: Rollups, redriving: 
 
 
 class Turns:
-    """Whose turn it is: all tenants of a provider before one comes again, and each provider first in turn."""
+    """The turns: all tenants of a provider before one comes again, and each provider first in turn."""
 
     def __init__(self) -> None:
         self._round = 0

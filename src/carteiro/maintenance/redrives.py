@@ -39,7 +39,7 @@ OpenCircuits: TypeAlias = Callable[[], Awaitable[Collection[str]]]  # providers,
 
 @value
 class Redriving:
-    """What redrives are advanced with: their ports, the open circuits, and the plan of automatic ones."""
+    """The things that redrives are advanced with: their ports, the open circuits, and the plan of automatic ones."""
 
     redrives: Redrives
     dead_letters: DeadLetters

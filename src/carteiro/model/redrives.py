@@ -157,8 +157,13 @@ class AutomaticPlan:
     cool_down: timedelta = timedelta(minutes=5)
     rounds: int = 3
 
+    @property
+    def gathering(self) -> timedelta:
+        """Added to the first cool-down of several: those that died together do not die at the same moment."""
+        return min(timedelta(minutes=1), self.cool_down / 5)
+
     def cool_down_after(self, rounds: int) -> timedelta:
-        """The time that a dead letter waits after so many automatic rounds."""
+        """The time that a dead letter waits after this number of automatic rounds."""
         growth: int = _GROWTH**rounds
         return self.cool_down * growth
 

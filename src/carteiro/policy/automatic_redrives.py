@@ -10,6 +10,7 @@ from typing import Final
 
 from carteiro.model import (
     EMAIL,
+    NOTICES,
     AutomaticPlan,
     Category,
     DeadLetter,
@@ -18,6 +19,7 @@ from carteiro.model import (
     KindName,
     StoredMessage,
     Tenant,
+    TenantId,
     value,
 )
 from carteiro.policy.consequences import is_providers_own
@@ -28,11 +30,12 @@ _ERRORS = tuple(f"error.{each}." for each in _PASSING)  # their names in figures
 
 
 def waits_for(
-    kind: KindName, provider: str | None, reason: DeadReason, failure: Failure
+    tenant: TenantId, kind: KindName, provider: str | None, reason: DeadReason, failure: Failure
 ) -> str | None:
     """The provider whose recovery redrives an e-mail that died like this; None: only a person redrives it."""
-    is_open = kind == EMAIL and reason is DeadReason.MAX_ATTEMPTS_EXCEEDED
-    return provider if is_open and _may_pass(failure) else None
+    is_usual = kind == EMAIL and tenant != NOTICES  # a stale notice helps nobody
+    has_failed = reason is DeadReason.MAX_ATTEMPTS_EXCEEDED
+    return provider if is_usual and has_failed and _may_pass(failure) else None
 
 
 def _may_pass(failure: Failure) -> bool:
@@ -40,7 +43,7 @@ def _may_pass(failure: Failure) -> bool:
 
 
 class Standing(StrEnum):
-    """What is known about a provider."""
+    """The standing of a provider, as the store knows it."""
 
     OPEN = "open"  # its circuit
     FAILING = "failing"
@@ -69,7 +72,7 @@ def may_try(standing: Standing) -> bool:
 
 @value
 class Outlook:
-    """What a dead letter waits for; ``provider`` None: it is not redriven automatically, and the text says why.
+    """The recovery that a dead letter waits for; ``provider`` None: none redrives it, and the text says why.
 
     ``round`` of ``rounds`` is the next one, not before that moment.
     """
@@ -83,7 +86,7 @@ class Outlook:
 
 @value
 class Circumstances:
-    """What decides about a dead letter, besides itself; ``standing`` is that of its provider."""
+    """The facts that decide about a dead letter, besides itself; ``standing`` is that of its provider."""
 
     plan: AutomaticPlan
     tenant: Tenant
@@ -93,7 +96,7 @@ class Circumstances:
 
 
 def outlook(letter: DeadLetter, message: StoredMessage, around: Circumstances) -> Outlook:
-    """What the dead letter waits for."""
+    """The recovery that the dead letter waits for, or the reason why it waits for none."""
     if letter.redriven_at is not None:
         return Outlook("It was redriven, and has not ended yet.")
     plan, text = around.plan, _why_not(letter, message, around)

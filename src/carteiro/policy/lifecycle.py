@@ -457,7 +457,7 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
         metadata["endedBy"] = verdict.reason.value
     event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
     group = group_of(entry.provider, verdict.failure)
-    waiting = waits_for(entry.kind, entry.provider, reason, verdict.failure)
+    waiting = waits_for(entry.tenant, entry.kind, entry.provider, reason, verdict.failure)
     buried = NewDeadLetter(reason, verdict.failure, entry.charged, group, waiting)
     return Change((event,), drop_job=True, buried=buried)
 

@@ -26,7 +26,7 @@ class AutomaticRedrives(Protocol):
     ) -> list[model.TenantId]:
         """The next tenants by name with dead letters whose cool-down is over, unless they are held or have one open.
 
-        Only as many as may run besides those that do.
+        Others that die at about the same time are gathered first. Only as many as may run besides those that do.
         """
 
     async def start(

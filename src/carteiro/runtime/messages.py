@@ -48,15 +48,23 @@ async def explain_message(
 
     Of a dead letter also what it waits for; ``plan`` is that of automatic redrives.
     """
+    now = now or datetime.now(UTC)
     try:
         place = await backend.reading.place(message.id)
     except QueueAway:
-        return explain_without_queue(message)
-    [tenant] = await backend.tenants.find([message.tenant])
-    now = now or datetime.now(UTC)
-    told = explain(message, place, tenant or Tenant(message.tenant), now=now)
+        told = explain_without_queue(message)
+    else:
+        told = await _explained(backend, message, place, now)
     if message.state in DEAD and (letter := await backend.dead_letters.show(message.id)):
         return replace(told, redrive=await outlook_of(backend, letter, message, plan=plan, now=now))
+    return told
+
+
+async def _explained(
+    backend: Backend, message: StoredMessage, place: QueuePlace | None, now: datetime
+) -> Waiting:
+    [tenant] = await backend.tenants.find([message.tenant])
+    told = explain(message, place, tenant or Tenant(message.tenant), now=now)
     return replace(told, estimate=await _estimate(backend, told, message, place, now))
 
 

@@ -1,4 +1,4 @@
-"""What a dead letter waits for: read from the store, for the library, the API and the command line."""
+"""The recovery that a dead letter waits for: read from the store, for the library, the API and the command line."""
 
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ async def outlook_of(
     plan: AutomaticPlan,
     now: datetime | None = None,
 ) -> Outlook:
-    """What a dead letter waits for; ``message``, if the caller has it."""
+    """The recovery that a dead letter waits for; ``message``, if the caller has it."""
     now = now or datetime.now(UTC)
     message = message or await backend.reading.message(letter.id)
     if message is None:

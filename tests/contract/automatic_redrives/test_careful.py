@@ -46,7 +46,7 @@ async def test_end_of_life_stays(backend: Backend, clock: StoreClock) -> None:
     assert (letter.reason, letter.waits_for) == ("expired", None)
 
 
-async def test_what_has_expired_is_not_sent(backend: Backend, clock: StoreClock) -> None:
+async def test_expired_message_is_not_sent(backend: Backend, clock: StoreClock) -> None:
     """Before the start, or between the start and its page."""
     gone = await lost(backend, ttl=COOL_DOWN)
     going = await lost(backend, ttl=COOL_DOWN + SECOND)
@@ -115,7 +115,7 @@ async def test_redrive_by_a_person_wins(backend: Backend, clock: StoreClock) -> 
     assert await backend.dead_letters.show(message) is None
 
 
-async def test_what_is_switched_off_is_not_redriven(backend: Backend, clock: StoreClock) -> None:
+async def test_tenant_or_type_can_be_switched_off(backend: Backend, clock: StoreClock) -> None:
     """For a tenant, or for a template type by its newest version; neither is looked at again."""
     for version_is_on in (True, False):
         new = NewTemplate(ACME, "code", "Code", text="1", automatic_redrive=version_is_on)

@@ -22,7 +22,7 @@ async def _stopped(backend: Backend, clock: StoreClock) -> tuple[Redrive, list[M
 
 
 async def test_postponing_again_counts_no_second_round(backend: Backend, clock: StoreClock) -> None:
-    """A page at a time; whoever continues after a kill finds the rest."""
+    """A page at a time; the process that continues after a kill finds the rest."""
     redrive, left = await _stopped(backend, clock)
     automatic = backend.automatic_redrives
 

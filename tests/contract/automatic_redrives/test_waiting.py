@@ -73,7 +73,6 @@ async def test_tenant_is_ripe_when_its_cool_down_is_over(
 
     assert await backend.automatic_redrives.providers() == ["ses", PROVIDER]
     assert (await ripe(backend, "ses"), await ripe(backend)) == ([ACME], [])
-    assert await start(backend, BRASA) is None
     clock.advance(MILLISECOND)
     assert (await ripe(backend, "ses"), await ripe(backend)) == ([ACME], [BRASA])
 
@@ -83,7 +82,9 @@ async def test_each_round_has_a_longer_cool_down_and_the_last_one_is_the_last(
 ) -> None:
     """5, 20 and 80 minutes; then people decide, unless they give it another round."""
     message = await lost(backend)
-    assert cool_downs() == [timedelta(minutes=each) for each in (5, 20, 80)]
+    assert [PLAN.cool_down_after(done) for done in range(3)] == [
+        timedelta(minutes=each) for each in (5, 20, 80)
+    ]
 
     for done, cool_down in enumerate(cool_downs(), 1):
         clock.advance(cool_down - MILLISECOND)
@@ -115,8 +116,10 @@ async def test_automatic_redrive_sends_what_has_cooled_down(
     mine = [await lost(backend) for _ in range(EIGHT)]
     await lost(backend, BRASA)
     await lost(backend, provider="ses")
-    clock.advance(COOL_DOWN)
+    clock.advance(MILLISECOND)
     late = await lost(backend)
+    clock.advance(PLAN.cool_down - MILLISECOND)
+    assert await start(backend, "nobody") is None
 
     redrive = await started(backend)
 
@@ -150,7 +153,7 @@ async def test_failing_canary_costs_all_of_them_a_round(
     assert after.state is RedriveState.FINISHED
     assert after.reason == "5 of 5 failed again, more than 20%."
     assert {(await letter_of(backend, each)).automatic_rounds for each in messages} == {1}
-    clock.advance(4 * COOL_DOWN - MILLISECOND)
+    clock.advance(cool_downs()[1] - MILLISECOND)
     assert await ripe(backend) == []
     clock.advance(MILLISECOND)
     assert await ripe(backend) == [ACME]

@@ -116,7 +116,7 @@ class DeadLetterView(Document):
 
 
 class OutlookView(Document):
-    """What a dead letter waits for. ``provider`` null: it is not redriven automatically, and ``text`` says why.
+    """The recovery that a dead letter waits for. ``provider`` null: none redrives it, and ``text`` says why.
 
     ``round`` of ``rounds`` is the next automatic redrive, not before ``notBefore``.
     """

@@ -29,7 +29,7 @@ class SqlAutomaticRedrives:
         self, provider: str, plan: model.AutomaticPlan, *, after: str = "", limit: int
     ) -> list[model.TenantId]:
         """The next tenants by name with dead letters whose cool-down is over, unless they are held or have one open."""
-        starts = plan.starts_of_all(await self._db.now())
+        starts = plan.starts_of_all(await self._db.now() - plan.gathering // model.MILLISECOND)
         running, _ = await self._db.first("automatic_open", tenant="")
         limit = min(limit, model.MOST_AUTOMATIC_REDRIVES - running)
         asked = {"provider": provider, "after": after, "starts": starts, "limit": max(0, limit)}
