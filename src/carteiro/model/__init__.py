@@ -3,12 +3,14 @@
 from carteiro.model.access import (
     MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
+    MOST_SIGN_INS,
     Actor,
     AuditFilter,
     AuditRow,
     Key,
     NameTaken,
     Role,
+    SignIn,
     TooManyKeys,
     Via,
 )
