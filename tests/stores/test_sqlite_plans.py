@@ -23,7 +23,7 @@ from support.crowded import FAR, GROWING, NOW, ROWS, crowded, operations, parame
 # To fill the database takes longer than to ask it: one process does.
 pytestmark = pytest.mark.xdist_group("plans of SQLite")
 
-# Looking at each of 100,000 rows takes 300,000 steps and more; finding 1,000 rows by their keys, and their indexes, less.
+# Looking at each of 100,000 rows takes 300,000 steps and more; finding 1,000 by their keys, fewer.
 MOST_STEPS = 200_000
 
 _AFTER_LIMIT = "reads the first rows in the order of a key, and stops"
