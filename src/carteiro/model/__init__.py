@@ -103,9 +103,13 @@ from carteiro.model.outcomes import (
 )
 from carteiro.model.pace import Drawn, ProviderRate, ProviderStanding
 from carteiro.model.redrives import (
+    AUTOMATIC,
     ENDED_REDRIVES,
+    MOST_AUTOMATIC_REDRIVES,
+    MOST_AUTOMATIC_ROUNDS,
     MOST_OPEN_REDRIVES,
     MOST_OPEN_REDRIVES_OF_TENANT,
+    AutomaticPlan,
     Course,
     Ramp,
     Redrive,
