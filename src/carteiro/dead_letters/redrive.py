@@ -34,7 +34,7 @@ async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.Redr
     letters, resting = backend.dead_letters, replace(_usual(wanted), is_redriven=False)
     tenants = await letters.group("tenant", resting)
     groups = await letters.group("group", resting)
-    page = await letters.find(resting, limit=_SAMPLE)
+    page = await letters.find(resting, limit=_SAMPLE, is_whole=False)
     return model.RedrivePlan(
         sum(each.count for each in tenants),
         groups[:_SHOWN],

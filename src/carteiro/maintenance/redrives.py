@@ -97,7 +97,8 @@ async def _advance(
     trouble = {each.provider for each in watched if each.provider} & {*is_open}
     move = next_move(known.ramp, known.course, now, trouble)
     if isinstance(move, Go):
-        page = await dead_letters.find(known.wanted, cursor=known.course.cursor, limit=move.count)
+        after = known.course.cursor
+        page = await dead_letters.find(known.wanted, cursor=after, limit=move.count, is_whole=False)
         course = replace(move.course, cursor=page.next, is_read=page.next is None)
         sent = await redrives.send(known, [each.id for each in page.rows], course)
         has_skipped = sent is not None and sent.course.skipped > course.skipped

@@ -100,13 +100,17 @@ GROUP BY key
 ORDER BY count(*) DESC, key;
 
 -- name: dead_letters_load
--- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
+-- Dead letters in the given order, with their contents from the ledger if :is_whole. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
 FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
-LEFT JOIN LATERAL (SELECT n.content FROM carteiro.messages AS n WHERE n.no = d.message_no LIMIT 1) AS c ON true
+LEFT JOIN LATERAL (
+    SELECT n.content FROM carteiro.messages AS n
+    WHERE :is_whole::boolean AND n.no = d.message_no
+    LIMIT 1
+) AS c ON true
 ORDER BY i.place;
 
 -- name: dead_letters_moved

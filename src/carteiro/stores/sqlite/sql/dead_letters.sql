@@ -137,13 +137,13 @@ GROUP BY key
 ORDER BY count(*) DESC, key;
 
 -- name: dead_letters_load
--- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
+-- Dead letters in the given order, with their contents from the ledger if :is_whole. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
 FROM json_each(:ids) AS i
 CROSS JOIN dead_letters AS d ON d.message_id = i.value
-LEFT JOIN messages AS m ON m.id = d.message_id
+LEFT JOIN messages AS m ON :is_whole AND m.id = d.message_id
 LEFT JOIN contents AS c ON c.message_no = m.no
 ORDER BY i.key;
 
