@@ -24,7 +24,7 @@ _NOT_WRITTEN = {
     "PairedRedrives": {"due", "forget", "judge", "list", "set", "show", "start", "watched"},
     "PairedReading": {"events", "first", "message", "messages", "states", "unsettled"}
     | {"depths", "due", "place"},
-    "PairedTracking": set(),
+    "PairedTracking": {"unsubscribe"},
     "PairedUpkeep": {"backup", "compact", "last_seen", "lead", "prune"} | {"expire"},
     "PairedTableQueue": {"has_requests", "pending", "rings", "wait"},
 }
