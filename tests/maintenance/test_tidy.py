@@ -188,10 +188,11 @@ async def test_store_that_fails_leaves_no_part_of_a_file(
         for _ in range(2):
             await buried(office.backend)
         monkeypatch.setattr(type(office.backend.reading), "events", events)
-        async with running(office, tmp_path, most=1) as watched:
+        folder = tmp_path / "files"
+        async with running(office, folder, most=1) as watched:
             await watched.looks(3)
 
-        assert [*tmp_path.glob("*")] == []
+        assert [*folder.glob("*")] == []
 
 
 async def test_file_can_be_imported(tmp_path: Path) -> None:
