@@ -48,8 +48,8 @@ class SqlDeadLetters:
 
     async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
         """Count the matching entries by one field; the largest group first."""
-        asked = _parameters_of(wanted, None)
-        rows = await self._db.fetch("dead_letters_group", **asked, by=by)
+        asked, whose = _parameters_of(wanted, None), "" if wanted.tenant is None else "_of_tenant"
+        rows = await self._db.fetch(f"dead_letters_group{whose}", **asked, by=by)
         return [
             model.DeadGroup(key, count, moment(oldest), moment(newest))
             for key, count, oldest, newest in rows

@@ -99,6 +99,26 @@ FROM (
 GROUP BY key
 ORDER BY count(*) DESC, key;
 
+-- name: dead_letters_group_of_tenant
+-- As `dead_letters_group`, of one tenant, by its index.
+-- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
+SELECT key, count(*), min(moved_at), max(moved_at)
+FROM (
+    SELECT
+        CASE :by::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
+            WHEN 'group' THEN d.failure_group ELSE d.category END AS key,
+        d.moved_at
+    FROM carteiro.dead_letters AS d
+    WHERE
+        d.tenant = :tenant AND d.moved_at >= :moved_after::bigint
+        AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+        AND carteiro.is_wanted(
+            d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        )
+) AS wanted
+GROUP BY key
+ORDER BY count(*) DESC, key;
+
 -- name: dead_letters_load
 -- Dead letters in the given order, with their contents from the ledger if :is_whole. :ids = [id, …]
 SELECT
