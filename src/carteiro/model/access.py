@@ -7,6 +7,9 @@ from carteiro.model.basics import KeyId, Metadata, TenantId, value
 
 MOST_LIVE_KEYS = 2  # an old and a new one: enough to rotate keys without downtime
 MOST_LIVE_TOKENS = 100  # of all names together
+MOST_ENDED_KEYS = (
+    200  # of a tenant, and as many tokens: the newest are shown, older ones are deleted
+)
 
 
 class Role(StrEnum):
