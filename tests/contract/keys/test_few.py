@@ -53,7 +53,7 @@ async def test_ended_key_makes_room(backend: Backend, clock: StoreClock) -> None
 async def test_oldest_ended_keys_are_deleted(
     backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who makes and revokes keys all day must not fill the store, nor the list; live keys and those of others stay."""
+    """Keys made and revoked all day must not fill the store, nor the list; live keys and those of others stay."""
     monkeypatch.setattr(keys, "MOST_ENDED_KEYS", 2)
     live = await added_key(backend, "live")
     other = await added_key(backend, "other", tenant=BRASA)
