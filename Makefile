@@ -16,7 +16,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery screenshots services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ prove-tickets: .venv/ready ## kill workers of the ticket lane, restart its serve
 
 recovery: .venv/ready ## lose the queue in every way, then kill processes and servers for SECONDS, all under load, on STORE; print how long it takes to recover
 	$(BIN)/python tests/end_to_end/crash/recovery.py --seconds $(SECONDS) --seed $(SEED) --store $(or $(STORE),redis+postgres)
+
+screenshots: .venv/ready ## a picture of each page of the console, in each language, into .bench/screenshots
+	$(BIN)/python tests/console/screenshots.py $(ARGS)
 
 services: ## install the servers that the tests start
 	@tools/services

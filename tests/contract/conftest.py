@@ -36,6 +36,7 @@ _OF_THE_LEDGER = {
     "recipients/listed",
     "redrives/bounded",
     "reports",
+    "sign_ins",
     "suppressions/counted",
     "suppressions/faithful",
     "suppressions/few",

@@ -65,5 +65,5 @@ async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None
 
     assert same == {
         *("alerts", "audit", "failures", "inbox", "keys", "marks", "rates", "reports"),
-        *("rollups", "suppressions", "templates"),
+        *("rollups", "sign_ins", "suppressions", "templates"),
     }

@@ -83,6 +83,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     api.add_route("/openapi.json", api.show_openapi, include_in_schema=False)
     api.state.body_timeout = bounds.request_timeout
     api.state.proxies = proxies
+    api.state.ring = ring
     unchecked = bounds.max_unchecked_body_bytes
     api.state.unchecked = InFlight(
         most_requests=bounds.max_connections,

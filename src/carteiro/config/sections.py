@@ -201,6 +201,20 @@ class ApiSettings(values.Section):
         return model.ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
 
 
+class ConsoleSettings(values.Section):
+    """Pages for people; without a header of users they sign in with a token."""
+
+    enabled: bool
+    session: values.SomeDuration = Field(alias="session_ms")
+    user_header: Annotated[
+        str,
+        values.shaped(
+            r"([A-Za-z0-9-]{1,64})?", "the name of a header of 1 to 64 letters, digits and -"
+        ),
+    ]
+    user_role: model.Role
+
+
 class StorageSettings(values.Section):
     """Storage limits of a tenant, except for messages."""
 
@@ -378,6 +392,7 @@ class Settings(values.Section):
     type_routes: dict[str, values.Route] = Field(default_factory=dict)
     workers: WorkerSettings
     api: ApiSettings
+    console: ConsoleSettings
     storage: StorageSettings
     retention: RetentionSettings
     rollups: RollupSettings

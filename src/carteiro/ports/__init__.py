@@ -17,6 +17,7 @@ from carteiro.ports.recipients import Recipients
 from carteiro.ports.redrives import Redrives
 from carteiro.ports.reports import Reports
 from carteiro.ports.rollups import Rollups
+from carteiro.ports.sign_ins import SignIns
 from carteiro.ports.store import Store
 from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.table_queue import TableQueue
@@ -34,6 +35,7 @@ class Backend:
     store: Store
     tenants: Tenants
     keys: Keys
+    sign_ins: SignIns
     audit: Audit
     alerts: Alerts
     templates: Templates

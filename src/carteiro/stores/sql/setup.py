@@ -22,6 +22,7 @@ from carteiro.stores.sql.redrives import SqlRedrives
 from carteiro.stores.sql.reports import SqlReports
 from carteiro.stores.sql.rollups import SqlRollups
 from carteiro.stores.sql.session import Database, Wake
+from carteiro.stores.sql.sign_ins import SqlSignIns
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
@@ -48,6 +49,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         store=store,
         tenants=SqlTenants(db, wake, erasing, options.fairness),
         keys=SqlKeys(db),
+        sign_ins=SqlSignIns(db),
         audit=SqlAudit(db),
         alerts=SqlAlerts(db),
         templates=SqlTemplates(db),

@@ -55,6 +55,15 @@ CREATE TABLE carteiro.access_keys (
 CREATE INDEX access_keys_of_tenant ON carteiro.access_keys (tenant, created_at);
 CREATE INDEX admin_tokens ON carteiro.access_keys (created_at) WHERE role IS NOT NULL;
 
+-- People who are signed in to the console. Stored only as hashes. key_id NULL: by a one-time link.
+CREATE TABLE carteiro.sign_ins (
+    secret_hash text COLLATE "C" PRIMARY KEY,
+    key_id text COLLATE "C",
+    who text NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint NOT NULL
+);
+
 -- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
 CREATE TABLE carteiro.audit (
     id text COLLATE "C" PRIMARY KEY,

@@ -51,6 +51,15 @@ CREATE TABLE access_keys (
 CREATE INDEX access_keys_of_tenant ON access_keys (tenant, created_at);
 CREATE INDEX admin_tokens ON access_keys (created_at) WHERE role IS NOT NULL;
 
+-- People who are signed in to the console. Stored only as hashes. key_id NULL: by a one-time link.
+CREATE TABLE sign_ins (
+    secret_hash TEXT PRIMARY KEY,
+    key_id TEXT,
+    who TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Changes and their authors. Without references: a row outlives what it is about. tenant '': the whole installation.
 CREATE TABLE audit (
     id TEXT PRIMARY KEY,
