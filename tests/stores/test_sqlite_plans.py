@@ -20,9 +20,6 @@ from carteiro.stores.sqlite.opening import split, sql
 from carteiro.stores.sqlite.rows import run
 from support.crowded import FAR, GROWING, NOW, ROWS, crowded, operations, parameters, row
 
-# To fill the database takes longer than to ask it: one process does.
-pytestmark = pytest.mark.xdist_group("plans of SQLite")
-
 # Looking at each of 100,000 rows takes 300,000 steps and more; finding 1,000 rows by their keys takes half of that.
 MOST_STEPS = 150_000
 
