@@ -18,6 +18,7 @@ from carteiro.app import Carteiro
 from carteiro.dead_letters.redrive import revise
 from carteiro.model import MessageId, RedriveAnswer, Revision, State
 from support.builders import ACME, BRASA
+from support.burying import contents_read
 from support.http import (
     ADMIN_TOKEN,
     KEY_OF_BRASA,
@@ -317,6 +318,26 @@ async def test_export_of_any_size_arrives_whole(post: Carteiro) -> None:
 
     entries = [json.loads(line) for line in exported.text.splitlines()]
     assert [len(each["originalData"]["text"]) for each in entries] == [200_000] * 3
+
+
+async def test_contents_are_read_one_by_one_and_only_by_an_export(
+    post: Carteiro, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A content may be a megabyte, and a page a thousand: of one tenant, they must not fill the memory of all."""
+    await died(post, 3)
+    read = contents_read(monkeypatch)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        assert len(await found(admin)) == 3
+        await admin.post("/admin/v1/redrives/plan", json={})
+        again = {"matching": {"companyId": BRASA}, "limit": 1000}
+        await admin.post(f"{PATH}/redrive", json=again)
+        assert read == []
+        exported = await admin.get(f"{PATH}/export")
+        assert read == [1, 1, 1]
+        await admin.post(f"{PATH}/purge", json={"olderThanMs": 0})
+
+    assert len(exported.text.splitlines()) == len(read) == 3
 
 
 async def test_purge_spares_young_and_redriven_dead_letters(post: Carteiro) -> None:

@@ -33,6 +33,7 @@ _REBUILDS = "makes the queue anew from the ledger"
 _SHORT = "asked only when a count that stops early says that these are few"
 EXCEPTIONS = {
     "dead_letters_group": _CAPPED,
+    "dead_letters_group_of_tenant": _CAPPED,
     "dead_letters_new": _CAPPED,
     "dead_letters_shares": _CAPPED,
     "dead_letters_sizes": _CAPPED,
@@ -173,6 +174,7 @@ FILTERS: list[dict[str, Any]] = [
 ]
 LISTS: dict[str, dict[str, object]] = {
     "dead_letters_find_by_tenant": {},
+    "dead_letters_group_of_tenant": {"by": "code"},
     "events": {"id": "tiny-2"},
     "inbox_list_of_tenant": {},
     "recipients_list": {"id": ""},

@@ -137,7 +137,9 @@ async def _next_page(
     """The next messages, and the course after them."""
     if redrive.provider is None:
         cursor = redrive.course.cursor
-        page = await redriving.dead_letters.find(redrive.wanted, cursor=cursor, limit=move.count)
+        page = await redriving.dead_letters.find(
+            redrive.wanted, cursor=cursor, limit=move.count, is_whole=False
+        )
         course = replace(move.course, cursor=page.next, is_read=page.next is None)
         return [each.id for each in page.rows], course
     if not redriving.plan.is_on:

@@ -1,6 +1,7 @@
 """Domain values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
 
 from carteiro.model.access import (
+    MOST_ENDED_KEYS,
     MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
     MOST_SIGN_INS,

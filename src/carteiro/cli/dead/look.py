@@ -1,6 +1,6 @@
 """``carteiro dead ls | show | group``: show dead letters."""
 
-from functools import partial
+from collections.abc import Awaitable
 from typing import Annotated
 
 import typer
@@ -14,12 +14,13 @@ from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters.redrive import causes_of
-from carteiro.model import EMAIL, DeadLetter
+from carteiro.model import EMAIL, Cursor, DeadLetter, Page
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import to_json
 
 _BEGINNING = 200
+_PAGE = 50
 
 
 @at_a_desk
@@ -34,8 +35,13 @@ async def ls(
 ) -> None:
     """List dead letters, newest first."""
     wanted = await choice.as_filter(desk, is_redriven=redriven)
-    asked = partial(desk.backend.dead_letters.find, wanted)
-    await print_pages(desk.out, asked, COLUMNS, to_json, what="dead letters", limit=limit)
+    letters = desk.backend.dead_letters
+
+    def ask(*, cursor: Cursor | None, limit: int) -> Awaitable[Page[DeadLetter]]:
+        """A small page: contents may be a megabyte each."""
+        return letters.find(wanted, cursor=cursor, limit=min(limit, _PAGE))
+
+    await print_pages(desk.out, ask, COLUMNS, to_json, what="dead letters", limit=limit)
 
 
 @at_a_desk
