@@ -18,7 +18,7 @@ from carteiro.policy.history import (
     history_text,
     places,
     retried,
-    with_result,
+    with_results,
 )
 
 MOST_GROUPS: Final = 1000
@@ -163,7 +163,9 @@ def add_totals(
             add_count(counts, (each.group, ALL_HOURS, each.tenant), one)
 
 
-def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result]) -> set[Place]:
+def add_results(
+    counts: MutableMapping[Place, Count], results: Iterable[Result], now: int
+) -> set[Place]:
     """Add results of retries to the sums that are known; return those that changed."""
     parts: defaultdict[Place, list[Result]] = defaultdict(list)
     for each in results:
@@ -172,9 +174,7 @@ def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result])
     changed = parts.keys() & counts.keys()
     for place in changed:
         count = counts[place]
-        history = history_of(count.history)
-        for each in parts[place]:
-            history = with_result(history, each.at, each.figures)
+        history = with_results(history_of(count.history), parts[place], now)
         count.retried, count.history = retried(history), history_text(history)
     return changed
 
