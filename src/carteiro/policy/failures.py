@@ -112,9 +112,14 @@ def newest(samples: Iterable[tuple[int, MessageId]]) -> list[tuple[int, MessageI
 
 def said_of(failure: Failure, alike: tuple[str, ...]) -> tuple[str, ...]:
     """The last part of a failure in a note; of a task's own code, only what looks like one."""
+    return (*alike, code_of(failure), failure.category.value, failure.scope.value)
+
+
+def code_of(failure: Failure) -> str:
+    """The code, if it looks like one: that of a task may be any text, such as an address."""
     code = failure.code
     is_code = len(code) <= _LONGEST_CODE and code.isascii() and code.replace("_", "").isalnum()
-    return (*alike, code if is_code else "OTHER", failure.category.value, failure.scope.value)
+    return code if is_code else "OTHER"
 
 
 def told(notes: Iterable[tuple[str, int, str]]) -> Iterator[Told]:
