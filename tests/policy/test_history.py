@@ -27,7 +27,7 @@ def test_a_clock_that_ran_ahead_does_not_end_a_history() -> None:
     assert sorted(known.days) == [_TODAY, _TODAY + 1, _TODAY + 2]
 
 
-def test_what_is_taken_back_is_taken_back_whatever_the_order_of_days() -> None:
+def test_losses_are_taken_back_whatever_the_order_of_days() -> None:
     """A dead letter of a day that turned out to be sent does not count as lost because of the days after it."""
     told = [a_result(_TODAY - 1, lost=5), a_result(_TODAY, lost=-3)]
 

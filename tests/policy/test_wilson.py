@@ -32,7 +32,7 @@ def test_nothing_is_known_of_no_cases() -> None:
 
 
 def test_more_successes_than_cases_are_all_of_them() -> None:
-    """Losses that were taken back, on days that are no longer kept, may leave that: it is no error."""
+    """Losses that were taken back, on days that are no longer kept, may leave that, which must not raise."""
     assert bounds(2, 1) == bounds(1, 1)
 
 
