@@ -54,7 +54,7 @@ def test_every_field_restricts_the_messages() -> None:
 
 
 def test_words_without_a_field_are_an_address_or_an_id() -> None:
-    """What is usually pasted."""
+    """As people paste them."""
     assert meant("ana@example.com").wanted.to == "ana@example.com"
     assert meant(AN_ID).message == MessageId(AN_ID)
     assert meant(f"id:{AN_ID.upper()}").message == MessageId(AN_ID)
@@ -72,7 +72,7 @@ def test_times_may_be_relative() -> None:
     [
         ("statsu:failed", Fault(Wrong.UNKNOWN_FIELD, "statsu", "status")),
         ("zzz:1", Fault(Wrong.UNKNOWN_FIELD, "zzz")),
-        ("status:faild", Fault(Wrong.STATUS, "faild", "failed")),
+        ("status:failde", Fault(Wrong.STATUS, "failde", "failed")),
         ("status:x", Fault(Wrong.STATUS, "x")),
         ("invoice", Fault(Wrong.NO_FIELD, "invoice")),
         ("tag:a tag:b", Fault(Wrong.TWICE, "tag")),

@@ -247,7 +247,6 @@ WANTED = st.builds(
     to=among(None, None, None, "ana@example.com"),
     provider_id=among(None, None, None, sent().provider_id),
     recipient_external_id=among(None, None, None, "x-1"),
-    code=among(None, None, None, dead().failure.code),
 )
 REVISION = Revision(
     "{}", "x@example.test", "Again", NewRecipient("x@example.test", external_id="x-1")

@@ -28,7 +28,7 @@ class EditField:
 
 @value
 class Difference:
-    """What changed in a field: lines with their sign, `` ``, ``-`` or ``+``; none: too long to compare."""
+    """A change of a field: lines with their sign, `` ``, ``-`` or ``+``; none: too long to compare."""
 
     name: str
     lines: tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ def changes_in(message: StoredMessage, given: Mapping[str, str]) -> dict[str, An
 
 
 def differences(before: Sequence[EditField], after: Sequence[EditField]) -> list[Difference]:
-    """What changed, field by field."""
+    """The changes, field by field."""
     return [
         Difference(old.name, tuple(_compared(old.text, new.text)))
         for old, new in zip(before, after, strict=True)

@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def faults(self) -> Sequence[object]:
-        """What is wrong with it."""
+        """Faults of the search."""
         return self.meaning.faults
 
 

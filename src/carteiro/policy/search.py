@@ -1,7 +1,7 @@
 """The language in which messages are searched: ``status:failed tenant:acme tag:"big invoice" after:2026-11-01``.
 
 Terms are joined by *and*; each names a field once. A word without a field is an address or a message's id. Pure:
-the time and the zone of whoever asks come from the caller.
+the time and the zone come from the caller.
 """
 
 import re
@@ -61,7 +61,7 @@ class Wrong(StrEnum):
 
 @value
 class Fault:
-    """What is wrong with a search: the part at fault, and what may be meant, if that can be guessed."""
+    """A fault of a search: the part at fault, and what may be meant, if that can be guessed."""
 
     wrong: Wrong
     text: str = ""
@@ -141,7 +141,7 @@ def _term(name: str | None, text: str) -> Term | Fault:
 
 @value
 class Meaning:
-    """What a search stands for: one message, or a filter."""
+    """The meaning of a search: one message, or a filter."""
 
     wanted: MessageFilter = MessageFilter()
     message: MessageId | None = None
@@ -149,7 +149,7 @@ class Meaning:
 
 
 def meaning_of(search: Search, *, zone: tzinfo, now: datetime) -> Meaning:
-    """What the search stands for; times without an offset are in ``zone``."""
+    """The meaning of the search; times without an offset are in ``zone``."""
     faults = list(search.faults)
     fields: dict[str, object] = {}
     message: MessageId | None = None
@@ -222,7 +222,7 @@ def completions(given: str, known: Mapping[str, Sequence[str]], *, most: int = 1
 
 
 def _last_word(given: str) -> tuple[str, str]:
-    """What is before the last word, and that word; one in quotes that are still open is whole."""
+    """The text before the last word, and that word; one in quotes that are still open is whole."""
     given = given[:LONGEST_SEARCH]
     if given.count('"') % 2:
         start = given.rindex('"')

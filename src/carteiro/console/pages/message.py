@@ -15,8 +15,9 @@ from carteiro.console.mail import email_in, mail_frame, shown_mail
 from carteiro.console.page import Change, Pages, Show
 from carteiro.console.timeline import draw, lines, read_timeline, rule_kind
 from carteiro.console.visit import Visit
+from carteiro.email.message import Email
 from carteiro.errors import InvalidMessage
-from carteiro.model import DEAD, FINISHED, EventType, StoredMessage
+from carteiro.model import DEAD, EMAIL, FINISHED, EventType, StoredMessage
 from carteiro.ports import Backend
 from carteiro.runtime.messages import explain_message, note_cancel
 
@@ -41,7 +42,7 @@ class MessagePages(Pages):
         now = datetime.now(UTC)
         events = await self._backend.reading.events(message.id)
         timeline = read_timeline(events, begin=message.created_at, now=now)
-        email = email_in(message.content)
+        email = _email_of(message)
         mail = email and shown_mail(visit, email, message=message.id, revision=message.revision)
         names = _names(visit)
         title = visit.words("message.drawn", attempts=message.attempts)
@@ -72,7 +73,7 @@ class MessagePages(Pages):
     async def mail(self, visit: Visit) -> Response:
         """The HTML of its mail, for a frame."""
         message = await self._found(visit)
-        return mail_frame(visit, email_in(message.content), page=f"messages/{message.id}")
+        return mail_frame(visit, _email_of(message), page=f"messages/{message.id}")
 
     # What does not exist is not asked about: so these confirm by themselves.
 
@@ -136,6 +137,10 @@ class MessagePages(Pages):
         identity = message_id(visit.path["id"], "message")
         reading = self._backend.reading
         return found(await reading.message(identity, tenant=visit.within()), "message")
+
+
+def _email_of(message: StoredMessage) -> Email | None:
+    return email_in(message.content) if message.kind == EMAIL else None
 
 
 def _names(visit: Visit) -> dict[str, str]:

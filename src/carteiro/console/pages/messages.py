@@ -45,7 +45,7 @@ class MessageSearchPages(Pages):
 
     @Show("messages/complete", needs=_LIST)
     async def complete(self, visit: Visit) -> Response:
-        """What the search in the address may become: its last word completed."""
+        """Continuations of the search in the address: its last word completed."""
         asked = asked_in(visit, {"q": visit.query.get("q", "")})
         known = await known_values(self._backend, visit, asked.text)
         proposed = completions(asked.text, known)
