@@ -4,8 +4,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from carteiro.console.mail import PARTS
 from carteiro.console.timeline import (
     MOST_LINES,
+    RULE_KINDS,
     WIDTH,
     Span,
     Timeline,
@@ -15,7 +17,10 @@ from carteiro.console.timeline import (
     read_timeline,
     rule_kind,
 )
-from carteiro.model import EventType, TimelineEvent
+from carteiro.console.words import LANGUAGES, words_in
+from carteiro.model import Category, DeadReason, EventType, Scope, State, TimelineEvent
+from carteiro.policy.search import FIELDS, Wrong
+from carteiro.policy.waiting import Why
 
 START = datetime(2026, 11, 19, tzinfo=UTC)
 NAMES = {each: each.lower() for each in EventType} | {
@@ -152,3 +157,21 @@ def test_durations_of_a_scale_have_one_unit() -> None:
     spans = (0.0025, 0.5, 59, 90, 5400, 200_000)
     told = [in_units(timedelta(seconds=each)) for each in spans]
     assert told == ["2.5 ms", "500 ms", "59 s", "1.5 min", "1.5 h", "2.31 d"]
+
+
+def test_every_term_has_a_word_in_every_language() -> None:
+    """Events, reasons to wait, states, categories, scopes, reasons of dead letters, kinds of rules."""
+    wanted = [
+        *(f"message.{prefix}_{each}" for prefix in ("event", "about") for each in EventType),
+        *(f"message.why_{each}" for each in Why),
+        *(f"message.category_{each}" for each in Category),
+        *(f"message.scope_{each}" for each in Scope),
+        *(f"message.reason_{each}" for each in DeadReason),
+        *(f"message.rule_{each}" for each in RULE_KINDS),
+        *(f"messages.state_{each}" for each in State),
+        *(f"messages.fault_{each}" for each in Wrong),
+        *(f"messages.{prefix}_{each}" for prefix in ("field", "about") for each in FIELDS),
+        *(f"mail.part_{each}" for each in PARTS),
+    ]
+    for language in LANGUAGES:
+        assert [each for each in wanted if each not in words_in(language).texts] == []

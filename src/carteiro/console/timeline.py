@@ -56,10 +56,12 @@ _SHAPES = {
 }
 _QUIET = {EventType.RECEIVED, EventType.VALIDATED, EventType.SENT_ATTEMPT}
 _EXPLAINED = {"errorCode", "errorCategory", "scope", "rule", "willRetry", "errorMessage"}
-_RULES = {
-    *("own", "login", "enhanced", "text", "policy", "subject", "code", "class", "status", "tls_error"),
-    *("network", "timeout", "unknown", "lifecycle", "validation", "in_doubt", "crashes_worker", "task"),
-}  # fmt: skip
+_NAMED_RULES = {
+    *("own", "login", "enhanced", "text", "policy", "subject", "code", "class", "status"),
+    *("tls_error", "network", "timeout", "unknown"),
+    *("lifecycle", "validation", "in_doubt", "crashes_worker", "task"),
+}
+RULE_KINDS: Final = _NAMED_RULES | {"system", "provider"}
 
 
 @value
@@ -211,8 +213,8 @@ def rule_kind(rule: str) -> str:
     """The kind of rule that decided, as a word: see docs/reference/verdicts.md."""
     first, _, rest = rule.partition("@")[0].partition(".")
     part = rest.partition(".")[0]
-    if first != "own" and part in _RULES:
+    if first != "own" and part in _NAMED_RULES:
         return part
-    if first in _RULES:
+    if first in _NAMED_RULES:
         return first
     return "system" if first == "smtp" else "provider"

@@ -34,6 +34,7 @@ class MessagePages(Pages):
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self._backend = backend
         self._rules = settings.sending_rules
+        self._plan = settings.automatic_plan
 
     @Show("messages/{id}", needs=_SHOW)
     async def show(self, visit: Visit) -> Response:
@@ -56,7 +57,7 @@ class MessagePages(Pages):
         return visit.page(
             "message.html",
             message=message,
-            told=await explain_message(self._backend, message, now=now),
+            told=await explain_message(self._backend, message, plan=self._plan, now=now),
             now=now,
             drawn=drawn,
             phases=_PHASES,
