@@ -1,6 +1,7 @@
 """Pages of messages, over real connections: search, one message, redrive, edit, cancel, and all matches at once."""
 
 import re
+from datetime import timedelta
 from html import escape, unescape
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from carteiro.app import Carteiro
 from carteiro.console.listing import PAGE_ROWS
 from carteiro.model import AuditFilter, MessageFilter, MessageId, Page, Role, State, StoredMessage
-from support.builders import ACME, BRASA
+from support import builders
+from support.builders import ACME, BRASA, TASK, a_task, dead
 from support.console import Person, a_console, a_person, a_token
 from support.http import KEY_OF_BRASA, a_client, an_email, answer_in
 from support.library import work
+from support.steps import accepted, claimed, settled
 
 LATER = "2199-01-01T00:00:00Z"
 HOSTILE = "<script>alert('x')</script>\"'>"
@@ -358,3 +361,40 @@ async def test_more_than_10000_matches_are_not_counted_on(
         assert "0 messages would be cancelled." in preview
         assert "has looked back to" in preview
         assert pages == 100
+
+
+async def test_task_shows_its_arguments_and_is_edited_as_json(post: Carteiro) -> None:
+    """It has no mail, even if its arguments look like one; a wrong form says so."""
+    content = '{"to": "ana@example.com", "subject": "<b>", "text": "x"}'
+    [task] = await accepted(post.backend.store, a_task(content=content))
+    [job] = await claimed(post.backend.store, kinds=[TASK])
+    await settled(post.backend.store, job, dead())
+    async with a_person(post) as person:
+        page = (await person.get(f"messages/{task}")).text
+        assert "<iframe" not in page
+        assert "ana@example.com&#34;" in page
+        assert "<iframe" not in (await person.get(f"messages/{task}/mail")).text
+        form = {"revision": "1"}
+        for wrong in ("[]", "{", '{"new": 1}'):
+            answer = await person.sent(f"messages/{task}/edit", form | {"arguments": wrong})
+            assert answer.status_code == 422, wrong
+        given = form | {"arguments": '{"subject": "new"}', "confirmed": "yes"}
+        await person.sent(f"messages/{task}/edit", given)
+    changed = await message_of(post, task)
+    assert changed.revision == 2
+    assert changed.content == '{"to":"ana@example.com","subject":"new","text":"x"}'
+
+
+async def test_message_without_content_cannot_be_edited_or_shown(post: Carteiro) -> None:
+    """The page says why, and offers nothing that would be refused."""
+    [task] = await accepted(post.backend.store, builders.a_message())
+    [job] = await claimed(post.backend.store)
+    await settled(post.backend.store, job, dead())
+    await post.backend.dead_letters.drop([task])
+    await post.backend.upkeep.prune(bodies=timedelta(seconds=-5), histories=None)
+    async with a_person(post) as person:
+        page = await person.page(f"messages/{task}")
+        assert "The content was pruned" in page
+        assert f"/console/messages/{task}/redrive" not in page
+        assert (await person.get(f"messages/{task}/mail")).status_code == 200
+        await person.page(f"messages/{task}/edit", 404)
