@@ -33,7 +33,7 @@ class Exits:
 
     left: Callable[[list[Run]], None]
     failed: Callable[[Run, BaseException], None]
-    later: Callable[[Awaitable[None]], None]
+    later: Callable[[Awaitable[None]], object]
     running: Callable[[], int]
 
 
