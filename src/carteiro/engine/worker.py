@@ -472,7 +472,17 @@ class Worker:
 
     async def _declare_together(self, runs: list[Run], *, apart: bool = False) -> None:
         arrivals = {received: arrival(received) for received in {run.received for run in runs}}
-        starts = [self._start_of(run, arrivals[run.received]) for run in runs]
+        lease, margin = self._lengths.lease, self._lengths.hold_margin
+        starts = [
+            start(
+                run.job,
+                provider=run.kind.provider,
+                hold=(run.kind.call_limit or lease) + margin,
+                arrival=arrivals[run.received],
+                confirmed=run.confirmed,
+            )
+            for run in runs
+        ]
         answers = await stored("declare", self._store.declare, starts, apart=apart)
         if answers is None:
             for run in runs:
@@ -482,8 +492,14 @@ class Worker:
         begun: list[Run] = []
         for run, answer in zip(runs, answers, strict=True):
             try:
-                if self._has_begun(run, answer):
+                if isinstance(answer, model.Begun):
+                    run.is_declared = True
+                    run.attempt = answer.attempt
+                    if run.job.open_attempt:
+                        self._tell_doubt(run)
                     begun.append(run)
+                else:
+                    self._not_begun(run, answer)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
         if begun:
@@ -495,30 +511,15 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - it affects no other job
             self._fail(run, error)
 
-    def _start_of(self, run: Run, arrived: model.Event) -> model.Start:
-        kind = run.kind
-        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
-        confirmed = run.confirmed
-        return start(
-            run.job, provider=kind.provider, hold=hold, arrival=arrived, confirmed=confirmed
-        )
+    def _tell_doubt(self, run: Run) -> None:
+        job, duration = run.job, _since(run.received)
+        log.attempt_in_doubt(job, classify.in_doubt(), attempt=job.attempts, duration=duration)
 
-    def _has_begun(self, run: Run, answer: model.Begun | model.Refused) -> bool:
-        job = run.job
-        if isinstance(answer, model.Begun):
-            run.is_declared = True
-            run.attempt = answer.attempt
-            if job.open_attempt:
-                duration = _since(run.received)
-                log.attempt_in_doubt(
-                    job, classify.in_doubt(), attempt=job.attempts, duration=duration
-                )
-            return True
-        if (end := settle.refused(job, answer)) is not None:
+    def _not_begun(self, run: Run, answer: model.Refused) -> None:
+        if (end := settle.refused(run.job, answer)) is not None:
             self._settling.end(run, end)
         else:
             self._go(self._give_back(run, answer.wait))
-        return False
 
     # --- leaving the path
 
