@@ -16,7 +16,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery screenshots services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,19 +73,22 @@ imports: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
+# A part of the modules is one process's, which starts their servers and fills their databases once; a process that has
+# done its part takes some of another's.
 fast-tests: .venv/ready
-	$(BIN)/pytest -n 4 --dist loadgroup --ignore tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal --ignore tests/end_to_end $(ARGS)
 
 # What packages and many processes do is left to `make test`, and so are random requests and most of the random lives
 # of messages.
 quick-tests: .venv/ready
-	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist loadgroup -m 'not servers' \
+	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist worksteal -m 'not servers' \
 		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py \
 		api/test_any_request.py bench/test_measures.py) $(ARGS)
 
-# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.
+# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other, and their
+# short leases would end while they wait for a processor.
 slow-tests: .venv/ready
-	$(BIN)/pytest -n 2 tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal tests/end_to_end $(ARGS)
 
 cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
 	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)
@@ -106,6 +109,9 @@ prove-tickets: .venv/ready ## kill workers of the ticket lane, restart its serve
 
 recovery: .venv/ready ## lose the queue in every way, then kill processes and servers for SECONDS, all under load, on STORE; print how long it takes to recover
 	$(BIN)/python tests/end_to_end/crash/recovery.py --seconds $(SECONDS) --seed $(SEED) --store $(or $(STORE),redis+postgres)
+
+screenshots: .venv/ready ## a picture of each page of the console, in each language, into .bench/screenshots
+	$(BIN)/python tests/console/screenshots.py $(ARGS)
 
 services: ## install the servers that the tests start
 	@tools/services

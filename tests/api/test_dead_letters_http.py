@@ -29,6 +29,7 @@ from support.http import (
     sent,
 )
 from support.library import row_of, work
+from support.recovering import PROVIDER, lost
 from support.serving import served
 
 PATH = "/admin/v1/dead-letters"
@@ -85,6 +86,27 @@ async def test_dead_letter_is_shown_with_content_and_history(post: Carteiro) -> 
     assert shown["originalData"]["to"] == BOUNCES
     assert [each["type"] for each in shown["events"]][-1] == "FAILED"
     assert "Olá" not in listed.text
+
+
+async def test_dead_letter_says_what_it_waits_for(post: Carteiro) -> None:
+    """The provider, the round and its time; or why nothing redrives it. So does the explanation of its message."""
+    [other] = await died(post)
+    new = {"subject": "Code", "text": "1", "automaticRedrive": False}
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        waiting = await lost(post.backend, template_type="code")
+        shown = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
+        told = answer_in(await admin.get(f"/admin/v1/messages/{waiting}/explain"))["redrive"]
+        put = answer_in(await admin.put(f"/admin/v1/tenants/{ACME}/templates/code", json=new))
+        off = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
+        never = answer_in(await admin.get(f"{PATH}/{other}"))["automaticRedrive"]
+
+    assert told == shown
+    assert (shown["provider"], shown["round"], shown["rounds"]) == (PROVIDER, 1, 3)
+    assert shown["notBefore"] is not None
+    assert put["automaticRedrive"] is False
+    assert off["text"] == "Automatic redrive is switched off for its template type."
+    assert (never["provider"], never["notBefore"], never["round"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/redrive"), ("POST", "/edit")])

@@ -14,7 +14,7 @@ from support.builders import sent as was_sent
 from support.burying import buried
 from support.clock import StoreClock
 from support.quick_store import quick_backend
-from support.redriving import advanced, put_into, shown, started, worked
+from support.redriving import advanced, put_into, redriving, shown, started, worked
 from support.steps import claimed_alone, declare
 from support.working import TOO_LONG
 
@@ -39,10 +39,8 @@ async def test_loop_runs_a_redrive_to_its_end() -> None:
         async def none_open() -> set[str]:
             return set()
 
-        loop = run_redrives(
-            *(backend.upkeep, backend.redrives, backend.dead_letters, none_open),
-            every=timedelta(milliseconds=1),
-        )
+        ways = redriving(backend, none_open)
+        loop = run_redrives(backend.upkeep, ways, every=timedelta(milliseconds=1))
         task = asyncio.create_task(loop)
         try:
             async with asyncio.timeout(TOO_LONG):

@@ -24,7 +24,7 @@ _NOT_WRITTEN = {
     "PairedRedrives": {"due", "forget", "judge", "list", "set", "show", "start", "watched"},
     "PairedReading": {"events", "first", "message", "messages", "states", "unsettled"}
     | {"depths", "due", "place"},
-    "PairedTracking": set(),
+    "PairedTracking": {"unsubscribe"},
     "PairedUpkeep": {"backup", "compact", "last_seen", "lead", "prune"} | {"expire"},
     "PairedTableQueue": {"has_requests", "pending", "rings", "wait"},
 }
@@ -64,6 +64,16 @@ async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None
         }
 
     assert same == {
-        *("alerts", "audit", "failures", "inbox", "keys", "marks", "rates", "reports"),
-        *("rollups", "suppressions", "templates"),
+        *(
+            "alerts",
+            "audit",
+            "automatic_redrives",
+            "failures",
+            "inbox",
+            "keys",
+            "marks",
+            "rates",
+            "reports",
+        ),
+        *("rollups", "sign_ins", "suppressions", "templates"),
     }

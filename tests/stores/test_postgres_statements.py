@@ -20,8 +20,7 @@ from carteiro.stores.sql.lists import find_messages
 from support.crowded_postgres import GROWING, crowd, operations, parameters
 from support.shared_servers import shared_postgres
 
-# To fill the database takes longer than to ask it: one process does.
-pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("plans of Postgres")]
+pytestmark = pytest.mark.servers
 
 MOST_ROWS = 10_000  # that are looked at, for lists of 1,000
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+
+from starlette.types import ASGIApp
 
 from carteiro.api.application import create_api
 from carteiro.app import Carteiro
@@ -14,16 +16,21 @@ from carteiro.cli.server import http_server
 @asynccontextmanager
 async def served(post: Carteiro) -> AsyncIterator[int]:
     """The API of an app on a real socket, as the command line serves it; its port."""
+    async with serving(create_api(post), post) as port:
+        yield port
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp, post: Carteiro, *, before_stop: Callable[[], None] = lambda: None
+) -> AsyncIterator[int]:
+    """An application on a real socket, with the bounds of this app; its port."""
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
-        part = http_server(
-            create_api(post),
-            listener,
-            grace=timedelta(seconds=5),
-            bounds=post.settings.api,
-        )
-        serving = asyncio.create_task(part.run())
+        part = http_server(app, listener, grace=timedelta(seconds=5), bounds=post.settings.api)
+        running = asyncio.create_task(part.run())
         try:
             yield listener.getsockname()[1]
         finally:
+            before_stop()
             part.stop()
-            await serving
+            await running

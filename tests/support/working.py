@@ -367,6 +367,18 @@ class Gate:
         return Taken(f"gate-{parcel.message}")
 
 
+def gated(office: Office, gate: Gate, *, slots: int = 5) -> Pool:
+    """E-mail that waits before the gate."""
+    return Pool("email", slots, (office.email_kind(deliver=gate.deliver),))
+
+
+async def running(worker: Worker, gate: Gate) -> "asyncio.Task[None]":
+    """The worker, with a job before the gate."""
+    task = asyncio.create_task(until_done(worker))
+    await asyncio.wait_for(gate.arrived.wait(), TOO_LONG)
+    return task
+
+
 def a_job(**facts: Any) -> LeasedJob:
     """An e-mail claimed for the first time, unless the facts say otherwise."""
     usual: dict[str, Any] = {

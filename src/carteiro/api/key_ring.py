@@ -75,7 +75,7 @@ class KeyRing:
         A request that reads or writes waits here while the tenant has the maximum of them at work, unless it
         ``accepts`` e-mails.
         """
-        caller = await self._caller(request)
+        caller = await self._caller(key_in(request.headers), request)
         if caller is None or caller.tenant is None or caller.is_administrator:
             raise unauthorized()
         self._begin(caller, request)
@@ -90,15 +90,30 @@ class KeyRing:
 
         A token for one tenant has the networks and the limits of that tenant.
         """
-        caller = await self._caller(request)
+        caller = await self._caller(key_in(request.headers), request)
         if caller is None or not caller.is_administrator:
             raise token_needed()
+        await self._admit(caller, request, Via.API)
+        return caller.key
+
+    async def token_given(self, given: str, request: Request) -> Key | None:
+        """The live admin token that a form holds; None if it is not one. A `Refusal` after too many unknown ones."""
+        caller = await self._caller(given, request)
+        return caller.key if caller is not None and caller.is_administrator else None
+
+    async def admit_to_console(self, token: Key, request: Request) -> None:
+        """Treat the request like one with this token, which is live; a `Refusal` if its tenant is disabled or busy."""
+        caller = await self._caller_with(token)
+        if caller is None:
+            raise token_needed()
+        await self._admit(caller, request, Via.CONSOLE)
+
+    async def _admit(self, caller: Caller, request: Request, via: Via) -> None:
         self._begin(caller, request)
         if caller.tenant is not None:
             await _take_turn(request)
         request.scope[_ADMINISTRATOR] = caller.key
-        self._act_as(caller, request)
-        return caller.key
+        self._act_as(caller, request, via)
 
     def _begin(self, caller: Caller, request: Request) -> None:
         if caller.networks:
@@ -107,36 +122,36 @@ class KeyRing:
                 raise forbidden()
         self._in_flight.begin(request.scope, caller.key.tenant)
 
-    def _act_as(self, caller: Caller, request: Request) -> None:
+    def _act_as(self, caller: Caller, request: Request, via: Via = Via.API) -> None:
         address = client_address(request, proxies=self._proxies)
         origin, key = "" if address is None else str(address), caller.key
         is_own = not caller.is_administrator
-        act_as(Actor(Via.API, _name(key), origin, key.id, is_own=is_own))
+        act_as(Actor(via, _name(key), origin, key.id or None, is_own=is_own))
 
     def forget(self) -> None:
         """Expire the cache: a change takes effect at once."""
         self._remembered = {key: (caller, 0.0) for key, (caller, _) in self._remembered.items()}
 
-    async def _caller(self, request: Request) -> Caller | None:
-        key = key_in(request.headers)
+    async def _caller(self, key: str, request: Request) -> Caller | None:
         if not 0 < len(key) <= _LONGEST_KEY:
             return None
         key_hash = hash_key(key)
         caller, until = self._remembered.get(key_hash, (None, 0.0))
         if caller is None:
-            return await self._looked_up_unknown(key_hash, request)
+            return await self._looked_up_unknown(key, request)
         if time.monotonic() < until:
             return caller
         return await self._looked_up(key_hash)
 
-    async def _looked_up_unknown(self, key_hash: str, request: Request) -> Caller | None:
+    async def _looked_up_unknown(self, key: str, request: Request) -> Caller | None:
         """One at a time for each address: concurrent ones are counted, and equal ones looked up once."""
+        key_hash = hash_key(key)
         address = client_address(request, proxies=self._proxies)
         who = None if address is None else counted_as(address)
         turn = self._turns.setdefault(who, asyncio.Lock())
         async with turn:
             if key_hash in self._remembered:
-                return await self._caller(request)
+                return await self._caller(key, request)
             try:
                 self._unknown.count(who, "unknown keys of one address")
             except Refusal:
@@ -164,8 +179,9 @@ class KeyRing:
 
     async def _found(self, key_hash: str) -> Caller | None:
         key = await self._keys.holder(key_hash)
-        if key is None:
-            return None
+        return None if key is None else await self._caller_with(key)
+
+    async def _caller_with(self, key: Key) -> Caller | None:
         if key.tenant is None:
             return Caller(key, None, Networks(()))
         [tenant] = await self._tenants.find([key.tenant])

@@ -157,3 +157,11 @@ Before: TypeAlias = Annotated[
         help="Latest time, exclusive; 7d means a week ago.",
     ),
 ]
+NoConsole: TypeAlias = Annotated[
+    bool, typer.Option("--no-console", help="Do not serve the console, setting console.enabled.")
+]
+
+
+def console_choice(*, no_console: bool) -> dict[str, bool]:
+    """The setting that the option stands for, if it was given."""
+    return {"console.enabled": False} if no_console else {}

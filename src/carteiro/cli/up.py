@@ -4,9 +4,12 @@ import json
 import shlex
 import socket
 from contextlib import nullcontext
+from dataclasses import replace
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
+from fastapi import FastAPI
 from rich.console import Console
 
 from carteiro.api.access_keys import make_key
@@ -18,8 +21,8 @@ from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.first_tenant import FIRST_TENANT, add_first_tenant
 from carteiro.cli.key import added
 from carteiro.cli.metrics import metrics_parts
-from carteiro.cli.options import Host, Port, ProviderName
-from carteiro.cli.process import run_together, stop_on_signals
+from carteiro.cli.options import Host, NoConsole, Port, ProviderName, console_choice
+from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings
@@ -36,16 +39,18 @@ _REAL = "Send a first e-mail. It is a real one: replace YOUR_ADDRESS with your o
 
 
 @grouped
-def up(
+def up(  # noqa: PLR0913 - one for each option
     *,
     new_key: Annotated[bool, typer.Option("--new-key", help="Create another API key.")] = False,
     provider: ProviderName = None,
     host: Host = None,
     port: Port = None,
+    no_console: NoConsole = False,
     place: Place,
 ) -> None:
-    """Run the API and a worker, with upkeep, until SIGTERM or Ctrl-C."""
-    settings = place.settings(provider=provider, **{"api.host": host, "api.port": port})
+    """Run the API with the console and a worker, with upkeep, until SIGTERM or Ctrl-C."""
+    own = {"api.host": host, "api.port": port, **console_choice(no_console=no_console)}
+    settings = place.settings(provider=provider, **own)
     # First of all: if the port is in use, nothing was opened or created.
     with listen(settings.api.host, settings.api.port) as listener:
         process.run(serve(settings, listener, new_key=new_key), settings=settings)
@@ -69,10 +74,34 @@ async def serve(
         api = create_api(post, works=works)
         grace = settings.delivery.grace
         server = http_server(api, listener, grace=grace, bounds=settings.api)
+        _greet(settings, address_of(listener))
+        if settings.console.enabled:
+            server = _with_console(api, post, server, listener)
         _announce(settings, address_of(listener), key, token, works=works)
         workers = [worker_part(post)] if works else []
         async with nullcontext() if works else post.alert_loops.running():
             await run_together([*workers, server, *pages], stop)
+
+
+def _with_console(api: FastAPI, post: Carteiro, server: Part, listener: socket.socket) -> Part:
+    """The same server with the console, whose streams end when it stops; people see where it is."""
+    from carteiro.console.site import add_console  # noqa: PLC0415 - as the API
+
+    site = add_console(api, post)
+
+    def stop() -> None:
+        site.close()
+        server.stop()
+
+    address = f"{address_of(listener)}/console"
+    shown = _lines_to_copy()
+    shown.print(f"Console, for people in a browser: {address}/")
+    if ip_address(listener.getsockname()[0]).is_loopback:
+        shown.print("Sign in once on this machine, within 10 minutes, with this link:")
+        shown.print(f"  {address}/link/{site.door.links.make()}\n", style="bold")
+    else:
+        shown.print("Sign in with an admin token.\n")
+    return replace(server, stop=stop)
 
 
 async def _secrets_to_show(backend: Backend, *, new_key: bool) -> tuple[str | None, str | None]:
@@ -95,14 +124,22 @@ async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     return key
 
 
-def _announce(
-    settings: Settings, address: str, key: str | None, token: str | None, *, works: bool
-) -> None:
-    console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
+def _lines_to_copy() -> Console:
+    return Console(soft_wrap=True, highlight=False, markup=False)
+
+
+def _greet(settings: Settings, address: str) -> None:
+    console = _lines_to_copy()
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     queue = f"   Queue: {masked_url(settings.queue)}" if settings.queue else ""
     store = f"Store: {masked_url(settings.store)}{queue}"
     console.print(f"{store}   Provider: {settings.provider}\n")
+
+
+def _announce(
+    settings: Settings, address: str, key: str | None, token: str | None, *, works: bool
+) -> None:
+    console = _lines_to_copy()
     if not works:
         console.print("This process sends no mail: start carteiro worker, too.\n")
     if key is not None:

@@ -3,12 +3,14 @@
 from carteiro.model.access import (
     MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
+    MOST_SIGN_INS,
     Actor,
     AuditFilter,
     AuditRow,
     Key,
     NameTaken,
     Role,
+    SignIn,
     TooManyKeys,
     Via,
 )
@@ -62,6 +64,7 @@ from carteiro.model.feedback import (
     SuppressionReason,
     UnsubscribeLink,
 )
+from carteiro.model.history import GroupHistory, History, Learned
 from carteiro.model.messages import (
     AcceptAnswer,
     Accepted,
@@ -100,9 +103,13 @@ from carteiro.model.outcomes import (
 )
 from carteiro.model.pace import Drawn, ProviderRate, ProviderStanding
 from carteiro.model.redrives import (
+    AUTOMATIC,
     ENDED_REDRIVES,
+    MOST_AUTOMATIC_REDRIVES,
+    MOST_AUTOMATIC_ROUNDS,
     MOST_OPEN_REDRIVES,
     MOST_OPEN_REDRIVES_OF_TENANT,
+    AutomaticPlan,
     Course,
     Ramp,
     Redrive,

@@ -7,6 +7,7 @@ from carteiro.model.basics import KeyId, Metadata, TenantId, value
 
 MOST_LIVE_KEYS = 2  # an old and a new one: enough to rotate keys without downtime
 MOST_LIVE_TOKENS = 100  # of all names together
+MOST_SIGN_INS = 20  # of one token in the console
 
 
 class Role(StrEnum):
@@ -41,6 +42,18 @@ class Key:
 
 
 @value
+class SignIn:
+    """A person who is signed in to the console, until ``expires_at``.
+
+    ``key`` is the live admin token that they used; None: the one-time link of this machine, as ``who``.
+    """
+
+    who: str
+    expires_at: datetime
+    key: Key | None
+
+
+@value
 class TooManyKeys:
     """The tenant, the name of the token, or all tokens together have the maximum number of ``live`` keys."""
 
@@ -59,6 +72,7 @@ class Via(StrEnum):
 
     API = "api"
     CLI = "cli"
+    CONSOLE = "console"
     LIBRARY = "library"
     SETTINGS = "settings"
     UPKEEP = "upkeep"

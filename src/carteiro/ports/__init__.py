@@ -3,6 +3,7 @@
 from carteiro.model import value
 from carteiro.ports.alerts import Alerts
 from carteiro.ports.audit import Audit
+from carteiro.ports.automatic_redrives import AutomaticRedrives
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.failures import Failures
 from carteiro.ports.inbox import Inbox
@@ -17,6 +18,7 @@ from carteiro.ports.recipients import Recipients
 from carteiro.ports.redrives import Redrives
 from carteiro.ports.reports import Reports
 from carteiro.ports.rollups import Rollups
+from carteiro.ports.sign_ins import SignIns
 from carteiro.ports.store import Store
 from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.table_queue import TableQueue
@@ -34,6 +36,7 @@ class Backend:
     store: Store
     tenants: Tenants
     keys: Keys
+    sign_ins: SignIns
     audit: Audit
     alerts: Alerts
     templates: Templates
@@ -46,6 +49,7 @@ class Backend:
     failures: Failures
     dead_letters: DeadLetters
     redrives: Redrives
+    automatic_redrives: AutomaticRedrives
     reading: Reading
     upkeep: Upkeep
     inbox: Inbox

@@ -147,7 +147,9 @@ class ModelDeadLetters:
     def _mark(self, message: MessageId, now: int) -> None:
         letter = self._tables.dead_letters.get(message)
         if letter is not None:
-            self._tables.dead_letters[message] = replace(letter, redriven_at=to_datetime(now))
+            self._tables.dead_letters[message] = replace(
+                letter, redriven_at=to_datetime(now), automatic_rounds=0
+            )
 
     # --- keeping ------------------------------------------------------------------------------
 

@@ -17,9 +17,10 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
+from carteiro.model import AutomaticPlan, DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
+from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import import_, to_json
 
 _PAGE = 100
@@ -38,8 +39,9 @@ class DeadLetterEndpoints(Endpoints):
 
     prefix = "/admin/v1/dead-letters"
 
-    def __init__(self, backend: Backend, rules: SendingRules) -> None:
+    def __init__(self, backend: Backend, rules: SendingRules, plan: AutomaticPlan) -> None:
         self._rules = rules
+        self._plan = plan
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -73,10 +75,13 @@ class DeadLetterEndpoints(Endpoints):
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
-        """One dead letter with its content and its history, oldest first."""
+        """One dead letter with its content, its history, oldest first, and what it waits for."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        return dead.DeadLetterDetail.model_validate(to_json(letter, events)).as_response(nulls=True)
+        told = await outlook_of(self._backend, letter, plan=self._plan)
+        outlook = dead.OutlookView.of(told).model_dump(by_alias=True)
+        document = to_json(letter, events) | {"automaticRedrive": outlook}
+        return dead.DeadLetterDetail.model_validate(document).as_response(nulls=True)
 
     # --- redriving
 

@@ -8,6 +8,7 @@ import typer
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.dead.letters import COLUMNS, address_of, content_of, known_letter
 from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import document_of
 from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
@@ -15,6 +16,7 @@ from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters.redrive import causes_of
 from carteiro.model import EMAIL, DeadLetter
 from carteiro.ports.dead_letters import GroupBy
+from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import to_json
 
 _BEGINNING = 200
@@ -38,10 +40,13 @@ async def ls(
 
 @at_a_desk
 async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
-    """Show one dead letter with its history."""
+    """Show one dead letter with its history, and what it waits for."""
     letter = await known_letter(desk, message, tenant=tenant)
     events = await desk.backend.reading.events(letter.id)
-    desk.out.thing(to_json(letter, events), _facts(letter))
+    told = await outlook_of(desk.backend, letter, plan=desk.settings.automatic_plan)
+    facts = {"automatic redrive": told.text, "not before": told.not_before}
+    document = to_json(letter, events) | {"automaticRedrive": document_of(told)}
+    desk.out.thing(document, _facts(letter) | facts)
     desk.out.beside("Timeline", events, TIMELINE)
 
 

@@ -5,6 +5,7 @@ from carteiro.ports.joining import Joining
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.alerts import SqlAlerts
 from carteiro.stores.sql.audit import SqlAudit
+from carteiro.stores.sql.automatic_redrives import SqlAutomaticRedrives
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.failures import SqlFailures
@@ -22,6 +23,7 @@ from carteiro.stores.sql.redrives import SqlRedrives
 from carteiro.stores.sql.reports import SqlReports
 from carteiro.stores.sql.rollups import SqlRollups
 from carteiro.stores.sql.session import Database, Wake
+from carteiro.stores.sql.sign_ins import SqlSignIns
 from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
@@ -48,6 +50,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         store=store,
         tenants=SqlTenants(db, wake, erasing, options.fairness),
         keys=SqlKeys(db),
+        sign_ins=SqlSignIns(db),
         audit=SqlAudit(db),
         alerts=SqlAlerts(db),
         templates=SqlTemplates(db),
@@ -60,6 +63,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         failures=SqlFailures(db),
         dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
         redrives=SqlRedrives(db, wake, entries, has_queue=has_queue),
+        automatic_redrives=SqlAutomaticRedrives(db),
         reading=SqlReading(db, has_queue=has_queue),
         upkeep=upkeep,
         inbox=SqlInbox(db),

@@ -103,7 +103,8 @@ ORDER BY count(*) DESC, key;
 -- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group, d.waits_for,
+    d.automatic_rounds, d.waits_since
 FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
 LEFT JOIN LATERAL (SELECT n.content FROM carteiro.messages AS n WHERE n.no = d.message_no LIMIT 1) AS c ON true
@@ -166,7 +167,8 @@ ORDER BY message_no
 FOR UPDATE;
 
 -- name: redrive_mark
--- Marks dead letters as redriven. :ids = [id, …]; :now
+-- Marks dead letters as redriven; automatic rounds count from the last redrive that somebody asked for.
+-- :ids = [id, …]; :now; :is_automatic
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
     WHERE message_id = ANY (:ids::text[])
@@ -174,7 +176,7 @@ WITH mine AS (
     FOR UPDATE
 )
 UPDATE carteiro.dead_letters
-SET redriven_at = :now
+SET redriven_at = :now, automatic_rounds = CASE WHEN :is_automatic::boolean THEN automatic_rounds + 1 ELSE 0 END
 WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
 
 -- name: redrive_put

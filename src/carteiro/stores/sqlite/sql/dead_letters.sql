@@ -140,7 +140,8 @@ ORDER BY count(*) DESC, key;
 -- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group, d.waits_for,
+    d.automatic_rounds, d.waits_since
 FROM json_each(:ids) AS i
 CROSS JOIN dead_letters AS d ON d.message_id = i.value
 LEFT JOIN messages AS m ON m.id = d.message_id
@@ -175,9 +176,10 @@ FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: redrive_mark
--- Marks dead letters as redriven. :ids = [id, …]; :now
+-- Marks dead letters as redriven; automatic rounds count from the last redrive that somebody asked for.
+-- :ids = [id, …]; :now; :is_automatic
 UPDATE dead_letters
-SET redriven_at = :now
+SET redriven_at = :now, automatic_rounds = iif(:is_automatic, automatic_rounds + 1, 0)
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: redrive_put
