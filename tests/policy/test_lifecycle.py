@@ -33,6 +33,7 @@ from carteiro.model import (
     TenantId,
     Verdict,
 )
+from carteiro.policy.grouping import group_of
 from carteiro.policy.lifecycle import (
     EXPIRED_UNSENT,
     LONGEST_HOLD_MS,
@@ -725,6 +726,7 @@ def test_redrive_starts_a_new_round(state: State) -> None:
         evidence='["other", "smtp", "id"]',
         failure=a_failure(),
     )
+    died_at = entry.finished_at
 
     answer, change = redrive(entry, by="ana", has_content=True, now=NOW)
 
@@ -735,6 +737,7 @@ def test_redrive_starts_a_new_round(state: State) -> None:
         round=2,
         holder=OTHER,
         failure=a_failure(),
+        retry_of=f"{group_of(entry.provider, a_failure())}@{died_at}",
         due_at=NOW,
         expires_at=NOW + TTL_MS,
     )

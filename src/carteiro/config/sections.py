@@ -26,6 +26,7 @@ from carteiro.model.alerts import AlertRules
 from carteiro.policy.alerts import definitions
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
+from carteiro.policy.span_budget import SpanLimits
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
 from carteiro.policy.unsubscribe import SHORTEST_SECRET, OneClick, one_click
@@ -115,6 +116,7 @@ class RetrySettings(values.Section):
     preset: str
     charge: Charge
     patient: bool
+    learn: Literal["off", "suggest", "apply"]
 
     @pydantic.field_validator("preset")
     @classmethod
@@ -284,6 +286,25 @@ class MetricsSettings(values.Section):
     top_tenants: Annotated[int, Field(ge=0, le=1000)]
 
 
+class TracingSettings(values.Section):
+    """Spans of messages, exported to a collector; without an endpoint the variables of OpenTelemetry name it."""
+
+    enabled: bool
+    endpoint: values.PageUrlOrNone
+    spans_per_minute: values.SomeCount
+    spans_per_minute_per_tenant: values.SomeCount
+
+    @property
+    def target(self) -> str | None:
+        """The collector's URL, empty for that of the environment; None: there is no tracing."""
+        return self.endpoint if self.enabled else None
+
+    @property
+    def limits(self) -> SpanLimits:
+        """The same, for tracing."""
+        return SpanLimits(self.spans_per_minute, self.spans_per_minute_per_tenant)
+
+
 class UnsubscribeSettings(values.Section):
     """Address and secrets of the links to unsubscribe; without a URL there are none."""
 
@@ -403,6 +424,7 @@ class Settings(values.Section):
     sqlite: SqliteSettings
     postgres: PostgresSettings
     metrics: MetricsSettings
+    tracing: TracingSettings
     tickets: TicketSettings
     ticket_urls: dict[str, values.PageUrl] = Field(default_factory=dict)
     log: LogSettings

@@ -29,6 +29,7 @@ from carteiro.jobs.confirmation import Confirmed, NeedsCloserLook, Unfit, Unrend
 from carteiro.jobs.kind import Pool
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
+from carteiro.observability.tracing import Tracing
 from carteiro.path import settle
 from carteiro.path.claim import Claims
 from carteiro.path.declare import arrival, start
@@ -80,6 +81,7 @@ class Worker:
         lengths: Lengths = Lengths(),  # noqa: B008 - a value, never changed
         chance: random.Random | None = None,
         tally: Tally | None = None,
+        tracing: Tracing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -113,6 +115,7 @@ class Worker:
             tally or Tally(),
             chance=(chance or random.Random()).random,  # noqa: S311 - jitter, not a secret
             give_up=self._stopping_now,
+            tracing=tracing,
         )
         self._lanes = Lanes(self._settling.end_all, self._fail, give_up=self._stopping_now)
 

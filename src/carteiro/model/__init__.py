@@ -64,6 +64,7 @@ from carteiro.model.feedback import (
     SuppressionReason,
     UnsubscribeLink,
 )
+from carteiro.model.history import GroupHistory, History, Learned
 from carteiro.model.messages import (
     AcceptAnswer,
     Accepted,

@@ -14,6 +14,7 @@ from typing import NamedTuple, assert_never
 from carteiro import model
 from carteiro.errors import TransitionRefused
 from carteiro.policy.grouping import group_of
+from carteiro.policy.history import retry_of
 from carteiro.policy.tags import tag_value
 
 MILLISECOND = model.MILLISECOND
@@ -74,6 +75,7 @@ class Entry:
     failure: model.Failure | None
     duration_ms: int | None
     finished_at: int | None
+    retry_of: str | None = None  # see `carteiro.policy.history`
 
 
 class Stamped(NamedTuple):
@@ -152,6 +154,7 @@ def finish(
         return model.Settled(entry.state), Change(drop_job=True)
     verdict = _current_verdict(entry, end.verdict, now)
     _refuse_undeclared(entry, verdict)
+    has_attempt = is_open(entry) or end.attempted
     _close_attempt(entry, end)
     match verdict:
         case model.Sent():
@@ -164,6 +167,8 @@ def finish(
             change = _buried(entry, verdict, now)
         case _:
             assert_never(verdict)
+    if not has_attempt:
+        _forget_retry(entry)
     if end.events:
         is_overruled = isinstance(verdict, model.Sent) and verdict is not end.verdict
         told = _without_states(end.events) if is_overruled else end.events
@@ -193,9 +198,10 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
         return None
     if entry.cancel_requested_at is not None:
         return _cancelled(entry, now)
-    return _buried(
-        entry, model.Dead(model.DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now
-    )
+    verdict = model.Dead(model.DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT)
+    change = _buried(entry, verdict, now)
+    _forget_retry(entry)
+    return change
 
 
 def note(  # noqa: PLR0913 - the report, and what is known of the message
@@ -308,6 +314,8 @@ def redrive(
         return model.RedriveAnswer.CHANGED, None
     if revision is None and not has_content:
         return model.RedriveAnswer.NO_CONTENT, None
+    if entry.failure is not None and entry.finished_at is not None:
+        entry.retry_of = retry_of(entry.provider, entry.failure, entry.finished_at)
     entry.state = model.State.ENQUEUED
     entry.round += 1
     entry.charged = 0
@@ -415,6 +423,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
     entry.state = model.State.RETRY_SCHEDULED
     entry.charged += verdict.charged
     entry.failure = verdict.failure
+    entry.retry_of = retry_of(entry.provider, verdict.failure, now)
     wait_ms = verdict.after // MILLISECOND
     entry.due_at = now + wait_ms
     metadata = {
@@ -422,6 +431,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
         "willRetry": True,
         "nextAttemptNumber": entry.attempts + 1,
         "backoffDelay": wait_ms,
+        **_learned_fields(verdict),
     }
     event = Stamped(model.EventType.RETRY_SCHEDULED, metadata, now)
     return Change((event,), park_until=entry.due_at)
@@ -438,13 +448,37 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
         **_failure_fields(verdict.failure),
         "willRetry": False,
         "reason": reason.value,
+        **_learned_fields(verdict),
     }
     if reason is not verdict.reason:
         metadata["endedBy"] = verdict.reason.value
+    if verdict.learned is not None:
+        _forget_retry(entry)
     event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
     group = group_of(entry.provider, verdict.failure)
     buried = NewDeadLetter(reason, verdict.failure, entry.charged, group)
     return Change((event,), drop_job=True, buried=buried)
+
+
+def _forget_retry(entry: Entry) -> None:
+    """Let a death not count as that of a retry: none was made, or the policy would have made more."""
+    if entry.state in model.DEAD:
+        entry.retry_of = None
+
+
+def _learned_fields(verdict: model.Retry | model.Dead) -> dict[str, object]:
+    """The evidence for a verdict that the retry policy alone would not give."""
+    if (learned := verdict.learned) is None:
+        return {}
+    told: dict[str, object] = {
+        "group": learned.group,
+        "count": learned.count,
+        "sent": learned.sent,
+        "upperBound": learned.at_most,
+    }
+    if learned.policy_wait is not None:
+        told["policyDelay"] = learned.policy_wait // MILLISECOND
+    return {"learned": told}
 
 
 def _cancelled(entry: Entry, now: int) -> Change:

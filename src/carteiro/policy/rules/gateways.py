@@ -20,6 +20,7 @@ GATEWAYS: tuple[System, ...] = (
         rules("""
             greylisted DESTINATION_LATER: {resource,resources are} temporarily unavailable
             network_refused BAD_MESSAGE: host network not allowed
+            network_disliked BLOCKED_SOURCE: ct ip
             sender OUR_SENDER: anti spoofing | envelope blocked & sender
             content BAD_MESSAGE:
                 signature detected | administrative prohibition | security policies | rejected by header

@@ -14,8 +14,8 @@ _Entry: TypeAlias = tuple[int, str, tuple[str, ...], What]
 _LAST = sys.maxsize
 _SHORT = 4  # letters: such words are in most texts
 _CHOICE = re.compile(r"(\{[^}]*\})")
-# Chinese and Japanese put no space between words: there, each character is one.
-_UNSPACED = "\u3040-\u30ff\u4e00-\u9fff"
+# Chinese and Japanese put no space between words, Korean joins particles to them: there, each character is one.
+_UNSPACED = "\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 # Replaces every network address in a text.
@@ -29,8 +29,8 @@ _PARTING = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128
 
 
 # An address means nothing: "user ana@example.com unknown" is "user unknown", and spam@ is not spam.
-# A name begins only where none can continue, so that the search is linear.
-_MAIL_ADDRESS = re.compile(r"(?<![\w.+%=-])[\w.+%=-]++@[\w.-]++", re.ASCII)
+# A name begins only where none can continue, so that the search is linear. Dots after it part it from the text.
+_MAIL_ADDRESS = re.compile(r"(?<![\w.+%=-])[\w.+%=-]++@(?:\.?[\w-]++)*+", re.ASCII)
 
 
 def _without_names(text: str) -> str:

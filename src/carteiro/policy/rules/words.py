@@ -26,6 +26,8 @@ _NOBODY_ABROAD = """
     | {konto,konta,skrzynka,skrzynki,użytkownik,odbiorca,adres}
     & {nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}
     | {пользователь,ящик,адрес,получатель} & {не существует,не найден,неизвестен}
+    | {사용자,계정,주소,수신자,메일} & {존재하지 않,없는}
+    | {用户,收件人} & {没有此,没有该,无此}
 """
 _NAMED = {
     "who": "{user,recipient,mailbox,address,account,addressee,inbox,maildir,folder,mailfolder}",
@@ -35,34 +37,37 @@ _NAMED = {
     "refused": "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}",
     # What a server consists of, and how it fails.
     "machine": """{server,system,internal,local,processing,software,application,script,daemon,database,sql,mysql,
-        backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,
-        subsystem}""",
-    "error": "{error,errors,failure,failed,problem,problems,fault,exception,timeout,timed out}",
+        db,backend,upstream,downstream,storage,store,disk,filesystem,file system,spool,queue,lock,query,maildir,proxy,
+        subsystem,manager,agent,module,component,node,cluster,transport,gateway,platform,program,process,mailer,lmtp,
+        network,partition,resolver}""",
+    "error": "{error,errors,failure,failed,fail,problem,problems,fault,exception,trouble,timeout,timed out}",
     "away": """{unavailable,not available,unreachable,not reachable,inaccessible,not responding,not running,down,
-        offline,overloaded,busy,crashed,exhausted}""",
+        offline,overloaded,busy,crashed,exhausted,restarting,rebooting}""",
+    "scanner": """{antivirus,anti virus,antispam,virus scanner,content scanner,scanner,engine,milter,clamd,clamav,spamd,
+        spam assassin,rspamd,policy daemon}""",
     "now": "{currently,temporarily,momentarily,presently}",
     "passing": "{temporary,transient} & {error,failure,problem,issue,block}",  # a temporary address is none of it
     # The same in other languages, as servers there say it.
     "box_abroad": """{caixa,caixa postal,conta,buzón,casilla,cuenta,casella,indirizzo,boîte,bal,compte,destinataire,
         postfach,postfaches,postfachs,konto,speicher,speicherplatz,speichervolumen,postvak,usuário,utente,skrzynka,
         schránka,brevlåda,brevlådan,postkasse,kutusu,ящик,邮箱,信箱,账号,
-        帐号,账户,メールボックス}""",
+        帐号,账户,メールボックス,アカウント,메일함,편지함,계정}""",
     "full_abroad": """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,überschritten,erschöpft,
-        przepełniona,pełna,plná,full,fuld,dolu,überfüllt,переполнен,已满,不足,超過,容量,いっぱい}""",
-    "space_abroad": "{espaço,espacio,spazio,espace,place,platz,miejsca}",
-    "no_abroad": """{sem,insuficiente,esgotado,sin,agotado,senza,esaurito,insufficiente,plus de,pas assez,kein,keinen,
-        nicht genug,brak}""",
+        przepełniona,pełna,plná,full,fuld,dolu,überfüllt,переполнен,已满,不足,超過,容量,いっぱい,満杯,초과,용량,가득}""",
+    "space_abroad": "{espaço,espacio,spazio,espace,place,platz,speicherplatz,miejsca,места}",
+    "no_abroad": """{sem,insuficiente,esgotado,sin,no hay,agotado,senza,esaurito,insufficiente,insuffisant,plus de,
+        pas assez,kein,keinen,nicht genug,reicht nicht,brak,недостаточно}""",
     "many_abroad": """{trop de,zu viele,demasiados,demasiadas,muitos,muitas,troppi,troppe,te veel,zbyt wiele,
         слишком много}""",
     "temporary_abroad": """{temporariamente,temporalmente,temporalemente,temporairement,temporaneamente,
-        momentaneamente,momentanément,vorübergehend,tijdelijk,tymczasowo,временно}""",
-    "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit}",
+        momentaneamente,momentanément,vorübergehend,vorübergehender,temporaneo,temporário,temporaire,tijdelijk,tymczasowo,временно,暂时,一時的,일시적}""",
+    "now_abroad": "{momento,atualmente,actualmente,actuellement,attualmente,derzeit,momentan,zurzeit,zur zeit}",
     "disabled_abroad": """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,suspendida,suspendido,inativa,
         inativo,desactivada,desactivado,inactiva,inactivo,expirado,expirada,désactivé,désactivée,bloquée,bloqué,
-        archivée,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,
-        zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结}""",
+        archivée,suspendu,gesperrt,deaktiviert,stillgelegt,disattivata,disattivato,bloccata,bloccato,sospesa,sospeso,
+        geblokkeerd,zablokowane,zablokowana,nieaktywne,nieaktywna,заблокирован,отключен,禁用,停用,冻结,휴면,정지}""",
     "internal_abroad": "{interno,interna,interne,interner,interní,intern,wewnętrzny,внутренняя,dahili}",
-    "error_abroad": "{erro,error,errore,erreur,fehler,fout,fel,feil,fejl,błąd,chyba,ошибка,hata}",
+    "error_abroad": "{erro,error,errore,erreur,fehler,serverfehler,fout,fel,feil,fejl,błąd,chyba,ошибка,hata}",
     "overloaded_abroad": """{sobrecarregado,sobrecargado,surchargé,überlastet,sovraccarico,overbelast,przeciążony,
         перегружен}""",
     "maintenance_abroad": """{manutenção,mantenimiento,manutenzione,wartung,wartungsarbeiten,onderhoud,konserwacja,
@@ -76,11 +81,32 @@ _NAMED = {
         rejeté,refusé,akzeptiert,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,
         отвергнуто}""",
     "size_abroad": "{taille,tamanho,tamaño,größe,dimensione,dimensioni,rozmiar,grootte,размер}",
+    "contents_abroad": """{pièce jointe,pièces jointes,adjunto,adjuntos,anexo,anexos,allegato,allegati,anhang,bijlage,
+        contenu,contenido,conteúdo,inhalt,contenuto,вложение,附件,内容,첨부,添付}""",
+    "authentication_abroad": """{authentification,autenticação,autenticación,autentíquese,autenticar,autenticarse,
+        autenticazione,autenticarsi,authentifizierung,anmeldung,anmelden,uwierzytelnienie,авторизация,авторизации,
+        认证,身份验证,認証,인증}""",
+    "denied_abroad": """{accès refusé,acceso denegado,accesso negato,acesso negado,zugriff verweigert,verweigert,
+        odmowa,доступ запрещён,interdit,interdite,interdits,proibido,prohibido,prohibida,vietato,verboten,
+        no permitido,no permitida,não permitido,não permitida,non autorisé,non autorizzato,non consentito,
+        no autorizado,não autorizado,nicht erlaubt,nicht zugelassen,nicht gestattet,unzulässig,unzulässiger,
+        запрещено,запрещён,запрещена,pas autorisé,禁止}""",
     "big_abroad": """{muito grande,demasiado grande,muy grande,trop grand,trop gros,trop volumineux,trop lourd,
         zu groß,zu lang,troppo grande,te groot,zbyt duża,za duża,слишком большое,слишком велико}""",
-    "limit_abroad": "{límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,лимит}",
+    "limit_abroad": """{límite,limites,cota,limit,limitu,versandlimit,sendelimit,nachrichtenlimit,limiet,
+        лимит}""",
+    "links_abroad": "{conexões,conexiones,connexions,connessioni,verbindungen,połączeń,соединений,连接,接続}",
+    "most_abroad": """{máximo,máxima,massimo,massima,maximal,maximale,maximales,maximum,maksymalny,simultâneas,
+        simultáneas,simultanées,simultanee,gleichzeitige,максимальный,最大}""",
+    "failed_abroad": """{não foi possível,falha ao,no se pudo,no fue posible,impossible d,impossible de,impossibile,
+        konnte nicht,nie można,не удалось,无法,できません}""",
+    "stored_abroad": """{gravar,salvar,guardar,grabar,enregistrer,salvare,gespeichert,zapisać,сохранить,записать,保存,
+        conectar,conectarse,connecter,connettersi,verbinden,подключиться}""",
+    "overtime_abroad": """{tempo esgotado,tiempo de espera,tempo scaduto,délai d attente,zeitüberschreitung,
+        время ожидания,超时,タイムアウト,시간 초과}""",
+    "database_abroad": "{banco de dados,base de datos,base de données,datenbank,база данных,数据库,データベース}",
     "reached_abroad": """{excedeu,excedido,excedida,ultrapassado,atingido,atingiu,superado,superato,alcanzado,
-        raggiunto,dépassée,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,
+        ultrapassou,superou,alcanzó,raggiunto,dépassé,dépassée,atteint,atteinte,erreicht,überschritten,overschreden,bereikt,przekroczony,przekroczono,osiągnięty,
         превышен}""",
 }
 
@@ -146,7 +172,8 @@ _CAUSES = rules("""
     malformed BAD_MESSAGE:
         multiple {from,sender,subject,header,headers,addresses} | multi recipient bounce
         | {too many,multiple} recipients & {bounce,dsn,mdn}
-        | too many & {commands,characters} | too much mail data
+        | too many & {commands,bad command,characters} | commands & exceeded | too much mail data
+        | excessive recursion | storage allocation & {message,mail} size
         | {attachment,attachments,archive,zip} & {encrypted,password,cannot open,unable to open,could not open}
     too_many_recipients MESSAGE_LATER:
         too many {recipients,rcpts,rcpt} | {number,total} of {recipients,rcpts,rcpt} | {recipients,recipient} limit
@@ -158,7 +185,7 @@ _CAUSES = rules("""
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
         | {an,mail} address & {listed}
         | domain name & {is listed,listed in} | domain {is,has been,was} {listed}
-        | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender}
+        | domain {blocked,banned,is blocked,has been blocked} | {listed} {user,sender} | sender {listed}
     sender_refused OUR_SENDER:
         sender {unknown,is unknown,address unknown,address rejected,rejected,blocked,verify failed,denied,identity}
         | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
@@ -196,7 +223,8 @@ _CAUSES = rules("""
         {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom}
         | disabled temporarly | {whom} {in use,is in use} | {cannot,could not} be locked
         | cannot be accessed & {right now,at this time,at the moment,currently}
-        | {disabled,suspended,locked,inactive} & {try again,try later,retry} | locked by another
+        | {disabled,suspended,inactive} & {try again later,try again in,try later,retry later}
+        | locked & {try again,try later,retry} | disabled now | locked by another
     mailbox_disabled REFUSED_RECIPIENT:
         {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
         | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
@@ -211,35 +239,49 @@ _CAUSES = rules("""
         {who} & {is full,too full,almost full,nearly full,already full} | {who} full | full {who}
         | box {full,is full} | {user,mailbox} & too many messages on | maximum & number of messages | quota
         | quote exceeded | over quote | overquota
-        | exceeded & {storage,disk space}
+        | {exceed,exceeds,exceeded} & {storage,space}
         | {storage,disk,disc,space} & {exhausted,used,full} | storage {allocation,limit,space}
-        | {not enough,not have enough,not sufficient,no more,out of,lack of,lacks} {space,storage,room,capacity}
-        | {not enough,not sufficient} {disk,diskspace} | insufficient {space,room} | at capacity | over {capacity,space}
+        | {not enough,no enough,not have enough,not sufficient,no more,out of,lack of,lacks} {space,storage,room,
+        capacity}
+        | {not enough,not sufficient} {disk,diskspace} | insufficient {space,room} | at capacity
+        | over {capacity,space}
         | {mailbox,inbox,account,folder,maildir,storage,user s,recipient s} size | free {space,storage,disk,megabytes}
         | {exceed,reached,insufficient} & storage
-        | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds} | {mailbox,inbox,account} & allowed size
+        | inode limit | {mailbox,inbox,account} {has exceeded,exceeded,exceeds}
+        | {mailbox,inbox,account} & allowed size
         | {box_abroad} & {full_abroad} | {reached_abroad} & {armazenamento,almacenamiento,stockage}
-        | cuota | cota | kvota | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
+        | cuota | cota | kvota | 配额 | speicherlimit | kvóta | квота | квоты | 용량 초과 | {space_abroad} & {no_abroad}
         | overdrawn | {who} & {max,maximum} {mails,messages}
         | {overflow,overflown,overflowing,overfull} & {who}
         | {over,no more} & storage | {4 2 2,5 2 2} & {size,large,larger,big,limit}
         | disk usage | no room {for,in,left} | {accept,receive,take,store} more | errno 28
         | space {available,left,remaining,not enough} | message count
-        | any more {mail,mails,messages} | {mailbox,inbox,account} limit | zuviele mails
-        | {mailbox,inbox,account} & {no room,no space,maximum size,filled,over its limit,stuffed,its cap}
-        | {who} & capacity
+        | any more {mail,mails,messages} | {mailbox,inbox,account} & any further {mail,mails,messages}
+        | {mailbox,inbox,account} limit | zuviele mails
+        | {mailbox,inbox,account} & {no room,no space,maximum size,filled,over its limit,stuffed,its cap,occupied}
+        | {mailbox,inbox,account,usage,quota} & {at 100,100 percent,100 full} | no {storage,space,quota} left
+        | bytes left
+        | {who} & {its,their,his,her,the,allotted,allocated} {allowance,ceiling,allotment,allocation}
+        | {mailbox,mbox,inbox,maildir}{, is,is now} {too big,too large,oversized} | {run,runs,ran} out of {space,room}
+        | {who} & {capacity,emptied,allotted,delete some,clean up,clear out,make room,free up}
+        | {mailbox,inbox,account} & {has exceeded,exceeded its,exceeds its} | {over,above,beyond} {allotted,allocated}
     message_expired BAD_MESSAGE:
-        {message,mail} expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host
+        {message,mail} expired | {delivery,retry} {time expired,timeout exceeded}
+        | retry time not reached for any host
         | {message,mail} {too old,is too old,dropped,deleted,discarded} | in {the,our} queue too long
         | {timed out,expired} in {queue,the queue} | delivery time limit
     delivery_trouble DESTINATION_LATER:
         {cannot,could not,unable to,failed to} {create,open,write,store,save,load,append,lock,connect,reach,queue}
+        | {cannot,could not,unable to,failed to} {talk,communicate,filter,rename,flush,stat}
+        | {failed_abroad} & {stored_abroad} | {overtime_abroad}
+        | {database_abroad} & {error_abroad} | {database_abroad} & {nicht erreichbar,indisponível,no disponible}
         | {cannot,could not,unable to,failed to} {contact,complete,enqueue,spool,fork,execute,commit}
         | {cannot,could not} be contacted | {error,error while,failure,problem} {writing,opening,creating,
         storing,saving,processing,queuing,queueing,accessing,connecting,contacting,communicating,executing}
-        | {i o,input output} {error,failure} | connection to & failed
+        | {i o,input output} {error,failure} | connection to & {failed,lost}
         | {write,writing,delivery,maildir} error & {disk,file,maildir} | write {error,failed,failure}
-        | {who} & {cannot,could not} be {opened,read} | {get,obtain,acquire} {lock,a lock,the lock}
+        | {who} & {cannot,could not} be {opened,read}
+        | {get,obtain,acquire} {lock,a lock,the lock,connection,a connection}
     message_too_big BAD_MESSAGE:
         {message,mail,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
         | {message,mail,content,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
@@ -249,15 +291,17 @@ _CAUSES = rules("""
         | limits & size | {5 2 3,5 3 4} & {limit,limits,exceed,exceeds,exceeded} | 552 & {too big,too large,too long}
         | {message,mail,line} length | {mail_abroad} & {big_abroad} | 过大 | 太大 | 大小 | {サイズ,添付} & 超
         | excessive & {links,urls,images,attachments,headers,html} | {size_abroad} & {mail_abroad}
+        | {size_abroad} & {most_abroad}
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,lines,header,headers,attachments,mime,parts,nesting,depth,links,urls} & {exceeds,exceeded,too many}
         | {line,lines,header,headers,attachment,attachments,mime,parts,nesting,depth,links,subject,characters} & limit
         | length {exceeds,exceeded,limit} | recipsizelimit
         | {size limit,size limits,maximum size} & {exceed,exceeds,exceeded}
-        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit | limit of & {mb,kb,gb,bytes,megabytes}
+        | {bigger,larger} than | {mb,kb,gb,bytes,megabytes} limit | limit of & {mb,gb,bytes,megabytes}
     destination_full DESTINATION_FULL:
         insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space {left,on}
-        | system {storage,resources} | mail system full | {spool,queue,store,directory} {full,is full} | space shortage
+        | system {storage,resources} | mail system full | space shortage | {no,out of} {inodes,swap}
+        | {spool,queue,store,directory,device,filesystem,file system,partition} {full,is full}
         | queue {too long,is too long}
     recipient_rate RECIPIENT_RATE:
         receiving {mail,messages} {at a rate,too quickly,too fast} | user is receiving
@@ -269,16 +313,25 @@ _CAUSES = rules("""
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | {many_abroad} | rate {too high,is too high,overlimit,over limit}
         | too many {connections,messages,mails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many {failed,wrong,nonexistent,transactions} | too much traffic | credits
-        | {maximum,max} number of {mails,messages,connections,sessions} | maximum {connections,sessions}
-        | too many & {connections,sessions,mails,messages,transactions}
-        | {connection,sending,send,session,traffic,thread} limit | flooding
+        | too many {failed,wrong,nonexistent,transactions,bad,illegal,unsuccessful}
+        | many {unknown,invalid} {recipients,users,addresses}
+        | {restricted,blocked,banned} for & {hour,hours,minutes} | too much {traffic,mail from,unknown,invalid}
+        | credits
+        | {maximum,max} number of {mails,messages,connections,sessions} | {maximum,max} {connections,sessions}
+        | too many & {connections,sessions,mails,messages,transactions,parallel,deliveries}
+        | {mails,messages,recipients} & today | used {all,up} & {mails,messages}
+        | {parallel,simultaneous} {connections,sessions,deliveries} | {links_abroad} & {most_abroad}
+        | {is,being} shaped
+        | sending {pace,speed} | {your,the} {pace,speed} | speed limit | burst of
+        | {connection,sending,send,session,traffic,thread,volume,frequency,outgoing} limit | flooding
+        | {connection,connections,ip,cluster} & limited | number limited
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending,recipients,invalid}
         | concurrent connections
         | per {day,connection,session} | {messages,mails,recipients} a {day,hour,minute}
         | short {period,time,while} | exceeded the maximum number
     content_listed BAD_MESSAGE:
-        {url,urls,uri,links,hyperlink,body,header,headers,attachment,website} & {listed} | {url,urls,uri} & listed
+        {url,urls,uri,link,links,hyperlink,body,header,headers,attachment,website} & {listed}
+        | {file,extension,word,words} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
     judged_spam BAD_MESSAGE:
         {message,mail} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
@@ -299,17 +352,18 @@ _CAUSES = rules("""
         | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl
         | xbl | s3140
         | s3150 | blocked using
-        | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
+        | {ip,ips,host,server,client,network,connection,connections,you are,you have been,network address} & {listed}
         | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
         | network address {is,has been,was} {refused} | network address {refused}
         | {your,sending,this,black,banned,blocked,bad,invalid,the} {ip,ips} & {refused}
         | {black,banned,invalid} ip | {ip,ips} {refused}
         | {mail,messages,message,connection,connections,access} from & network address & {refused}
         | {ip address,host,server,client host,network,region,country} {is,has been,was} {blocked,banned}
-        | {your,this} {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
+        | your {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
         | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
         | dynamic {ip,ips,address,addresses} | zombied | {no,missing,invalid,bad,valid,fix} {ptr,rdns,reverse}
-        | ptr record | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse} | block for spam
+        | ptr {record,lookup,check} | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse}
+        | block for spam
         | blocked for abuse | mail refused & network address | traffic not accepted
         | spam source | address ranges
     recipient_refused REFUSED_RECIPIENT:
@@ -326,8 +380,7 @@ _CAUSES = rules("""
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,subscribed,
         moderated}
     scanner_trouble DESTINATION_LATER:
-        {antivirus,anti virus,antispam,scanner,filter,milter,clamd}{, is} {away}
-        | {antivirus,anti virus,antispam,scanner,engine,milter} {error,failed,failure,timeout,timed out}
+        {scanner}{, is} {away} | filter{, is} {away} | {scanner} {error}
         | {cannot,could not,unable to,failed to} scan
     content_refused BAD_MESSAGE:
         {message,mail,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
@@ -349,8 +402,9 @@ _CAUSES = rules("""
         | {line,lines} {too long,is too long} | 8bit | mime & {error,invalid} | bounce address tag
         | looks like & automated
         | message id & invalid | {message,mail} & duplicate | 垃圾邮件 | 迷惑メール
+        | вирус | вирусы | 病毒 | ウイルス | 바이러스
     limit TOO_FAST:
-        {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
+        {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance} | reached & maximum
         | 频率 | 频繁 | 超过限制 | 超出限制 | 上限 | {concurrency,connections} & exceeded
         | {limit_abroad} & {reached_abroad} | por hora | par heure | pro stunde
     server_trouble DESTINATION_LATER:
@@ -358,17 +412,19 @@ _CAUSES = rules("""
         | {ldap,directory} {error,problem,failure,timed out,timeout} | {ldap,directory}{, is} {away}
         | {out of,no,not enough} {memory,resources} | cannot allocate
         | maildir delivery | verification problem | file error | {who} lookup {failure,error}
-        | {qqt,temporary} failure | internal & failure | internal {delivery,user,mail,service} {error,problem}
+        | {qqt,temporary} failure | internal {delivery,user,mail,service,system} {error,problem,failure}
         | {local,system,server} {config,configuration} {error,problem}
-        | {host,hop,mx,destination,service}{, is} {down,unreachable,not reachable,timed out,offline,busy} | servers busy
+        | {host,hop,mx,destination,service}{, is} {down,unreachable,not reachable,timed out,offline,busy}
+        | servers busy
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
         | {spool,queue} {file,directory} | after open | lockmailbox
         | {now} {away} | {now} unable
         | currently not {accepting,able} | not currently {accepting,available,able,being} | {temporary_abroad}
         | {now_abroad} & {indisponível,indisponivel,disponible,disponibile,indisponible,verfügbar,erreichbar}
-        | technical {difficulties,problem,problems,issue,issues,trouble,error,fault,failure}
-        | gone away | not mounted | read only file | {resource,resources} {unavailable,not available,exhausted}
+        | technical {difficulty,difficulties,problem,problems,issue,issues,trouble,error,fault,failure}
+        | gone away | not mounted | read only {file,filesystem}
+        | {resource,resources} {unavailable,not available,exhausted}
         | no such file | unknown error | error in processing
         | {upstream,policy,directory} service {unavailable,is unavailable,not available,is not available}
         | mailbox {corrupt,corrupted,is corrupt,is corrupted,damaged,is damaged}
@@ -376,8 +432,20 @@ _CAUSES = rules("""
         | could not be {stored,saved,written,queued} | unexpected {error,failure,condition,exception}
         | not responding | not respond | did not {answer,reply} | no {response,answer} | no reply from | is offline
         | no {backend,backends,servers,healthy} | downtime | dns {problem,timeout,timed out} | servfail
-        | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
-        | wrong with {this,the,our} {server,system} | {ongoing,scheduled} {migration,maintenance,upgrade}
+        | insufficient {memory,resources} | {system,server,much,high,heavy} load | load {is too,too,average}
+        | wrong with {this,the,our} {server,system} | {something,anything} {went wrong,is wrong,is broken}
+        | not writable | hiccup | failover
+        | out of order | in trouble | draining | {lack,shortage} of {memory,resources} | did not finish
+        | {filesystem,file system,disk,volume}{, is} read only | pipe & {broke,broken,closed}
+        | {fatal,runtime} error | unhandled | traceback | panic | null pointer | segmentation fault
+        | broken pipe | stale {nfs,file,handle,lock} | no such device | fsync | bind failed | network is unreachable
+        | {is,being,are} {restarting,rebooting,upgrading,migrating,restarted,upgraded} | migrating
+        | {exit code,exit status,status,exited with} {71,73,74,75} | exited with | {caught,by,received,on} signal
+        | {process,program,agent} {killed,was killed,died} | {store,save,write,deliver} {mail,message} {error}
+        | {check,get,query,load,fetch} {user,recipient,rcpt,mailbox,account} {error}
+        | {get,query,load,fetch} {user,recipient,rcpt,mailbox,account} & {fail,failed,failure}
+        | {message,mail} store & {unable,failed,cannot,could not}
+        | {ongoing,scheduled} {migration,maintenance,upgrade}
         | being {moved,migrated,upgraded} | migration in progress | open files
         | too busy | under maintenance | shutting down | going down | mailer error | crashed
         | {internal_abroad} & {error_abroad} | {overloaded_abroad}
@@ -393,7 +461,8 @@ _CAUSES = rules("""
         | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
         | not a member of domain | validrcptto | user does not have a & account
         | does not have an account | no valid {recipient,recipients} | unknown local part
-        | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
+        | mail address & {could not be found,cannot be found} | not our customer | {no one,nobody} by that
+        | tried to reach does not exist | no longer on server
         | {unknown,no such} alias | alias {unknown,not found,does not exist}
         | nosuchuser | exrecipnotfound | {nobody_abroad}
 """)
@@ -404,21 +473,34 @@ POLICY = "policy_refused"  # judged by the stage
 _HINTS = rules("""
     held BAD_MESSAGE:
         {held,moderated,moderation} & {review,reviewed,approval,verification} | wait for approval
+        | {deferred,pending,waiting,awaiting} & {approval,moderator,moderators}
         | quarantined | quarantine
-    not_again BAD_MESSAGE: not {try again,retry,try later,resend,continue trying} | retrying will not
+    not_again BAD_MESSAGE:
+        not {try again,retry,try later,resend,continue trying,be retried,be tried} | retrying will not
     come_back DESTINATION_LATER:
-        {try,retry,resend} {later,in,after,tomorrow} | please resend | please wait | minutes | seconds
+        {try,retry,resend,resubmit,repeat,come back} {later,in,after,tomorrow} | please {resend,resubmit,repeat,wait}
+        | please send {again,it again} | {come,back} again | another time | once more | back {soon,shortly} | tomorrow
+        | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
         | {passing} | temporarily | deferred | delayed | busy | timeout | timed out | maintenance | again {in,slower}
-        | please retry | at {this,the} {moment,time} | right now | connection {dropped,lost}
+        | please retry | at {this,the} {moment,time} | at present | right now | defer | deferral
+        | temp {fail,failed,failure,error} | temporary {rejected,reject,refused,denied,rejection,refusal}
+        | connection {dropped,lost,reset,error,timeout,aborted} | lost {connection,incoming} | idle
         | overloaded | not accepting network
-        | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
-        | später | mas tarde | más tarde | 稍后 | しばらく | {maintenance_abroad}
+        | 4xx & {try again,retry,resend,please} | {tente,tentar} {novamente,de novo} | mais tarde | plus tard
+        | {réessayer,réessayez,ultérieurement} | später | spater | más tarde | {intente,inténtelo} de nuevo
+        | reintente
+        | {riprova,riprovare,più tardi} | erneut {versuchen,senden} | noch einmal
+        | einigen minuten | {später,bitte} wiederholen | {позже,позднее,повторите} | intentarlo | patienter | minutos
+        | minuti | 再度
+        | 稍后 | 稍候 | しばらく | 再送 | 나중에 | 잠시 후 | {maintenance_abroad}
     helo_refused OUR_HOST:
-        {helo,ehlo} {command rejected,name,host,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}
+        {helo,ehlo} {command rejected,name,host,hostname,argument,invalid,set to}
+        | {bad,invalid,forged,fake,false,wrong} {helo,ehlo}
         | helohost | my hostname
     source_refused BLOCKED_SOURCE:
         {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
+        | {refused,not accept} {connection,the connection}
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
         | not allowed to connect | block listed | blocklisting | blacklisting
     domain_unknown REFUSED_RECIPIENT:
@@ -435,20 +517,23 @@ _HINTS = rules("""
         | {mx,dns} {record,records,only,entry,entries,error,failure,resolve}
     sender_disliked OUR_SENDER:
         sender | senders | rhsbl | cannot send | mail from | from {address,header,domain} | return path
-        | originator | spf | dkim | spoofed
+        | originator | spf | dkim | spoofed | unresolvable | invalid dns | return address
     account_disliked OUR_ACCOUNT:
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
         | tls | starttls | encryption | ciphers | auth {error,failed,failure} | smtp auth | relay | relaying
+        | {authorized,login,log in,logged in} before | {authentication_abroad}
     bounce_disliked BAD_MESSAGE:
-        batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}
+        batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path,reverse path}
     content_disliked BAD_MESSAGE:
-        spam | spams | spammer | spammers | decode | corrupt | corrupted | plain text | attach | invalid {mail,message}
+        spam | spams | spammer | spammers | decode | corrupt | corrupted | plain text | attach
+        | invalid {mail,message}
         | pattern | priority | advertising | html | dcc | spamblock
         | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
         | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
         | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
-        | {message,part,parts} & {exceeded,exceeds}
+        | {message,part,parts} & {exceeded,exceeds} | {contents_abroad} | indésirable | спам
+        | 黑名单 | чёрный список | {lista negra,liste noire}
         | file | files | archive | archives | extension | malformed | encoding | charset | {character,characters}
         | duplicate
     much_at_once TOO_FAST:
@@ -456,7 +541,7 @@ _HINTS = rules("""
         | too many {tries,attempts,failures,authentication}
     address_disliked BLOCKED_SOURCE:
         {your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | open proxy | attack
-        | ask your postmaster
+        | ask your postmaster | range network address | subnet | netblock | no name in dns | residential
     # 552 is too much stored, where no word says too much of what.
     mailbox_full_by_code FULL_MAILBOX: 552 & {mailbox,inbox}
     user_refused REFUSED_RECIPIENT:
@@ -471,8 +556,13 @@ _HINTS = rules("""
         | directory | rcptto | no address | not {used,in use} | own addresses | forward | has moved
         | be found | valid address | retired | members
         | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at | nobody
-        | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
-        | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | want your
+        | callout | dirección | direcciones | endereço | adresse | utilisateur | usuario | benutzer | empfänger
+        | użytkownik | {box_abroad} | nadie | kein solcher | mitglieder | membres | miembros | membros
+        | получатель | получателя | адрес | запись | ящике | 收件 | 用户 | 宛先 | ユーザー | 사용자
+        | not subscribed | want your
+        | addressees | colleagues | registered | unsubscribed | local mail | out of service | person | subscriber
+        | subscribers | employee | nxdomain | left us | address unavailable
+        | not work here
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
         | whitelist | whitelisted | {nothing_abroad}
@@ -482,14 +572,19 @@ _HINTS = rules("""
         | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
         | unauthorized | by {administrator,system administrator,the administrator}
         | blocked | administrative | security | restricted | unsafe | {access,approved,allowed} list | go away
-        | not {welcome,wanted} | unwelcome | unwanted | disallowed
+        | not {welcome,wanted} | unwelcome | unwanted | disallowed | list of permitted | deny | denies | refuse
+        | refuses | declined | {denied_abroad}
     message_refused BAD_MESSAGE:
         {message,mail,delivery} & {refused} | {message,mail} & bounced
-        | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否
+        | reject by | {cannot,could not,not} {deliver,delivered,be delivered} | undelivered | 拒绝 | 拒否 | 거부
+        | dangerous | malicious | executables | hyperlinks | harmful | fraud | scam | link | links | macro
+        | document | documents | caught
+        | {mb,gb,megabytes} | older than | remove the | {header,headers,reply to,date,address} missing
     protocol BAD_MESSAGE:
         rfc | conform | parse | parsed | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
-        | nested | message id | nul | {helo,ehlo,hello,rcpt} first | needs ehlo
+        | nested | message id | nul | expected | missing | not supported | unsupported
+        | {helo,ehlo,hello,rcpt} first | needs ehlo
     host_refuses DESTINATION_REFUSES:
         does not accept mail | accepts no mail | no {mail,smtp} service | not accepting {mail,messages}
     service_unavailable DESTINATION_LATER: service {unavailable,not available}

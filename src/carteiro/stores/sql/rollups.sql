@@ -87,12 +87,12 @@ SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;
 
 -- name: rollup_attempts (sqlite)
--- The attempts of messages. :numbers = [message no, …]
-SELECT e.message_no, e.attempts
+-- The attempts of messages, and the failure that the last one is a retry of. :numbers = [message no, …]
+SELECT e.message_no, e.attempts, e.retry_of
 FROM json_each(:numbers) AS i CROSS JOIN entries AS e ON e.message_no = i.value;
 
 -- name: rollup_changed (sqlite)
--- Adds a note of changed messages. :rows = [[message no, [[provider, time, figures], …]], …]; :now
+-- Adds a note of changed messages. :rows = [[message no, [[provider, time, figures, …], …]], …]; :now
 INSERT INTO rollup_notes (what, at, figures)
 SELECT
     'changed', :now,

@@ -161,6 +161,7 @@ CREATE TABLE carteiro.entries (
     failure json,                         -- the last one
     duration_ms bigint,
     finished_at bigint,                   -- not set: it is unfinished, and has a job
+    retry_of text,                        -- group@time of the failure that its last or next attempt is a retry of
     tenant text COLLATE "C" NOT NULL,
     is_email boolean NOT NULL,
     created_at bigint NOT NULL,
@@ -587,7 +588,7 @@ CREATE TABLE carteiro.failure_groups (
     deaths bigint NOT NULL
 ) WITH (fillfactor = 70);
 
--- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
+-- By hour and tenant; '': all of them. Also all hours together: a list of groups must not read each hour.
 CREATE TABLE carteiro.failure_counts (
     group_id text COLLATE "C" NOT NULL,
     at bigint NOT NULL, -- the start of the hour; 0: all hours
@@ -597,10 +598,13 @@ CREATE TABLE carteiro.failure_counts (
     first_at bigint NOT NULL,
     last_at bigint NOT NULL,
     samples text NOT NULL, -- JSON: the newest messages of the tenant, [[time, id], …]
+    retried bigint NOT NULL DEFAULT 0, -- of all hours: results in the history
+    history text NOT NULL DEFAULT '', -- JSON, of all hours: see policy/history.py
     PRIMARY KEY (group_id, at, tenant)
 ) WITH (fillfactor = 70);
 CREATE INDEX failure_counts_by_age ON carteiro.failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
 CREATE INDEX failure_counts_of_tenant ON carteiro.failure_counts (tenant, at);
+CREATE INDEX failure_counts_retried ON carteiro.failure_counts (retried) WHERE retried > 0;
 
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

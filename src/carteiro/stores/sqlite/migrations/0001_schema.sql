@@ -156,6 +156,7 @@ CREATE TABLE entries (
     failure TEXT,                         -- the last one, as JSON
     duration_ms INTEGER,
     finished_at INTEGER,                  -- not set: it is unfinished, and has a job
+    retry_of TEXT,                        -- group@time of the failure that its last or next attempt is a retry of
     timeline TEXT NOT NULL                -- [type, time, metadata], each followed by a comma: see `timelines`
 ) STRICT;
 
@@ -508,7 +509,7 @@ CREATE TABLE failure_groups (
     deaths INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
+-- By hour and tenant; '': all of them. Also all hours together: a list of groups must not read each hour.
 CREATE TABLE failure_counts (
     group_id TEXT NOT NULL,
     at INTEGER NOT NULL,                  -- the start of the hour; 0: all hours
@@ -518,10 +519,13 @@ CREATE TABLE failure_counts (
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
     samples TEXT NOT NULL,                -- JSON: the newest messages of the tenant, [[time, id], …]
+    retried INTEGER NOT NULL DEFAULT 0,   -- of all hours: results in the history
+    history TEXT NOT NULL DEFAULT '',     -- JSON, of all hours: see policy/history.py
     PRIMARY KEY (group_id, at, tenant)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX failure_counts_by_age ON failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
 CREATE INDEX failure_counts_of_tenant ON failure_counts (tenant, at);
+CREATE INDEX failure_counts_retried ON failure_counts (retried) WHERE retried > 0;
 
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
@@ -545,7 +549,7 @@ SELECT
     coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at, coalesce(e.attempts, 0) AS attempts,
     coalesce(e.charged, 0) AS charged, coalesce(e.in_doubt, 0) AS in_doubt, coalesce(e.round, 1) AS round,
     coalesce(e.revision, 1) AS revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
-    e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+    e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.retry_of
 FROM messages AS m LEFT JOIN entries AS e ON e.message_no = m.no;
 
 -- All events, in order: the acceptance of an e-mail, the timeline of the entry, then those that it has no room for.

@@ -103,7 +103,7 @@ SELECT
     coalesce((SELECT length(e.timeline) FROM entries AS e WHERE e.message_no = m.no), 0),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
     m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
-    m.provider_message_id, m.failure, m.duration_ms, m.finished_at
+    m.provider_message_id, m.failure, m.duration_ms, m.finished_at, m.retry_of
 FROM json_each(:ids) AS i
 CROSS JOIN ledger AS m
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
@@ -126,15 +126,15 @@ DELETE FROM delayed WHERE message_no IN (SELECT value ->> 1 FROM json_each(:rows
 -- name: save_entries
 -- Stores what has happened to a message. ? = message no, timeline, state, due_at, expires_at, attempts, charged, in_doubt,
 -- round, revision, holder, held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms,
--- finished_at
+-- finished_at, retry_of
 INSERT INTO entries (
     message_no, tenant, is_email, created_at, timeline, state, due_at, expires_at, attempts, charged, in_doubt, round,
     revision, holder, held_until, cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms,
-    finished_at
+    finished_at, retry_of
 )
 SELECT
     no, tenant, kind = 'email:send', created_at,
-    ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19
+    ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20
 FROM messages
 WHERE no = ?1
 ON CONFLICT (message_no) DO UPDATE
@@ -144,7 +144,8 @@ SET
     in_doubt = excluded.in_doubt, round = excluded.round, revision = excluded.revision, holder = excluded.holder,
     held_until = excluded.held_until, cancel_requested_at = excluded.cancel_requested_at,
     evidence = excluded.evidence, provider = excluded.provider, provider_message_id = excluded.provider_message_id,
-    failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at;
+    failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at,
+    retry_of = excluded.retry_of;
 
 -- name: settle_first
 -- Stores a sent message to which nothing had happened before. ? = message no, tenant, is_email, created_at, due_at,

@@ -110,7 +110,7 @@ ORDER BY d.message_id;
 -- The next entries. :after = [message no]
 SELECT
     message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
-    cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
+    cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, retry_of, tenant,
     is_email, created_at, timeline
 FROM entries
 WHERE message_no > (:after ->> 0)
@@ -125,7 +125,7 @@ ORDER BY message_no, position;
 
 -- name: move_failure_counts
 -- The next hours of failure groups. :after = [group, at, tenant]
-SELECT group_id, at, tenant, attempts, deaths, first_at, last_at, samples
+SELECT group_id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history
 FROM failure_counts
 WHERE (group_id, at, tenant) > (:after ->> 0, :after ->> 1, :after ->> 2)
 ORDER BY group_id, at, tenant;
