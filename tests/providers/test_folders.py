@@ -33,7 +33,7 @@ ALLOWED = {
 
 
 class Names(NamedTuple):
-    """What a file has: imported names, attributes, and texts without a space."""
+    """Imported names, attributes, and texts without a space, of a file."""
 
     imported: frozenset[str]
     attributes: frozenset[str]
