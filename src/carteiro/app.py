@@ -16,10 +16,11 @@ from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.jobs.kind import Pool
+from carteiro.maintenance.automatic_redrives import redrive_automatically, start_automatic_redrives
 from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
-from carteiro.maintenance.redrives import OpenCircuits, WorkLeft, redrive_once, run_redrives
+from carteiro.maintenance.redrives import Redriving, WorkLeft, redrive_once, run_redrives
 from carteiro.maintenance.report import open_circuits, report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
@@ -29,7 +30,7 @@ from carteiro.observability.tracing import Tracing, open_tracing
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.waiting import Waiting
-from carteiro.ports import Backend, DeadLetters, Redrives, Upkeep
+from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
 from carteiro.runtime.lessons import Lessons
@@ -183,7 +184,8 @@ class Carteiro:
     async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
         """Return why a message is not sent yet, until when, and an estimate of when it is; None if there is none."""
         found = await self.get(message, tenant=tenant)
-        return None if found is None else await explain_message(self.backend, found)
+        plan = self.settings.automatic_plan
+        return None if found is None else await explain_message(self.backend, found, plan=plan)
 
     async def cancel(self, message: str, *, tenant: str | None = None) -> model.CancelAnswer:
         """Cancel a waiting message; for one in flight, prevent another attempt."""
@@ -262,8 +264,9 @@ class Carteiro:
         if self._lessons is not None:
             await self._lessons.refresh()
         states, stops = await self._work_once(limit), self._stops
+        await start_automatic_redrives(self.backend.upkeep, self.backend.rollups, self._redriving())
         while stops == self._stops and (limit is None or states.total() < limit):
-            progress = await redrive_once(*self._redriving())
+            progress = await redrive_once(self.backend.upkeep, self._redriving())
             if progress is WorkLeft.NOTHING:
                 break
             await asyncio.sleep(0 if progress is WorkLeft.MORE else _MOMENT_S)
@@ -340,9 +343,10 @@ class Carteiro:
             Pool("sync tasks", workers.sync_task_threads, synchronous),
         ]
 
-    def _redriving(self) -> tuple[Upkeep, Redrives, DeadLetters, OpenCircuits]:
-        ports = self.backend
-        return ports.upkeep, ports.redrives, ports.dead_letters, self._open_circuits
+    def _redriving(self) -> Redriving:
+        ports, plan = self.backend, self.settings.automatic_plan
+        automatic, circuits = ports.automatic_redrives, self._open_circuits
+        return Redriving(ports.redrives, ports.dead_letters, automatic, circuits, plan)
 
     async def _open_circuits(self) -> set[str]:
         reports = await self.backend.reports.show()
@@ -357,7 +361,8 @@ class Carteiro:
             *([self._lessons.keep()] if self._lessons else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
-            run_redrives(*self._redriving()),
+            run_redrives(ports.upkeep, self._redriving()),
+            redrive_automatically(ports.upkeep, ports.rollups, self._redriving()),
             report(ports.reports, self.tally.providers, ports.queue),
             prune(
                 ports.upkeep,

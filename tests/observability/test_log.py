@@ -220,6 +220,7 @@ def write_all() -> None:
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.bound_reached("connections", most=1000)
     log.upkeep_done("expire", count=3)
+    log.redrive_started("redrive-2", "acme", "smtp", 8)
     log.redrive_halted("redrive-1", "stopped", "5 of 5 failed again, more than 20%.")
     log.upkeep_failed("prune", StoreUnavailable("locked"))
     log.dead_letters_filling(count=8000, most=10_000, folder="dead")

@@ -143,8 +143,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         office, any_tenants, unlimited, any_tenants, unlimited
     ).items():
         offer(f"{tag} of a tenant", endpoints)
-    offer("messages", MessageEndpoints(ports))
-    offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
+    offer("messages", MessageEndpoints(ports, settings.automatic_plan))
+    rules, plan = settings.sending_rules, settings.automatic_plan
+    offer("dead letters", DeadLetterEndpoints(ports, rules, plan))
     offer("redrives", RedriveEndpoints(ports))
     offer("fairness", FairnessEndpoints(ports.tenants))
     offer("alerts", AlertEndpoints(ports.alerts, settings.alert_rules()))

@@ -263,6 +263,18 @@ class DeadLetterSettings(values.Section):
     export_folder: str
 
 
+class AutomaticRedriveSettings(values.Section):
+    """Redrives of dead letters whose provider has recovered."""
+
+    enabled: Annotated[bool, Field(strict=True)]
+    cool_down: values.SomeDuration = Field(alias="cool_down_ms")
+    rounds: Annotated[int, Field(ge=1, le=model.MOST_AUTOMATIC_ROUNDS)]
+
+    def as_value(self) -> model.AutomaticPlan:
+        """The same, for policies."""
+        return model.AutomaticPlan(self.enabled, self.cool_down, self.rounds)
+
+
 class SqliteSettings(values.Section):
     """Settings of the SQLite store."""
 
@@ -418,6 +430,7 @@ class Settings(values.Section):
     retention: RetentionSettings
     rollups: RollupSettings
     dead_letters: DeadLetterSettings
+    automatic_redrive: AutomaticRedriveSettings
     alerts: AlertSettings
     notices: NoticeSettings
     unsubscribe: UnsubscribeSettings
@@ -469,6 +482,11 @@ class Settings(values.Section):
             default_from_only=self.default_from_only,
             one_click=self.one_click,
         )
+
+    @property
+    def automatic_plan(self) -> model.AutomaticPlan:
+        """When dead letters are redriven automatically."""
+        return self.automatic_redrive.as_value()
 
     @cached_property
     def one_click(self) -> OneClick | None:

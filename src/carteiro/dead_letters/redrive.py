@@ -1,6 +1,6 @@
 """Redrive of dead letters: all that match a filter, or one with edits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,9 +33,12 @@ EDITABLE = frozenset(
 async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.RedrivePlan:
     """Return the dead letters that a redrive would send now: those that match and are not redriven."""
     letters, resting = backend.dead_letters, replace(_usual(wanted), is_redriven=False)
-    tenants = await letters.group("tenant", resting)
     groups = await letters.group("group", resting)
-    page = await letters.find(resting, limit=_SAMPLE)
+    if wanted.tenant is None:
+        tenants = await letters.group("tenant", resting)
+    else:  # the same dead letters: they are read once
+        tenants = _together(wanted.tenant, groups)
+    page = await letters.find(resting, limit=_SAMPLE, is_whole=False)
     return model.RedrivePlan(
         sum(each.count for each in tenants),
         groups[:_SHOWN],
@@ -43,6 +46,15 @@ async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.Redr
         tenants[:_SHOWN],
         [each.id for each in page.rows],
     )
+
+
+def _together(key: str, groups: Sequence[model.DeadGroup]) -> list[model.DeadGroup]:
+    """All groups as one; none if there is none."""
+    if not groups:
+        return []
+    count = sum(each.count for each in groups)
+    oldest, newest = min(each.oldest for each in groups), max(each.newest for each in groups)
+    return [model.DeadGroup(key, count, oldest, newest)]
 
 
 def _usual(wanted: model.DeadFilter) -> model.DeadFilter:

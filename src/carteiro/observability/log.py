@@ -274,6 +274,12 @@ def upkeep_done(task: str, *, count: int) -> None:
     event(Level.INFO, "Upkeep done", "upkeep.done", {"task": task, "count": count})
 
 
+def redrive_started(redrive: str, tenant: str, provider: str, total: int) -> None:
+    """Report that dead letters of a tenant are redriven, as their provider has recovered."""
+    fields = {"redrive": redrive, "tenant": tenant, "provider": provider, "total": total}
+    event(Level.INFO, "Automatic redrive started", "redrive.started", fields)
+
+
 def redrive_halted(redrive: str, state: str, reason: str | None) -> None:
     """Report that a redrive has finished, or why it does not go on."""
     level = Level.INFO if reason is None else Level.WARN
