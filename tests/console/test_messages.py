@@ -286,7 +286,7 @@ async def test_all_matches_are_counted_shown_and_redriven(post: Carteiro) -> Non
         asked = await person.sent("messages/bulk/redrive", form)
         assert "Send all of these messages again?" in asked.text
         done = await person.sent("messages/bulk/redrive", form | {"confirmed": "yes"})
-        assert "12 messages are redriven." in done.text
+        assert "Messages redriven: 12." in done.text
         assert done.url.params["q"] == "tag:invoice"
 
     assert {(await message_of(post, each)).round for each in dead} == {2}
@@ -314,7 +314,7 @@ async def test_all_matches_are_cancelled(post: Carteiro) -> None:
             assert until
             form = {"q": "", "until": until[1], "confirmed": "yes"}
             done = await person.sent("messages/bulk/cancel", form)
-            assert f"{number} messages are cancelled" in done.text
+            assert f"not sent again: {number}." in done.text
     for each in (*mine, other):
         assert (await message_of(post, each)).state is State.CANCELLED
     assert (await message_of(post, dead)).state is State.FAILED
