@@ -26,7 +26,7 @@ async def test_search_is_completed_while_it_is_written(looker: Looker) -> None:
 
 async def test_wait_is_counted_down(looker: Looker) -> None:
     """In the units of the page, each second."""
-    page = await (await looker.signed_in("admin")).at("messages?q=status:enqueued")
+    page = await (await looker.signed_in("admin")).at("messages?q=external-id:segredo")
     await page.click("[data-row] a")
     await page.wait_for_selector("[data-until]")
     await page.evaluate(
