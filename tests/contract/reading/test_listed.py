@@ -19,6 +19,7 @@ from carteiro.model import (
     Sent,
     State,
     StoredMessage,
+    Verdict,
 )
 from carteiro.ports import Backend
 from support.builders import (
@@ -226,7 +227,7 @@ async def test_messages_are_found_by_the_code_of_their_failure(
     buried, later, fine = await accepted(backend.store, *messages(3))
     failure = replace(dead().failure, code="MAILBOX_UNKNOWN", original_code="550 5.1.1")
     for job in await claimed(backend.store, limit=3):
-        verdicts = {
+        verdicts: dict[MessageId, Verdict] = {
             buried: replace(dead(), failure=failure),
             later: replace(retry(A_DAY), failure=failure),
             fine: sent(),
