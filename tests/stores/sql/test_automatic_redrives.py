@@ -46,7 +46,7 @@ async def test_nobody_waits_while_the_dead_letters_of_a_tenant_are_counted() -> 
             await lost(backend)
         clock.advance(COOL_DOWN)
         assert isinstance(backend.automatic_redrives, SqlAutomaticRedrives)
-        watched = _Watched(backend.automatic_redrives._db)
+        watched: Any = _Watched(backend.automatic_redrives._db)
 
         redrive = await SqlAutomaticRedrives(watched).start(ACME, PROVIDER, AutomaticPlan(), Ramp())
 
