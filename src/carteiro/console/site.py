@@ -23,9 +23,11 @@ from carteiro.console.door import Door
 from carteiro.console.hub import Hub
 from carteiro.console.live import LivePages
 from carteiro.console.page import Change, Handler, Pages, Show
+from carteiro.console.pages.alerts import AlertPages
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.messages import MessagePages
+from carteiro.console.pages.providers import ProviderPages
 from carteiro.console.pages.tenants import TenantPages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
@@ -86,6 +88,8 @@ class Console:
             WelcomePages(),
             MessagePages(ports),
             TenantPages(office, self.ring),
+            ProviderPages(office),
+            AlertPages(ports.alerts, office.settings.alert_rules()),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),
