@@ -112,6 +112,7 @@ async def values_of_paths(post: Carteiro) -> dict[str, dict[str, str]]:
         **things,
         "dead-letters": things["messages"],
         "tenants": things["messages"],
+        "templates": things["messages"],
     }
 
 

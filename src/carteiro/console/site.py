@@ -28,6 +28,9 @@ from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.messages import MessagePages
 from carteiro.console.pages.providers import ProviderPages
+from carteiro.console.pages.settings import SettingPages
+from carteiro.console.pages.suppressions import SuppressionPages
+from carteiro.console.pages.templates import TemplatePages
 from carteiro.console.pages.tenants import TenantPages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
@@ -89,6 +92,9 @@ class Console:
             MessagePages(ports),
             TenantPages(office, self.ring),
             ProviderPages(office),
+            TemplatePages(office),
+            SuppressionPages(office),
+            SettingPages(office.settings, ports.tenants),
             AlertPages(ports.alerts, office.settings.alert_rules()),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
