@@ -153,7 +153,7 @@ def _percentile(figures: Mapping[str, int], sent: int) -> timedelta | None:
 
 
 def _history(history: History) -> dict[str, object]:
-    """What became of messages that failed like this and were tried again."""
+    """The results of messages that failed like this and were tried again."""
     return {
         "days": span(history),
         "again": _told("", *messages(history)),
