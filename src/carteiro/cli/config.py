@@ -8,9 +8,9 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Printer, note
 from carteiro.config import Given, Settings, load, shown_setting
+from carteiro.config.effective import effective, lines
 from carteiro.errors import CarteiroError
 from carteiro.stores.open import tuned_fairness
-from carteiro.views.settings import effective, lines
 
 app = typer.Typer(help="Show the settings.", no_args_is_help=True)
 

@@ -3,11 +3,11 @@
 from starlette.responses import Response
 
 from carteiro.config import Settings
+from carteiro.config.effective import effective, lines
 from carteiro.console.listing import text_in
 from carteiro.console.page import Pages, Show
 from carteiro.console.visit import Visit
 from carteiro.ports import Tenants
-from carteiro.views.settings import effective, lines
 
 _LONGEST = 300  # characters of a value
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 
-from carteiro.config import Given, Settings, default_values, shown_setting
+from carteiro.config.reading import default_values
+from carteiro.config.sections import Given, Settings
+from carteiro.config.values import shown_setting
 from carteiro.model import Fairness
 
 
