@@ -3,7 +3,7 @@
 import re
 
 from carteiro.app import Carteiro
-from carteiro.model import AuditFilter, Role, Via
+from carteiro.model import AuditFilter, Role, TenantId, Via
 from support.builders import ACME, BRASA, a_tenant
 from support.console import Person, a_console, a_person, a_token
 from support.http import a_client, sent
@@ -23,6 +23,23 @@ async def test_list_shows_who_waits_and_opens_a_tenant(post: Carteiro) -> None:
         assert (first + await person.page(following)).count("<tr data-row>") == 62
         assert "<h1>acme</h1>" in await person.page("tenants", tenant="acme")
         assert "no such tenant" in await person.page("tenants", 404, tenant="nobody")
+
+
+async def test_names_of_tenants_are_texts(post: Carteiro) -> None:
+    """In the list and on a page of their own, whatever is in them."""
+    strange = TenantId("a b?c#d <b>")
+    await post.backend.tenants.define([a_tenant(strange, name=HOSTILE)])
+    async with a_person(post) as person:
+        listed = (await person.get("tenants")).text
+        assert HOSTILE not in listed
+        [link] = re.findall(r'href="/console/(tenants/a%20b[^"]+)"', listed)
+        page = (await person.get(link)).text
+        assert "<h1>a b?c#d &lt;b&gt;</h1>" in page
+        assert HOSTILE not in page
+        paused = await person.sent(f"{link}/pause", {"confirmed": "yes"})
+        assert "Paused: messages are accepted" in paused.text
+        found = await person.get("tenants", params={"tenant": strange})
+        assert "<h1>a b?c#d &lt;b&gt;</h1>" in found.text
 
 
 async def test_share_served_is_shown_against_weight(post: Carteiro) -> None:
