@@ -26,7 +26,9 @@ from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.alerts import AlertPages
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
-from carteiro.console.pages.messages import MessagePages
+from carteiro.console.pages.message import MessagePages
+from carteiro.console.pages.message_bulk import MessageBulkPages
+from carteiro.console.pages.messages import MessageSearchPages
 from carteiro.console.pages.providers import ProviderPages
 from carteiro.console.pages.settings import SettingPages
 from carteiro.console.pages.suppressions import SuppressionPages
@@ -89,7 +91,9 @@ class Console:
         self.hub.offer(newest_change(ports.audit))
         return [
             WelcomePages(),
-            MessagePages(ports),
+            MessageSearchPages(ports),
+            MessageBulkPages(ports),
+            MessagePages(ports, office.settings),
             TenantPages(office, self.ring),
             ProviderPages(office),
             TemplatePages(office),
