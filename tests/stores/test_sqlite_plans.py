@@ -174,7 +174,7 @@ FILTERS: list[dict[str, Any]] = [
 LISTS: dict[str, dict[str, object]] = {
     "dead_letters_find_by_tenant": {},
     "events": {"id": "tiny-2"},
-    "inbox_list_of_tenant": {},
+    "inbox_find_of_tenant": {},
     "recipients_list": {"id": ""},
     "recipients_list_by_email": {"id": "", "email": "ana@example.com"},
     "recipients_list_by_external_id": {"id": ""},
