@@ -1,8 +1,8 @@
 """Waits for mails in the sandbox's inbox, in one process: one reader for all who wait, and none while nobody does.
 
-Ten times a second it asks for the newest mail of all their tenants, in one statement. Only when there is one does it
-look at the new mails, once a tenant, and wakes those whose filter matches. Every two seconds each looks by itself: of two
-transactions the later one may have the earlier time.
+Ten times a second it asks for the newest mail of all their tenants, in one statement. Only when there is a new one
+does it read the new mails, once for each tenant, and wake those whose filter matches. Every two seconds each looks by
+itself, because the later of two transactions may have the earlier time.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class InboxWatch:
             try:
                 await self._look_for_news()
             except CarteiroError:
-                pass  # those who wait are told at their own next look
+                pass  # those who wait get the error at their own next look
             except Exception as error:  # noqa: BLE001 - the next look may succeed
                 log.unexpected("inbox.watch", error)
             await asyncio.sleep(_EVERY_S)

@@ -90,9 +90,7 @@ class SqlInbox:
     ) -> Sequence[Any]:
         if wanted.message is not None:
             key_of(cursor, (FAR, ""))  # there is one page, but a wrong cursor is an error
-            return await self._db.fetch(
-                "inbox_find_of_message", message=wanted.message, limit=most
-            )
+            return await self._db.fetch("inbox_find_of_message", message=wanted.message, limit=most)
         at, place = key_of(cursor, (FAR, ""))
         if wanted.tenant is None:
             return await self._db.fetch("inbox_find", number=at, limit=most)
