@@ -25,6 +25,7 @@ from carteiro.console.live import LivePages
 from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
+from carteiro.console.pages.inbox import InboxPages, newest_mails
 from carteiro.console.pages.messages import MessagePages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
@@ -75,10 +76,12 @@ class Console:
         """All pages, in the order of the menu; a new module gets a line here."""
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
+        self.hub.offer(newest_mails(ports.inbox))
         return [
             WelcomePages(),
             MessagePages(ports),
             AuditPages(ports.audit),
+            InboxPages(ports.inbox),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),
         ]
