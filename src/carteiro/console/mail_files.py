@@ -16,7 +16,7 @@ _HEADERS = {
 
 
 def mail_file(email: Email | None, number: str) -> Response:
-    """The attachment of this number, from 1; its type is never told to the browser."""
+    """The attachment of this number, from 1; the browser never learns its type."""
     files = found(email, "mail").attachments
     file = found(
         {str(place): each for place, each in enumerate(files, 1)}.get(number), "attachment"
