@@ -55,7 +55,7 @@ async def test_mails_are_listed_newest_first_and_filtered(post: Carteiro) -> Non
             (0, {"since": later}),
             (0, {"tenant": "brasa", "subject": "pedido"}),
         ):
-            found = await person.page("inbox", **query)
+            found = await person.page("inbox", 200, **query)
             assert found.count("<tr data-row>") == number, query
             assert "data-live" not in found
             assert number or "No mail matches" in found
@@ -92,6 +92,7 @@ async def test_new_mail_appears_by_itself(post: Carteiro) -> None:
 async def test_mail_is_shown_with_all_its_parts(post: Carteiro) -> None:
     """Facts, the frame at both widths, text, source, headers, links and files; hostile texts are only texts."""
     file = {"filename": TRICKY.replace("\r\n", ""), "contentType": "text/html", "content": "PGI+"}
+    sender: dict[str, Any] = {"from": "loja@example.com"}
     message = await kept(
         post,
         subject=HOSTILE,
@@ -99,7 +100,7 @@ async def test_mail_is_shown_with_all_its_parts(post: Carteiro) -> None:
         html="<p>Olá</p><a href='https://a.example/x'>x</a>",
         text=f"</pre>{HOSTILE}",
         attachments=[file],
-        **{"from": "loja@example.com"},
+        **sender,
     )
     await kept(post, message, subject=HOSTILE)
     await kept(post, message, subject=HOSTILE, text=HOSTILE, attachments=[file])

@@ -15,7 +15,14 @@ from carteiro.model import (
 )
 
 
-class Inbox(Protocol):
+class Letterbox(Protocol):
+    """The part of an `Inbox` that a provider needs."""
+
+    async def keep(self, mails: Sequence[InboxMail]) -> None:
+        """Store the mails: this is the sandbox's hand-over."""
+
+
+class Inbox(Letterbox, Protocol):
     """A local mailbox in the store.
 
     Promises, one module each in ``tests/contract/inbox``:
@@ -25,9 +32,6 @@ class Inbox(Protocol):
     deletes  What is deleted is found no more; nothing else is touched.
     notices  `newest` tells of a delivery by any process.
     """
-
-    async def keep(self, mails: Sequence[InboxMail]) -> None:
-        """Store the mails: this is the sandbox's hand-over."""
 
     async def list(
         self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100

@@ -30,7 +30,7 @@ class InboxPages(Pages):
         self._inbox = inbox
 
     @Show("inbox", needs=_LIST)
-    async def list(self, visit: Visit) -> Response:
+    async def mails(self, visit: Visit) -> Response:
         """Matching mails; without filters, the newest ones live."""
         wanted = InboxFilter(
             tenant=visit.within(text_in(visit, "tenant")),
@@ -95,7 +95,7 @@ class InboxPages(Pages):
             raise not_found("mail")
         return visit.to("inbox", flash="inbox.deleted")
 
-    async def _found(self, visit: Visit) -> "list[InboxMail]":
+    async def _found(self, visit: Visit) -> list[InboxMail]:
         identity = MessageId(visit.path["id"])
         mails = await self._inbox.list(
             message=identity, tenant=visit.within(), limit=_MOST_DELIVERIES

@@ -48,9 +48,9 @@ SELECT t.id, (SELECT max(i.created_at) FROM carteiro.inbox AS i WHERE i.tenant =
 FROM unnest(:tenants::text[]) AS t (id);
 
 -- name: inbox_delete
--- Deletes the deliveries of a message. :message; :tenant
+-- Deletes the deliveries of a message. :message; :tenant, in a form that no index has: a message has few mails.
 DELETE FROM carteiro.inbox
-WHERE message_id = :message AND tenant = :tenant;
+WHERE message_id = :message AND tenant || '' = :tenant;
 
 -- name: inbox_empty
 -- Deletes mails of a tenant. :tenant; :limit
