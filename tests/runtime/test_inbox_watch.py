@@ -97,7 +97,7 @@ async def test_one_reader_serves_all_who_wait() -> None:
 
 
 async def test_store_that_fails_does_not_end_the_reader() -> None:
-    """Who looks gets the error, and gives the place back; the others go on when the store is back."""
+    """A caller that looks gets the error, and gives the place back; the others go on when the store is back."""
     inbox = Counted()
     watch = a_watch(inbox)
     waiting = asyncio.create_task(watch.wait(InboxFilter(tenant=ACME), limit=1, within=LONG))

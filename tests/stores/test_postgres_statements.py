@@ -36,6 +36,7 @@ _SHORT = "asked only when a count that stops early says that these are few"
 EXCEPTIONS = {
     "clear_jobs": _REBUILDS,
     "dead_letters_group": _CAPPED,
+    "dead_letters_group_of_tenant": _CAPPED,
     "dead_letters_new": _CAPPED,
     "dead_letters_shares": _CAPPED,
     "dead_letters_sizes": _CAPPED,

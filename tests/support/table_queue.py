@@ -27,9 +27,9 @@ def a_shared_database() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def an_office(url: str, *tenants: str) -> AsyncIterator[Carteiro]:
+async def an_office(url: str, *tenants: str, **settings: Any) -> AsyncIterator[Carteiro]:
     """An app on the database, whose tenants all have the template."""
-    async with Carteiro.open(url, retention={"bodies_ms": 0}) as post:
+    async with Carteiro.open(url, retention={"bodies_ms": 0}, **settings) as post:
         names = [TenantId(each) for each in tenants or ("default",)]
         await post.backend.tenants.ensure(names)
         for each in names:

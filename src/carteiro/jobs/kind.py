@@ -1,6 +1,6 @@
 """Kinds of jobs: how a worker confirms, delivers and retries each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
@@ -88,6 +88,7 @@ class Kind:
     ``learn`` gets the result of each attempt once it is settled, unless all addresses were taken.
     ``function`` is called with the content instead of ``deliver``: a call that ends without an error is done. For kinds
     without ``declares``, ``call_limit`` and ``link``, whose calls need no handover.
+    ``span`` are the attributes of the span of a call, in addition to its provider; None: a call has no span of its own.
     ``close`` is called once, after the last job of the worker.
     """
 
@@ -105,6 +106,7 @@ class Kind:
     replays_for: timedelta | None = None
     lesson: Advise | None = None
     learn: Learn | None = None
+    span: Mapping[str, str | int] | None = None
     close: Callable[[], Awaitable[None]] | None = None
     chain: Chain | None = None
     link: Link | None = None

@@ -13,6 +13,7 @@ from typing import NamedTuple, assert_never
 
 from carteiro import model
 from carteiro.errors import TransitionRefused
+from carteiro.policy.automatic_redrives import waits_for
 from carteiro.policy.grouping import group_of
 from carteiro.policy.history import retry_of
 from carteiro.policy.tags import tag_value
@@ -93,6 +94,7 @@ class NewDeadLetter(NamedTuple):
     failure: model.Failure
     failed_attempts: int
     group: str
+    waits_for: str | None = None  # the provider whose recovery redrives it
 
 
 @dataclass(slots=True)
@@ -299,16 +301,23 @@ def is_redriven(entry: Entry) -> bool:
     return entry.round > 1 and entry.state not in model.FINISHED
 
 
-def redrive(
-    entry: Entry, *, by: str, has_content: bool, now: int, revision: model.Revision | None = None
+def redrive(  # noqa: PLR0913 - what is known, and what is asked
+    entry: Entry,
+    *,
+    by: str,
+    has_content: bool,
+    now: int,
+    revision: model.Revision | None = None,
+    is_automatic: bool = False,
 ) -> tuple[model.RedriveAnswer, Change | None]:
     """Start a new round of attempts and a new ttl; with a ``revision``, as the next revision.
 
-    ``has_content``: its content was not pruned.
+    ``has_content``: its content was not pruned. ``is_automatic``: nobody asked for it, so it keeps its end of life, and
+    what may have been delivered is not sent again.
     """
     if is_redriven(entry):
         return model.RedriveAnswer.ALREADY, None
-    if entry.state not in model.DEAD:
+    if entry.state not in model.DEAD or (is_automatic and not _may_redrive_itself(entry, now)):
         return model.RedriveAnswer.NOT_FOUND, None
     if revision is not None and revision.of not in {None, entry.revision}:
         return model.RedriveAnswer.CHANGED, None
@@ -321,7 +330,7 @@ def redrive(
     entry.charged = 0
     entry.in_doubt = 0
     entry.due_at = now
-    entry.expires_at = now + entry.ttl_ms
+    entry.expires_at = entry.expires_at if is_automatic else now + entry.ttl_ms
     entry.cancel_requested_at = None
     entry.evidence = None
     entry.finished_at = None
@@ -330,6 +339,11 @@ def redrive(
         entry.revision += 1
         told["revision"] = entry.revision
     return model.RedriveAnswer.REDRIVEN, Change((Stamped(model.EventType.ENQUEUED, told, now),))
+
+
+def _may_redrive_itself(entry: Entry, now: int) -> bool:
+    is_whole = entry.state is model.State.FAILED and not entry.in_doubt and _proof(entry) is None
+    return is_whole and entry.cancel_requested_at is None and now < entry.expires_at
 
 
 def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
@@ -456,7 +470,8 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
         _forget_retry(entry)
     event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
     group = group_of(entry.provider, verdict.failure)
-    buried = NewDeadLetter(reason, verdict.failure, entry.charged, group)
+    waiting = waits_for(entry.tenant, entry.kind, entry.provider, reason, verdict.failure)
+    buried = NewDeadLetter(reason, verdict.failure, entry.charged, group, waiting)
     return Change((event,), drop_job=True, buried=buried)
 
 

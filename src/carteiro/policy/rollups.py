@@ -39,6 +39,7 @@ _MINUTE = SPANS["minute"]
 DELAYS: Final = PAUSES
 MOST_ATTEMPTS: Final = 10  # later ones are counted as the tenth
 MOST_CODES: Final = 30  # in one row; a provider has about a dozen that occur
+MOST_TEMPLATES: Final = 50  # in an answer: a tenant may have a thousand rows in each hour
 _MAX = "max"
 _CODES = ("error.", "dead.")
 _OTHER = "other"

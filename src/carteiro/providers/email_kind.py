@@ -103,6 +103,7 @@ async def _look_at(name: str, settings: Settings) -> Looked:
 def _kind(
     name: str, provider: Provider, settings: Settings, backend: Backend, lessons: Lessons | None
 ) -> Kind:
+    spec, region = spec_of(name), name.partition(":")[2]
     return Kind(
         name=EMAIL,
         provider=name,
@@ -118,6 +119,7 @@ def _kind(
         replays_for=provider.features.replays_for,
         lesson=None if lessons is None else partial(lessons.about, provider=name),
         learn=_learn(backend) if provider.features.is_remote else None,
+        span=spec.span(settings, region),
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
 

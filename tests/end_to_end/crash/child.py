@@ -79,6 +79,7 @@ async def _work(orders: Orders, points: Points) -> None:
         lingering=timedelta(seconds=orders.lingering_s),
         command_timeout=timedelta(seconds=orders.command_timeout_s),
         lease=timedelta(seconds=orders.lease_s),
+        redrives_itself=orders.seed is not None and not orders.as_usual,
         as_usual=orders.as_usual,
         deadly=partial(_die, orders.place),
         unattended=_TASKS if orders.emails_only else _UNATTENDED,

@@ -17,9 +17,10 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
+from carteiro.model import AutomaticPlan, DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
+from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import import_, to_json
 
 _PAGE = 100
@@ -38,8 +39,9 @@ class DeadLetterEndpoints(Endpoints):
 
     prefix = "/admin/v1/dead-letters"
 
-    def __init__(self, backend: Backend, rules: SendingRules) -> None:
+    def __init__(self, backend: Backend, rules: SendingRules, plan: AutomaticPlan) -> None:
         self._rules = rules
+        self._plan = plan
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -51,7 +53,9 @@ class DeadLetterEndpoints(Endpoints):
         """Matching dead letters, newest first, without their content."""
         asked = read_query(request, dead.DeadPageQuestion)
         wanted = dead.wanted_by(request, asked)
-        page = await self._letters.find(wanted, cursor=asked.after, limit=asked.limit)
+        page = await self._letters.find(
+            wanted, cursor=asked.after, limit=asked.limit, is_whole=False
+        )
         return dead.DeadLetterPage.response(page, dead.letter_view)
 
     @Endpoint("GET", "/groups", "Group dead letters", dead.Groups, query=dead.GroupQuestion)
@@ -68,15 +72,18 @@ class DeadLetterEndpoints(Endpoints):
         """Matching dead letters with their history, one JSON document a line, newest first."""
         wanted = dead.wanted_by(request, read_query(request, dead.DeadQuestion))
         # Read before the answer begins, so that an error can still be reported.
-        first = await self._letters.find(wanted, limit=_PAGE)
+        first = await self._letters.find(wanted, limit=_PAGE, is_whole=False)
         return JsonLines(self._lines(wanted, first))
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
-        """One dead letter with its content and its history, oldest first."""
+        """One dead letter with its content, its history, oldest first, and what it waits for."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        return dead.DeadLetterDetail.model_validate(to_json(letter, events)).as_response(nulls=True)
+        told = await outlook_of(self._backend, letter, plan=self._plan)
+        outlook = dead.OutlookView.of(told).model_dump(by_alias=True)
+        document = to_json(letter, events) | {"automaticRedrive": outlook}
+        return dead.DeadLetterDetail.model_validate(document).as_response(nulls=True)
 
     # --- redriving
 
@@ -147,7 +154,9 @@ class DeadLetterEndpoints(Endpoints):
         dropped, cursor = 0, None
         until = time.monotonic() + _PATIENCE_S
         while True:
-            page = await self._letters.find(wanted, cursor=cursor, limit=dead.MOST_AT_ONCE)
+            page = await self._letters.find(
+                wanted, cursor=cursor, limit=dead.MOST_AT_ONCE, is_whole=False
+            )
             dropped += await self._letters.drop([each.id for each in page.rows])
             cursor = page.next
             if cursor is None or time.monotonic() > until:
@@ -167,7 +176,7 @@ class DeadLetterEndpoints(Endpoints):
         limit = asked.limit
         if asked.matching is not None and asked.ids is None:
             wanted = replace(dead.wanted_by(request, asked.matching), is_redriven=False)
-            page = await self._letters.find(wanted, limit=limit)
+            page = await self._letters.find(wanted, limit=limit, is_whole=False)
             return [each.id for each in page.rows], page.next is not None
         if asked.ids is not None and asked.matching is None:
             ids = [MessageId(str(each)) for each in asked.ids[:limit]]
@@ -179,12 +188,14 @@ class DeadLetterEndpoints(Endpoints):
 
     async def _lines(self, wanted: DeadFilter, page: Page[DeadLetter]) -> AsyncIterator[bytes]:
         while True:
-            for letter in page.rows:
-                entry = to_json(letter, await self._reading.events(letter.id))
-                yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
+            for each in page.rows:  # one at a time: a content may be a megabyte
+                letter = await self._letters.show(each.id)
+                if letter is not None:
+                    entry = to_json(letter, await self._reading.events(letter.id))
+                    yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
             if page.next is None:
                 return
-            page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE)
+            page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE, is_whole=False)
 
 
 def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:

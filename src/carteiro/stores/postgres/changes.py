@@ -168,4 +168,5 @@ def _buried(items: Sequence[_Item]) -> tuple[str, ...]:
         texts([failure_text(letter.failure) for _, letter in dead]),
         numbers([letter.failed_attempts for _, letter in dead]),
         texts([letter.group for _, letter in dead]),
+        texts([letter.waits_for for _, letter in dead]),
     )

@@ -63,9 +63,17 @@ SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;
 
 -- name: rollups_by_template
--- As `rollups_by_provider`, of the templates of a tenant. :span; :tenant; :since
+-- As `rollups_by_provider`, of the templates of a tenant with the most messages. :span; :tenant; :since; :most
 SELECT '' AS what, at, figures, template FROM carteiro.rollups
-WHERE span = :span AND tenant = :tenant AND template > '' AND at >= :since
+WHERE
+    span = :span AND tenant = :tenant AND at >= :since
+    AND template IN (
+        SELECT template FROM carteiro.rollups
+        WHERE span = :span AND tenant = :tenant AND template > '' AND at >= :since
+        GROUP BY template
+        ORDER BY sum(weight) DESC, template
+        LIMIT :most
+    )
 UNION ALL
 SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;

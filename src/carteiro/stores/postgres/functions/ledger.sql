@@ -231,7 +231,7 @@ CREATE OR REPLACE FUNCTION carteiro.save(
     p_event_item integer[], p_event_position integer[], p_event_type text[], p_event_metadata json[],
     p_event_at bigint[],
     p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
-    p_failed_attempts integer[], p_group text[],
+    p_failed_attempts integer[], p_group text[], p_waits_for text[],
     p_unburied_item integer[], p_figures json[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
     OUT stored integer[], OUT has_work boolean
 )
@@ -405,18 +405,21 @@ BEGIN
     IF cardinality(p_buried_item) > 0 THEN
         INSERT INTO carteiro.dead_letters (
             message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at,
-            enqueued_at, moved_at, ttl_ms, failure_group, said
+            enqueued_at, moved_at, ttl_ms, failure_group, said, waits_for, waits_since
         )
         SELECT m.id, m.no, m.tenant, m.kind, b.reason, b.code, b.category, b.failure, b.failed, p_now, m.created_at,
-            p_now, p_ttl_ms, b.failure_group, carteiro.said(b.code, b.failure, m.to_address)
-        FROM unnest(p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts, p_group)
-            AS b (item, reason, code, category, failure, failed, failure_group)
+            p_now, p_ttl_ms, b.failure_group, carteiro.said(b.code, b.failure, m.to_address), b.waits_for,
+            CASE WHEN b.waits_for IS NOT NULL THEN p_now END
+        FROM unnest(
+            p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts, p_group, p_waits_for
+        ) AS b (item, reason, code, category, failure, failed, failure_group, waits_for)
         JOIN carteiro.messages AS m ON m.no = p_no[b.item]
         WHERE v_all OR b.item = ANY (stored)
         ON CONFLICT (message_id) DO UPDATE
         SET reason = excluded.reason, code = excluded.code, category = excluded.category, failure = excluded.failure,
             failed_attempts = excluded.failed_attempts, failed_at = excluded.failed_at, moved_at = excluded.moved_at,
-            ttl_ms = excluded.ttl_ms, redriven_at = NULL, failure_group = excluded.failure_group, said = excluded.said;
+            ttl_ms = excluded.ttl_ms, redriven_at = NULL, failure_group = excluded.failure_group, said = excluded.said,
+            waits_for = excluded.waits_for, waits_since = excluded.waits_since;
     END IF;
     IF cardinality(p_unburied_item) > 0 THEN
         DELETE FROM carteiro.dead_letters AS d

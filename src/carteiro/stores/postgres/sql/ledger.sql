@@ -49,7 +49,7 @@ FROM carteiro.save(
     $26::text::integer[], $27::text::bigint[],
     $28::text::integer[], $29::text::integer[], $30::text::text[], $31::text::json[], $32::text::bigint[],
     $33::text::integer[], $34::text::text[], $35::text::text[], $36::text::text[], $37::text::json[],
-    $38::text::integer[], $39::text::text[], $40::text::integer[], $41::text::json[], $42, $43, $44
+    $38::text::integer[], $39::text::text[], $40::text::text[], $41::text::integer[], $42::text::json[], $43, $44, $45
 );
 
 -- name: settle_sent

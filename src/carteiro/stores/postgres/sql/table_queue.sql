@@ -70,7 +70,7 @@ WHERE e.finished_at IS NULL;
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $45 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $46 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -82,12 +82,12 @@ WITH saved AS MATERIALIZED (
         $26::text::integer[], $27::text::bigint[],
         $28::text::integer[], $29::text::integer[], $30::text::text[], $31::text::json[], $32::text::bigint[],
         $33::text::integer[], $34::text::text[], $35::text::text[], $36::text::text[], $37::text::json[],
-        $38::text::integer[], $39::text::text[], $40::text::integer[], $41::text::json[], $42, $43, $44
+        $38::text::integer[], $39::text::text[], $40::text::text[], $41::text::integer[], $42::text::json[], $43, $44, $45
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($45::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($46::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;

@@ -19,7 +19,8 @@ CREATE TABLE tenants (
     limits TEXT,                                  -- JSON: [a minute, an hour, a day]
     retry_preset TEXT,
     external_id_is_key INTEGER NOT NULL DEFAULT 0,
-    contact TEXT
+    contact TEXT,
+    automatic_redrive INTEGER NOT NULL DEFAULT 1
 ) STRICT, WITHOUT ROWID;
 
 -- Owners of domains: the domains of tenants.from_domains, in normal form. A domain belongs to only one tenant.
@@ -214,6 +215,9 @@ CREATE TABLE dead_letters (
     ttl_ms INTEGER NOT NULL,
     redriven_at INTEGER,
     failure_group TEXT NOT NULL,          -- of failures that are alike: see policy/grouping.py
+    waits_for TEXT,                       -- the provider whose recovery redrives it; NULL: none does
+    automatic_rounds INTEGER NOT NULL DEFAULT 0,  -- since somebody redrove it last
+    waits_since INTEGER,                  -- the start of its cool-down
     code TEXT GENERATED ALWAYS AS (failure ->> 'code') VIRTUAL,
     category TEXT GENERATED ALWAYS AS (failure ->> 'category') VIRTUAL
 ) STRICT, WITHOUT ROWID;
@@ -223,6 +227,8 @@ CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id)
 CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
 CREATE INDEX dead_letters_in_group ON dead_letters (failure_group, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
+CREATE INDEX dead_letters_waiting ON dead_letters (waits_for, tenant, automatic_rounds, waits_since, message_id)
+    WHERE waits_for IS NOT NULL AND redriven_at IS NULL;
 
 -- Jobs that redrive dead letters: see policy/ramp.py. tenant '': all of them.
 CREATE TABLE redrives (
@@ -238,7 +244,8 @@ CREATE TABLE redrives (
     started_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    is_clean INTEGER NOT NULL               -- ended, and without items
+    is_clean INTEGER NOT NULL,              -- ended, and without items
+    provider TEXT                         -- of an automatic one: its dead letters waited for this provider
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX redrives_by_age ON redrives (started_at, id);
 CREATE INDEX redrives_of_tenant ON redrives (tenant, started_at, id);
@@ -263,6 +270,7 @@ CREATE TABLE templates (
     version INTEGER NOT NULL,
     retry_preset TEXT,
     one_click_unsubscribe INTEGER NOT NULL DEFAULT 0,
+    automatic_redrive INTEGER NOT NULL DEFAULT 1,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER,
     bytes INTEGER NOT NULL DEFAULT 0,     -- of the three below; no generated column: no index would cover it

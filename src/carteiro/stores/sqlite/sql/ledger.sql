@@ -1,14 +1,16 @@
 -- name: bury
--- Stores dead letters; a new failure of a redriven one replaces its entry.
--- :rows = [[message id, reason, failure, failed attempts, group], …]; :now; :ttl_ms
+-- Stores dead letters; a new failure of a redriven one replaces its entry, which keeps the number of automatic rounds.
+-- :rows = [[message id, reason, failure, failed attempts, group, the provider that it waits for, and since when], …]; :now; :ttl_ms
 INSERT OR REPLACE INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
-    failure_group
+    failure_group, waits_for, waits_since, automatic_rounds
 )
 SELECT
     m.id, m.tenant, m.kind, r.value ->> 1, r.value ->> 2, r.value ->> 3, :now, m.created_at, :now, :ttl_ms,
-    r.value ->> 4
-FROM json_each(:rows) AS r JOIN messages AS m ON m.id = r.value ->> 0;
+    r.value ->> 4, r.value ->> 5, r.value ->> 6, coalesce(d.automatic_rounds, 0)
+FROM json_each(:rows) AS r
+JOIN messages AS m ON m.id = r.value ->> 0
+LEFT JOIN dead_letters AS d ON d.message_id = m.id;
 
 -- name: declare_first
 -- Stores the first attempt of a message to which nothing had happened before.
