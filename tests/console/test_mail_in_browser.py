@@ -104,7 +104,7 @@ async def test_mail_cannot_leave_its_frame_nor_ask_anybody(looker: Looker) -> No
         page = await looker.at(f"messages/{mail}")
         title, address = await page.title(), page.url
         seen = page.frame_locator("iframe.mail-frame").locator("#seen")
-        await seen.scroll_into_view_if_needed()
+        await page.locator("iframe.mail-frame").scroll_into_view_if_needed()
         assert await seen.evaluate("each => getComputedStyle(each).color") == "rgb(1, 2, 3)"
 
         for each in ("send", "out", "top", "blank", "t", "script"):

@@ -137,6 +137,6 @@ async def a_looker(browser: Browser, office: Office, **options: Any) -> AsyncIte
     try:
         looker = Looker(await context.new_page(), office)
         yield looker
-        assert looker.faults == []
+        assert looker.faults == [], looker.faults
     finally:
         await context.close()

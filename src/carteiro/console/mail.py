@@ -84,11 +84,12 @@ class Mail:
 
 
 def email_in(content: str | None) -> Email | None:
-    """The e-mail of a stored content; None if there is none, or it was never one."""
+    """The e-mail of a stored content; None if there is none, or its template is not rendered yet."""
     try:
-        return restore_email(content) if content else None
+        email = restore_email(content) if content else None
     except InvalidMessage:
         return None
+    return None if email is None or email.needs_words else email
 
 
 def shown_mail(visit: Visit, email: Email, *, message: MessageId, revision: int) -> Mail:

@@ -26,7 +26,9 @@ from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.inbox import InboxPages, newest_mails
-from carteiro.console.pages.messages import MessagePages
+from carteiro.console.pages.message import MessagePages
+from carteiro.console.pages.message_bulk import MessageBulkPages
+from carteiro.console.pages.messages import MessageSearchPages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
@@ -79,7 +81,9 @@ class Console:
         self.hub.offer(newest_mails(ports.inbox))
         return [
             WelcomePages(),
-            MessagePages(ports),
+            MessageSearchPages(ports),
+            MessageBulkPages(ports),
+            MessagePages(ports, office.settings),
             AuditPages(ports.audit),
             InboxPages(ports.inbox),
             EntrancePages(self.door, office.settings.console),
