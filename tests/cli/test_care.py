@@ -51,6 +51,26 @@ def test_inbox_lists_delivered_mail(line: CommandLine) -> None:
     assert [row["outboxId"] for row in line.listed("inbox", "ls", "--tenant", "acme")] == [mine]
     assert line.asked("inbox", "show", mine)["content"]["text"] == "Olá"
     assert line("inbox", "show", other, "--tenant", "acme").code == ExitCode.NOT_FOUND
+    assert len(line.listed("inbox", "ls", "--to", "OK@sandbox.test", "--since", "1h")) == 2
+    assert line.listed("inbox", "ls", "--subject", "nothing like it") == []
+    assert len(line.listed("inbox", "ls", "--limit", "1")) == 1
+
+
+def test_mails_are_deleted(line: CommandLine) -> None:
+    """One, by its tenant alone, or all of a tenant; messages stay."""
+    line.tenant("acme")
+    mine = line.sent("ok@sandbox.test", "--tenant", "acme")
+    rest = [line.sent("ok@sandbox.test", "--tenant", "acme") for _ in range(2)]
+    other = line.sent("ok@sandbox.test")
+    line.worked_off()
+
+    assert line("inbox", "delete", other, "--tenant", "acme").code == ExitCode.NOT_FOUND
+    assert line.asked("inbox", "delete", mine) == {"outboxId": mine, "count": 1}
+    assert line("inbox", "delete", mine).code == ExitCode.NOT_FOUND
+    emptied = line.asked("inbox", "empty", "--tenant", "acme", "--yes")
+    assert emptied == {"tenant": "acme", "count": len(rest)}
+    assert [row["outboxId"] for row in line.listed("inbox", "ls")] == [other]
+    assert line.asked("show", mine)["outboxId"] == mine
 
 
 def test_mail_is_shown_with_all_its_parts(line: CommandLine) -> None:

@@ -30,7 +30,7 @@ NAMED = {
     *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
     *(f"suppression {each}" for each in ("ls", "add", "rm")),
-    *(f"inbox {each}" for each in ("ls", "show", "open")),
+    *(f"inbox {each}" for each in ("ls", "show", "open", "delete", "empty")),
     *(f"tickets {each}" for each in ("run", "archive", "audit")),
     *(f"tickets dlq {each}" for each in ("ls", "group", "show", "republish", "purge")),
     *("tickets dlq acknowledge", "tickets dlq quarantine"),
@@ -39,7 +39,7 @@ SERVERS = {"up", "api", "worker", "tickets run", "tickets archive"}  # they prin
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
     *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
-    "admin-token revoke",
+    *("admin-token revoke", "inbox empty"),
     *("tickets dlq republish", "tickets dlq purge", "tickets dlq quarantine"),
     "tickets dlq acknowledge",
 }
@@ -183,6 +183,7 @@ OF_A_TENANT = [
     ("dead", "redrive", "--all", "--yes"),
     ("dead", "export", "-"),
     ("inbox", "ls"),
+    ("inbox", "empty", "--yes"),
     ("alerts", "ls"),
     ("tenant", "standing"),
     ("key", "ls"),

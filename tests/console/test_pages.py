@@ -64,7 +64,7 @@ async def test_every_page_keeps_to_the_table_of_rights(
             if not is_theirs or not role.covers(right.least):
                 is_of_others = tenant == BRASA and "{tenant}" in path  # which are not even there
                 assert answer.status_code == (404 if is_of_others and is_theirs else 403), said
-            elif tenant == BRASA and "{" in path:
+            elif tenant == BRASA and "{" in path and not console.shown[method, path].confirms:
                 assert answer.status_code in {400, 404, 409, 422}, said
             else:
                 assert answer.status_code in {200, 400, 404, 409, 422}, said

@@ -99,7 +99,12 @@ PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
     "docs/how-to/rotate-keys.md": a_key,
     "docs/how-to/run-from-cron.md": a_message_that_waits,
 }
-SERVED = ["docs/how-to/monitor.md", "docs/how-to/send-over-http.md", TUTORIAL]
+SERVED = [
+    "docs/how-to/monitor.md",
+    "docs/how-to/read-mails-in-tests.md",
+    "docs/how-to/send-over-http.md",
+    TUTORIAL,
+]
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import pytest
 from carteiro.app import Carteiro
 from carteiro.config import load
 from carteiro.model import EventType, MessageId, State
+from carteiro.runtime.inbox_watch import MOST_OF_ONE
+from support.console import Person
 from support.running import PATIENCE_S, UNFINISHED, Running, status_of, up
 
 EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
@@ -120,6 +122,33 @@ async def test_signals_until_the_very_end_change_nothing(tmp_path: Path, command
                         )  # `send_signal` would take the exit code away
                 await asyncio.sleep(0.001)
         assert running.process.returncode == 0
+
+
+async def test_open_pages_and_waiting_requests_do_not_hold_a_process(tmp_path: Path) -> None:
+    """A stream of the console and a wait for a mail end at once, long before the grace for requests."""
+    folder = a_post_office_in(tmp_path, SETTINGS + "grace_ms = 600000\n")
+    async with (
+        up(folder) as running,
+        running.client() as client,
+        Person.at(running.address, timeout=PATIENCE_S) as person,
+    ):
+        await person.signed_in(running.keys[1])
+        async with person.stream("GET", "live?topic=audit&topic=inbox") as stream:
+            lines = stream.aiter_lines()
+            while not (await anext(lines)).startswith("event: "):
+                pass
+            waiting = [
+                asyncio.create_task(client.get("/v1/inbox?waitMs=60000", timeout=2 * PATIENCE_S))
+                for _ in range(MOST_OF_ONE + 5)
+            ]
+            async with asyncio.timeout(PATIENCE_S):  # until all places are taken
+                while (await client.get("/v1/inbox?waitMs=1")).is_success:
+                    pass
+            assert await told(running, SIGTERM) == 0
+        answers = [await each for each in waiting]
+        ended = [each.json() for each in answers if each.status_code == httpx.codes.OK]
+        assert ended == [{"items": [], "nextCursor": None}] * len(ended)
+        assert len(ended) >= MOST_OF_ONE - 1  # one place may have been that of the question
 
 
 async def assert_all_sent(folder: Path, accepted: list[MessageId]) -> None:

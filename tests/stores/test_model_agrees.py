@@ -47,6 +47,7 @@ from carteiro.model import (
     DeadReason,
     Depth,
     End,
+    Erased,
     Fairness,
     IdempotencyKey,
     KindName,
@@ -565,7 +566,7 @@ class StoreBesideModel(RuleBasedStateMachine):
     def erase(self, tenant: TenantId, limit: int, is_meant: bool) -> None:
         """A tenant is erased as far as possible now; an erased one comes back empty."""
         if is_meant:
-            erased = self.both(lambda backend: backend.tenants.erase(tenant, limit=limit))
+            erased = self.both(lambda backend: erased_page(backend, tenant, limit))
             if erased is None or not erased.has_more:
                 self.both(Ask("tenants", "ensure", [tenant]))
 
@@ -658,6 +659,18 @@ def _awake(place: QueuePlace | None) -> QueuePlace | None:
     """Without what depends on when due jobs are made ready."""
     depends = {"tenant_wakes_at": None, "waits_since": None, "ahead": 0, "parked_ahead": 0}
     return None if place is None else replace(place, **depends)  # type: ignore[arg-type]
+
+
+async def erased_page(backend: Backend, tenant: TenantId, limit: int) -> Erased | None:
+    """A page, and all of the rest after the last message: stores delete figures in pages, too."""
+    erased = await backend.tenants.erase(tenant, limit=limit)
+    own = MessageFilter(tenant=tenant)
+    while erased is not None and erased.has_more:
+        if (await backend.reading.messages(own, limit=1)).rows:
+            break
+        page = await backend.tenants.erase(tenant, limit=limit)
+        erased = replace(erased, has_more=page is not None and page.has_more)
+    return erased
 
 
 async def listed(backend: Backend, wanted: MessageFilter, limit: int) -> list[StoredMessage]:

@@ -22,7 +22,7 @@ from carteiro.stores.sqlite.examine import examine
 from carteiro.stores.sqlite.moving import SqliteSource, open_source
 from support.builders import ACME, BRASA, a_message, messages, sent, tenants_named
 from support.clock import StoreClock
-from support.moving import claim_order, fill, read
+from support.moving import SIGN_IN, claim_order, fill, read
 from support.pgbouncer import a_pgbouncer
 from support.shared_servers import a_migrated_database, shared_postgres
 from support.steps import accepted, claim, claimed_alone, settled
@@ -123,13 +123,16 @@ async def test_source_of_the_move_has_everything_in_it(file: Path, clock: StoreC
 
 @pytest.mark.usefixtures("small_pages")
 async def test_everything_reads_as_before(file: Path, url: str, clock: StoreClock) -> None:
-    """Ids, timelines, states, shares, positions in the queue, lists in their order."""
+    """Ids, timelines, states, shares, positions in the queue, lists in their order; people sign in again."""
     before = await filled(file, clock)
+    async with on_file(file, clock) as backend:
+        assert await backend.sign_ins.find(SIGN_IN) is not None
 
     await moved(file, url, clock)
 
     async with in_database(url, clock) as backend:
         after = await read(backend)
+        assert await backend.sign_ins.find(SIGN_IN) is None
     assert {name for name in before if before[name] != after[name]} == set()
 
 

@@ -176,7 +176,7 @@ LISTS: dict[str, dict[str, object]] = {
     "dead_letters_find_by_tenant": {},
     "dead_letters_group_of_tenant": {"by": "code"},
     "events": {"id": "tiny-2"},
-    "inbox_list_of_tenant": {},
+    "inbox_find_of_tenant": {},
     "recipients_list": {"id": ""},
     "recipients_list_by_email": {"id": "", "email": "ana@example.com"},
     "recipients_list_by_external_id": {"id": ""},

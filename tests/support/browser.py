@@ -62,7 +62,7 @@ def pages_of(post: Carteiro, values: dict[str, dict[str, str]]) -> list[str]:
     found = []
     for method, path in add_console(create_api(post), post).shown:
         own = values.get(path.partition("/")[0], {})
-        if method == "GET" and path != "live":
+        if method == "GET" and path != "live" and "/files/" not in path:
             found.append(filled(path, own))
     return found
 

@@ -110,6 +110,7 @@ async def values_of_paths(post: Carteiro) -> dict[str, dict[str, str]]:
         "link": {"secret": "unknown"},
         "static": {"name": "unknown"},
         **things,
+        "inbox": things["inbox"] | {"number": "1"},
         "dead-letters": things["messages"],
         "tenants": things["messages"],
         "templates": things["messages"],

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from carteiro.api.docs_page import operations_of
 from carteiro.app import Carteiro
 from carteiro.model import (
     DeadFilter,
     FailureFilter,
+    InboxFilter,
     MessageFilter,
     MessageId,
     RecipientId,
@@ -16,6 +19,7 @@ from carteiro.model import (
 from carteiro.model.alerts import Finding
 from support.builders import ACME
 from support.http import a_client, an_email, answer_in, sent
+from support.inbox import a_mail
 from support.library import work
 from support.redriving import put_into, started
 
@@ -105,6 +109,10 @@ async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
     redrive = await started(post.backend, tenant=ACME, text=SECRET)
     await put_into(post.backend, redrive, RedriveState.PAUSED)
     [group] = (await post.backend.failures.list()).rows
+    mail = a_mail(
+        to=f"{SECRET}@example.com", subject=SECRET, content=orjson.dumps(an_email()).decode()
+    )
+    await post.backend.inbox.keep([mail])
     shared = {
         "tenant": str(ACME),
         "type": "welcome",
@@ -116,6 +124,7 @@ async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
         "redrives": shared | {"id": redrive.id},
         "recipients": shared | {"id": known["recipient"]["recipientId"]},
         "failures": shared | {"id": group.id},
+        "inbox": shared | {"id": mail.message},
     }
 
 
@@ -135,4 +144,5 @@ async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[An
         (await ports.suppressions.list(ACME)).rows,
         (await ports.failures.list(FailureFilter(tenant=ACME))).rows,
         [(each.id, each.revoked_at) for each in await ports.keys.list(ACME)],
+        (await ports.inbox.find(InboxFilter(tenant=ACME))).rows,
     ]

@@ -60,6 +60,7 @@ from support.templates import defined
 
 CALM, LOUD = TenantId("calm"), TenantId("loud")
 KINDS = (EMAIL, TASK)
+SIGN_IN = "the hash of its secret"
 KEY = IdempotencyKey("order-1", "digest-1")
 
 
@@ -95,7 +96,8 @@ async def _people(backend: Backend) -> None:
     await added_key(backend, "ck_acme")
     gone = await added_key(backend, "ck_gone", expires_in=timedelta(days=3))
     await backend.keys.revoke([gone.id], tenant=ACME)
-    await added_key(backend, "ca_admin", tenant=None)
+    admin = await added_key(backend, "ca_admin", tenant=None)
+    await backend.sign_ins.begin(SIGN_IN, key=admin.id, who="admin", lasts=timedelta(days=1))
     for subject in ("Oi", "Oi \u0001 ✉"):
         await defined(backend, subject=subject)
     await defined(backend, "gone", tenant=BRASA, html=None, text="Tchau")

@@ -16,7 +16,8 @@ from carteiro.cli.server import http_server
 @asynccontextmanager
 async def served(post: Carteiro) -> AsyncIterator[int]:
     """The API of an app on a real socket, as the command line serves it; its port."""
-    async with serving(create_api(post), post) as port:
+    api = create_api(post)
+    async with serving(api, post, before_stop=api.state.inbox_watch.close) as port:
         yield port
 
 

@@ -28,6 +28,7 @@ from carteiro.api.express import Express
 from carteiro.api.feedback import FeedbackEndpoints
 from carteiro.api.health import HealthChecks
 from carteiro.api.in_flight import InFlight, PerMinute
+from carteiro.api.inbox import InboxEndpoints
 from carteiro.api.intake import Intake, Office
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.kpis import KpiEndpoints, OwnKpiEndpoints
@@ -49,6 +50,7 @@ from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
 from carteiro.observability.tracing import Tracing
 from carteiro.runtime.fetching import fetch
+from carteiro.runtime.inbox_watch import InboxWatch
 
 
 def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
@@ -95,8 +97,9 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         most_together=unchecked,
     )
     # On the application itself: a router that is included costs every request about 10 µs more.
-    _add_for_tenants(api, office, ring, changes)
-    _add_for_administrators(api, office, ring)
+    watch = api.state.inbox_watch = InboxWatch(office.backend.inbox)
+    _add_for_tenants(api, office, ring, changes, watch)
+    _add_for_administrators(api, office, ring, watch)
     feedback = FeedbackEndpoints(
         office.settings, office.backend.tracking, office.tally, fetch=fetch
     )
@@ -109,7 +112,11 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
 
 
 def _add_for_tenants(
-    api: "_Api", office: Office, ring: KeyRing, changes: PerMinute[TenantId]
+    api: "_Api",
+    office: Office,
+    ring: KeyRing,
+    changes: PerMinute[TenantId],
+    watch: InboxWatch,
 ) -> None:
     ports, settings, intake = office.backend, office.settings, Intake(office)
     previews = PerMinute[TenantId](settings.api.previews_per_minute)
@@ -129,11 +136,12 @@ def _add_for_tenants(
     offer("e-mail", BatchIntake(intake, ring))
     for tag, endpoints in _of_a_tenant(office, counted, previews, own, suppressed).items():
         offer(tag, endpoints)
+    offer("inbox", InboxEndpoints(ports.inbox, watch, own))
     offer("key figures", OwnKpiEndpoints(ports.rollups, own))
     offer("table queue", TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait))
 
 
-def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
+def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing, watch: InboxWatch) -> None:
     ports, settings = office.backend, office.settings
     offer = partial(api.offer, Access.ADMINISTRATOR)
     offer("tenants", TenantEndpoints(ports.tenants, ring, presets=settings.presets))
@@ -144,6 +152,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         office, any_tenants, unlimited, any_tenants, unlimited
     ).items():
         offer(f"{tag} of a tenant", endpoints)
+    offer("inbox of a tenant", InboxEndpoints(ports.inbox, watch, any_tenants))
     offer("messages", MessageEndpoints(ports, settings.automatic_plan))
     rules, plan = settings.sending_rules, settings.automatic_plan
     offer("dead letters", DeadLetterEndpoints(ports, rules, plan))

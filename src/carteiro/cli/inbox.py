@@ -4,21 +4,23 @@ import base64
 import html
 import tempfile
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import orjson
 import typer
 
-from carteiro.cli.desk import Desk, DeskCommands
+from carteiro.cli.desk import Desk, DeskCommands, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound
 from carteiro.cli.messages import known_message
-from carteiro.cli.options import OfTenant
+from carteiro.cli.options import OfTenant, Since, TenantName, Yes
+from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, note
-from carteiro.model import InboxMail
+from carteiro.model import InboxEntry, InboxFilter, InboxMail
 
-app = DeskCommands("Show mail that the sandbox accepted.")
+app = DeskCommands("Show and delete mail that the sandbox accepted.")
 
 MailArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the message; its newest delivery is shown.")
@@ -31,7 +33,7 @@ _BEFORE_BODY = (
     " style-src http: https: 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
 )
 
-_COLUMNS: tuple[Column[InboxMail], ...] = (
+_COLUMNS: tuple[Column[InboxEntry], ...] = (
     Column("message", lambda row: row.message, is_whole=True),
     Column("tenant", lambda row: row.tenant),
     Column("to", lambda row: row.to),
@@ -41,18 +43,25 @@ _COLUMNS: tuple[Column[InboxMail], ...] = (
 
 
 @app.at_a_desk()
-async def ls(
+async def ls(  # noqa: PLR0913 - one for each option
     desk: Desk,
     *,
     tenant: OfTenant = None,
+    to: Annotated[str | None, typer.Option(help="Address, in any case.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Part of the subject, in any case.")] = None,
+    since: Since = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number to list, newest first.")] = 50,
 ) -> None:
     """List delivered mail, newest first."""
-    restricted = await desk.tenant_asked_for(tenant)
-    mine = await desk.backend.inbox.list(tenant=restricted, limit=limit)
-    desk.out.rows(mine, _COLUMNS, lambda mail: _document(mail, content=None))
-    if not mine and not desk.out.is_for_programs:
-        note("The inbox is empty: carteiro send --to ok@sandbox.test sends a first mail.")
+    wanted = InboxFilter(await desk.tenant_asked_for(tenant), to=to, subject=subject, since=since)
+    has_any = False
+    async for rows, _ in pages(partial(desk.backend.inbox.find, wanted), limit=limit):
+        has_any = has_any or bool(rows)
+        desk.out.rows(rows, _COLUMNS, lambda mail: _document(mail, content=None))
+    if not has_any and not desk.out.is_for_programs:
+        is_filtered = tenant or to or subject or since
+        hint = "carteiro send --to ok@sandbox.test sends a first mail"
+        note("No mail matches." if is_filtered else f"The inbox is empty: {hint}.")
 
 
 @app.at_a_desk()
@@ -98,6 +107,25 @@ async def open_(
     desk.out.answer({"outboxId": mail.message, "path": str(path)}, sentence)
 
 
+@app.at_a_desk()
+async def delete(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) -> None:
+    """Delete all deliveries of one mail; the message itself stays."""
+    mail = await _delivered(desk, message, tenant)
+    count = await desk.backend.inbox.delete(mail.message, tenant=mail.tenant)
+    desk.out.answer({"outboxId": mail.message, "count": count}, f"Deleted {mail.message}")
+
+
+@app.at_a_desk()
+async def empty(desk: Desk, *, tenant: TenantName, yes: Yes = False) -> None:
+    """Delete all mails of a tenant; the messages themselves stay."""
+    known = await desk.known_tenant(tenant)
+    confirm(f"Delete all mails of tenant {tenant} from the inbox?", yes=yes)
+    count = 0
+    while page := await desk.backend.inbox.empty(known.id):
+        count += page
+    desk.out.answer({"tenant": tenant, "count": count}, f"Deleted {count} mails")
+
+
 def _attached(attachment: dict[str, str]) -> str:
     size = len(base64.b64decode(attachment["content"]))
     return f"{attachment['filename']} ({size:,} bytes)"
@@ -112,7 +140,7 @@ async def _delivered(desk: Desk, message: str, tenant: str | None) -> InboxMail:
     return mails[0]
 
 
-def _document(mail: InboxMail, *, content: Any) -> dict[str, Any]:  # noqa: ANN401 - the e-mail as JSON
+def _document(mail: InboxMail | InboxEntry, *, content: Any) -> dict[str, Any]:  # noqa: ANN401 - the e-mail as JSON
     document = document_of(mail)
     document["outboxId"] = document.pop("message")
     document["content"] = content

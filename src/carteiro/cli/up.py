@@ -3,6 +3,7 @@
 import json
 import shlex
 import socket
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from ipaddress import ip_address
@@ -74,6 +75,7 @@ async def serve(
         api = create_api(post, works=works)
         grace = settings.delivery.grace
         server = http_server(api, listener, grace=grace, bounds=settings.api)
+        server = replace(server, stop=_both(api.state.inbox_watch.close, server.stop))
         _greet(settings, address_of(listener))
         if settings.console.enabled:
             server = _with_console(api, post, server, listener)
@@ -88,11 +90,6 @@ def _with_console(api: FastAPI, post: Carteiro, server: Part, listener: socket.s
     from carteiro.console.site import add_console  # noqa: PLC0415 - as the API
 
     site = add_console(api, post)
-
-    def stop() -> None:
-        site.close()
-        server.stop()
-
     address = f"{address_of(listener)}/console"
     shown = _lines_to_copy()
     shown.print(f"Console, for people in a browser: {address}/")
@@ -101,7 +98,15 @@ def _with_console(api: FastAPI, post: Carteiro, server: Part, listener: socket.s
         shown.print(f"  {address}/link/{site.door.links.make()}\n", style="bold")
     else:
         shown.print("Sign in with an admin token.\n")
-    return replace(server, stop=stop)
+    return replace(server, stop=_both(site.close, server.stop))
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def stop() -> None:
+        first()
+        second()
+
+    return stop
 
 
 async def _secrets_to_show(backend: Backend, *, new_key: bool) -> tuple[str | None, str | None]:

@@ -26,6 +26,7 @@ from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.alerts import AlertPages
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
+from carteiro.console.pages.inbox import InboxPages, newest_mails
 from carteiro.console.pages.message import MessagePages
 from carteiro.console.pages.message_bulk import MessageBulkPages
 from carteiro.console.pages.messages import MessageSearchPages
@@ -89,6 +90,7 @@ class Console:
         """All pages, in the order of the menu; a new module gets a line here."""
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
+        self.hub.offer(newest_mails(ports.inbox))
         return [
             WelcomePages(),
             MessageSearchPages(ports),
@@ -101,6 +103,7 @@ class Console:
             SettingPages(office.settings, ports.tenants),
             AlertPages(ports.alerts, office.settings.alert_rules()),
             AuditPages(ports.audit),
+            InboxPages(ports.inbox),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),
         ]

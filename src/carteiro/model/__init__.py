@@ -74,6 +74,8 @@ from carteiro.model.messages import (
     Depth,
     Erased,
     IdempotencyKey,
+    InboxEntry,
+    InboxFilter,
     InboxMail,
     KeyConflict,
     MessageFilter,

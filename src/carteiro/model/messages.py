@@ -271,3 +271,29 @@ class InboxMail:
     content: str
     provider_id: str
     at: datetime | None = None  # set by the store
+
+
+@value
+class InboxEntry:
+    """A mail that the sandbox took, in a list: without its content."""
+
+    message: MessageId
+    tenant: TenantId
+    to: str
+    subject: str
+    provider_id: str
+    at: datetime
+
+
+@value
+class InboxFilter:
+    """A selection of mails that the sandbox took; None does not restrict it.
+
+    ``to``: the whole address; ``subject``: a part of it; both in any case. ``since`` is inclusive.
+    """
+
+    tenant: TenantId | None = None
+    message: MessageId | None = None
+    to: str | None = None
+    subject: str | None = None
+    since: datetime | None = None

@@ -19,7 +19,8 @@ from carteiro.model import (
     Taken,
     TenantId,
 )
-from carteiro.ports import Handover, Inbox, Parcel
+from carteiro.ports import Handover, Parcel
+from carteiro.ports.inbox import Letterbox
 from carteiro.providers.sandbox.provider import DOMAIN, REPLIES, SandboxProvider
 from support.working import A_MOMENT, a_parcel
 
@@ -54,7 +55,7 @@ def to(local: str, *, attempt: int = 1, domain: str = DOMAIN, **fields: Any) -> 
     return a_parcel(make_email(given), attempt=attempt)
 
 
-async def played(parcel: Parcel, box: Inbox | None = None, *, seed: int = 0) -> Outcome:
+async def played(parcel: Parcel, box: Letterbox | None = None, *, seed: int = 0) -> Outcome:
     """The answer of the sandbox."""
     return await SandboxProvider(box or Box(), seed=seed).deliver(parcel, Handover(LONG))
 

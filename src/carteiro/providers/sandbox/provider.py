@@ -14,7 +14,7 @@ from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Take
 from carteiro.policy import classify
 from carteiro.policy.rules.ruling import BAD_MESSAGE, THROTTLED, Ruling
 from carteiro.policy.stage import Stage
-from carteiro.ports.inbox import Inbox
+from carteiro.ports.inbox import Letterbox
 from carteiro.ports.provider import Features, Handover, Parcel
 from carteiro.runtime.batcher import Gatherer
 
@@ -44,7 +44,7 @@ class SandboxProvider:
     name = "sandbox"
     features = Features(is_remote=False)
 
-    def __init__(self, inbox: Inbox, *, seed: int = 0) -> None:
+    def __init__(self, inbox: Letterbox, *, seed: int = 0) -> None:
         self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen
         self._inbox = inbox
         self._keep: Gatherer[InboxMail, None] = Gatherer(self._keep_all)

@@ -626,7 +626,7 @@ CREATE TABLE carteiro.inbox (
     created_at bigint NOT NULL
 );
 CREATE INDEX inbox_of_message ON carteiro.inbox (message_id, id);
-CREATE INDEX inbox_of_tenant ON carteiro.inbox (tenant, id);
+CREATE INDEX inbox_of_tenant ON carteiro.inbox (tenant, created_at, message_id);
 
 -- The tenant of a database role. Kept when the tenant is erased: the role must not become another tenant's.
 CREATE TABLE carteiro.client_roles (

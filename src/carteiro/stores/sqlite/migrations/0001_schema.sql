@@ -541,12 +541,12 @@ CREATE TABLE inbox (
     tenant TEXT NOT NULL,
     to_address TEXT NOT NULL,
     subject TEXT NOT NULL,
-    content TEXT NOT NULL,
     provider_message_id TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    content TEXT NOT NULL -- the last one: lists do not read its pages
 ) STRICT;
 CREATE INDEX inbox_of_message ON inbox (message_id);
-CREATE INDEX inbox_of_tenant ON inbox (tenant);
+CREATE INDEX inbox_of_tenant ON inbox (tenant, created_at, message_id);
 
 -- Messages with what has happened to them. In a statement, put the key into WHERE: after ON, SQLite reads all of it.
 CREATE VIEW ledger AS

@@ -1,0 +1,119 @@
+"""The inbox of the sandbox: its mails live, and one of them."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
+
+from carteiro.api.refusal import bad_value, found, not_found
+from carteiro.console.hub import Topic
+from carteiro.console.listing import PAGE_ROWS, chips, cursor_in, text_in, time_in
+from carteiro.console.mail import email_in, mail_frame, shown_mail
+from carteiro.console.mail_files import mail_file
+from carteiro.console.page import Change, Pages, Show
+from carteiro.console.visit import Visit
+from carteiro.model import InboxEntry, InboxFilter, InboxMail, MessageId, TenantId
+from carteiro.ports import Inbox
+
+_LIST = "GET /admin/v1/tenants/{tenant}/inbox"
+_SHOW = "GET /admin/v1/tenants/{tenant}/inbox/{id}"
+_DELETE = "DELETE /admin/v1/tenants/{tenant}/inbox/{id}"
+_EMPTY = "DELETE /admin/v1/tenants/{tenant}/inbox"
+_FILTERS = ("tenant", "to", "subject", "since")
+_MOST_DELIVERIES = 20  # of one message, that are counted
+_MOST_PAGES = 20  # of mails that one click deletes
+
+
+class InboxPages(Pages):
+    """The list of mails, and one of them."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    @Show("inbox", needs=_LIST)
+    async def mails(self, visit: Visit) -> Response:
+        """Matching mails; without filters, the newest ones live."""
+        wanted = InboxFilter(
+            tenant=visit.within(text_in(visit, "tenant")),
+            to=text_in(visit, "to"),
+            subject=text_in(visit, "subject"),
+            since=time_in(visit, "since"),
+        )
+        page = await self._inbox.find(wanted, cursor=cursor_in(visit), limit=PAGE_ROWS)
+        is_live = not any(each in visit.query for each in (*_FILTERS, "cursor"))
+        may_empty = wanted.tenant is not None and visit.may(_EMPTY)
+        return visit.page(
+            "inbox.html",
+            page=page,
+            chips=chips(visit, "inbox", _FILTERS),
+            is_live=is_live,
+            emptied=wanted.tenant if may_empty else None,
+        )
+
+    @Change("inbox/empty", needs=_EMPTY, confirms="inbox.sure_all")
+    async def empty(self, visit: Visit) -> Response:
+        """Delete the mails of a tenant."""
+        tenant = visit.within(visit.form.get("tenant"))
+        if tenant is None:
+            raise bad_value("tenant", "is needed")
+        for _ in range(_MOST_PAGES):
+            if not await self._inbox.empty(tenant):
+                break
+        return visit.to("inbox", flash="inbox.emptied")
+
+    @Show("inbox/{id}", needs=_SHOW)
+    async def show(self, visit: Visit) -> Response:
+        """The newest delivery of a message."""
+        mails = await self._found(visit)
+        mail = mails[0]
+        email = email_in(mail.content)
+        return visit.page(
+            "inbox_mail.html",
+            delivered=mail,
+            deliveries=len(mails),
+            email=email,
+            mail=email and shown_mail(visit, email, message=mail.message, revision=1),
+            may_delete=visit.may(_DELETE),
+        )
+
+    @Show("inbox/{id}/mail", needs=_SHOW)
+    async def mail(self, visit: Visit) -> Response:
+        """Its HTML, for a frame."""
+        [mail, *_] = await self._found(visit)
+        return mail_frame(visit, email_in(mail.content), page=f"inbox/{mail.message}")
+
+    @Show("inbox/{id}/files/{number}", needs=_SHOW)
+    async def file(self, visit: Visit) -> Response:
+        """One of its attachments."""
+        [mail, *_] = await self._found(visit)
+        return mail_file(email_in(mail.content), visit.path["number"])
+
+    @Change("inbox/{id}/delete", needs=_DELETE, confirms="inbox.sure")
+    async def delete(self, visit: Visit) -> Response:
+        """Delete a mail, with all its deliveries."""
+        [mail, *_] = await self._found(visit)
+        if not await self._inbox.delete(mail.message, tenant=mail.tenant):
+            raise not_found("mail")
+        return visit.to("inbox", flash="inbox.deleted")
+
+    async def _found(self, visit: Visit) -> list[InboxMail]:
+        identity = MessageId(visit.path["id"])
+        mails = await self._inbox.list(
+            message=identity, tenant=visit.within(), limit=_MOST_DELIVERIES
+        )
+        return found(mails or None, "mail")
+
+
+def newest_mails(inbox: Inbox) -> Topic:
+    """The newest mails, live."""
+    return Topic("inbox", _LIST, _reader(inbox), _shown)
+
+
+def _reader(inbox: Inbox) -> Callable[[TenantId | None], Awaitable[list[InboxEntry]]]:
+    async def read(tenant: TenantId | None) -> list[InboxEntry]:
+        return (await inbox.find(InboxFilter(tenant=tenant), limit=PAGE_ROWS)).rows
+
+    return read
+
+
+def _shown(rows: list[InboxEntry], visit: Visit) -> str:
+    return visit.rendered("inbox_rows.html", rows=rows, is_filtered=False)
