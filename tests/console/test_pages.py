@@ -63,7 +63,7 @@ async def test_every_page_keeps_to_the_table_of_rights(
             is_theirs = tenant is None or right.scoped
             if not is_theirs or not role.covers(right.least):
                 assert answer.status_code == 403, said
-            elif tenant == BRASA and "{" in path:
+            elif tenant == BRASA and "{" in path and not console.shown[method, path].confirms:
                 assert answer.status_code in {400, 404, 409, 422}, said
             else:
                 assert answer.status_code in {200, 400, 404, 409, 422}, said

@@ -110,7 +110,7 @@ async def values_of_paths(post: Carteiro) -> dict[str, dict[str, str]]:
         "link": {"secret": "unknown"},
         "static": {"name": "unknown"},
         **things,
-        "dead-letters": things["messages"],
+        "dead-letters": things["messages"] | {"group": things["failures"]["id"]},
     }
 
 

@@ -82,6 +82,20 @@ def sparkline(title: str, values: Sequence[float | None], *, colour: int = 1) ->
     )
 
 
+def progress(title: str, total: float, parts: Sequence[tuple[float, int]]) -> Markup:
+    """One bar of several parts, each a number and its colour; the rest of ``total`` stays empty."""
+    whole = max(1.0, total, sum(number for number, _ in parts))
+    drawn, x = "", 0.0
+    for number, colour in parts:
+        width = WIDTH * number / whole
+        drawn += f'<rect class="bar c{colour}" x="{x:.1f}" width="{width:.1f}" height="8"/>'
+        x += width
+    return Markup(  # noqa: S704 - as above
+        f'<svg class="progress" viewBox="0 0 {WIDTH} 8" role="img" preserveAspectRatio="none">'
+        f"<title>{escape(title)}</title>{drawn}</svg>"
+    )
+
+
 def _svg(title: str, parts: Sequence[str], kind: str) -> Markup:
     return Markup(  # noqa: S704 - numbers, and texts that are escaped
         f'<svg class="{kind}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'

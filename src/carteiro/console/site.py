@@ -24,7 +24,10 @@ from carteiro.console.hub import Hub
 from carteiro.console.live import LivePages
 from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.audit import AuditPages, newest_change
+from carteiro.console.pages.dead_letters import DeadLetterPages
 from carteiro.console.pages.entrance import EntrancePages
+from carteiro.console.pages.failures import FailurePages
+from carteiro.console.pages.redrives import RedrivePages, offer_progress
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
@@ -74,8 +77,12 @@ class Console:
         """All pages, in the order of the menu; a new module gets a line here."""
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
+        offer_progress(self.hub, ports.redrives)
         return [
             WelcomePages(),
+            FailurePages(ports.failures),
+            DeadLetterPages(ports),
+            RedrivePages(ports),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),

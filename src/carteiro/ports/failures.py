@@ -1,5 +1,6 @@
 """Failure groups: messages that fail alike."""
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -35,6 +36,11 @@ class Failures(Protocol):
         self, group: str, *, tenant: model.TenantId | None = None
     ) -> model.FailureReport | None:
         """One group, up to 48 hours before it was last seen; None if there is none, or the tenant has no part in it."""
+
+    async def hours(
+        self, groups: Sequence[str], *, tenant: model.TenantId | None = None
+    ) -> Mapping[str, Sequence[model.HourOfFailures]]:
+        """The folded failures of these groups in the last 48 hours, by hour, oldest first; without any: left out."""
 
     async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
         """Change the state, and return the group as it is then; None if there is none.

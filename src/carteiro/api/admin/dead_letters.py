@@ -1,11 +1,10 @@
 """Endpoints of dead letters: find, show, redrive, edit, export, import and purge them."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,12 +16,11 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
+from carteiro.model import DeadLetter, MessageId, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
-from carteiro.views.dead_letters import import_, to_json
+from carteiro.views.dead_letters import exported, import_, to_json
 
-_PAGE = 100
 _PATIENCE_S = 10.0  # the longest time of one request
 _WHAT = "dead letter"
 
@@ -67,9 +65,7 @@ class DeadLetterEndpoints(Endpoints):
     async def export(self, request: Request) -> Response:
         """Matching dead letters with their history, one JSON document a line, newest first."""
         wanted = dead.wanted_by(request, read_query(request, dead.DeadQuestion))
-        # Read before the answer begins, so that an error can still be reported.
-        first = await self._letters.find(wanted, limit=_PAGE)
-        return JsonLines(self._lines(wanted, first))
+        return JsonLines(await exported(self._letters, self._reading, wanted))
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
@@ -176,15 +172,6 @@ class DeadLetterEndpoints(Endpoints):
                     found(await self._reading.message(each, tenant=own), _WHAT)
             return ids, len(asked.ids) > limit
         raise bad_value("ids", "is needed, or matching, and not both")
-
-    async def _lines(self, wanted: DeadFilter, page: Page[DeadLetter]) -> AsyncIterator[bytes]:
-        while True:
-            for letter in page.rows:
-                entry = to_json(letter, await self._reading.events(letter.id))
-                yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
-            if page.next is None:
-                return
-            page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE)
 
 
 def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:

@@ -1,8 +1,8 @@
 """Failure groups. They are few: a list reads all of them, and the notes that are not folded yet."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from datetime import timedelta
 from typing import Any
@@ -62,6 +62,17 @@ class SqlFailures:
         since = in_ms(found.last_seen) - SHOWN_MS
         rows = await self._read("failure_counts_of_group", group=group, since=since)
         return await asyncio.to_thread(_shown, found, rows, since, tenant)
+
+    async def hours(
+        self, groups: Sequence[str], *, tenant: model.TenantId | None = None
+    ) -> Mapping[str, Sequence[model.HourOfFailures]]:
+        """The folded failures of these groups in the last 48 hours, by hour."""
+        since = await self._db.now() - SHOWN_MS
+        rows = await self._read("failure_hours", ids=[*groups], tenant=tenant or "", since=since)
+        found: defaultdict[str, list[model.HourOfFailures]] = defaultdict(list)
+        for group, at, attempts, deaths in rows:
+            found[group].append(model.HourOfFailures(moment(at), attempts, deaths))
+        return found
 
     async def _groups(self, tenant: model.TenantId | None) -> dict[str, model.FailureGroup]:
         """All groups by id; of a tenant its own, with its counts and times."""
