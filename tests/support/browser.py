@@ -60,7 +60,7 @@ def pages_of(post: Carteiro, values: dict[str, dict[str, str]]) -> list[str]:
     found = []
     for method, path in add_console(create_api(post), post).shown:
         own = values.get(path.partition("/")[0], {})
-        if method == "GET" and path != "live":
+        if method == "GET" and path != "live" and not path.endswith("/export"):
             found.append(filled(path, own))
     return found
 

@@ -12,7 +12,7 @@ WIDTH: Final = 640
 HEIGHT: Final = 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 22
 _GRID_LINES = 4
-_NICE = (1, 2, 2.5, 5, 10)
+_NICE = (1.2, 2, 4, 8, 12)  # a quarter of them, or of ten times them, is whole
 _MOST_LABELS = 7
 
 
