@@ -70,7 +70,7 @@ class Hub:
 
     def __init__(self, *, most_viewers: int = MOST_VIEWERS, every_s: float | None = None) -> None:
         self._topics: dict[str, Topic] = {}
-        self._families: dict[str, Callable[[str], Topic]] = {}
+        self._families: dict[str, Callable[[str], Topic | None]] = {}
         self._channels: dict[tuple[str, TenantId | None], _Channel] = {}
         self._most_viewers = most_viewers
         self._every_s = EVERY_S if every_s is None else every_s
@@ -86,8 +86,8 @@ class Hub:
         """Add a topic."""
         self._topics[topic.name] = topic
 
-    def offer_each(self, name: str, make: Callable[[str], Topic]) -> None:
-        """Add a topic for each thing of a kind: ``NAME:ID``, which ``make`` gives the part after the colon."""
+    def offer_each(self, name: str, make: Callable[[str], Topic | None]) -> None:
+        """Add a topic for each thing of a kind: ``NAME:ID``, for which ``make`` gets the part after the colon."""
         self._families[name] = make
 
     def topic(self, name: str) -> Topic | None:

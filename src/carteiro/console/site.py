@@ -22,13 +22,14 @@ from carteiro.console.cookies import is_same_origin
 from carteiro.console.door import Door
 from carteiro.console.hub import Hub
 from carteiro.console.live import LivePages
+from carteiro.console.overview import Overviews
 from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.dead_letters import DeadLetterPages
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.failures import FailurePages
+from carteiro.console.pages.overview import OverviewPages, offer_overviews
 from carteiro.console.pages.redrives import RedrivePages, offer_progress
-from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
 
@@ -78,8 +79,10 @@ class Console:
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
         offer_progress(self.hub, ports.redrives)
+        overviews = Overviews(ports)
+        offer_overviews(self.hub, overviews)
         return [
-            WelcomePages(),
+            OverviewPages(office, overviews),
             FailurePages(ports.failures),
             DeadLetterPages(ports),
             RedrivePages(ports),

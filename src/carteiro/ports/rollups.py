@@ -35,6 +35,11 @@ class Rollups(Protocol):
     async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
         """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago, both included."""
 
+    async def line(
+        self, span: Span, back: timedelta, *, tenant: TenantId | None = None
+    ) -> dict[datetime, Figures]:
+        """The folded figures of all messages, or of a tenant, by minute or hour, from ``back`` ago."""
+
     async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
         """The templates with the largest share of failed messages, of those with at least ``least`` finished ones.
 
