@@ -105,7 +105,7 @@ def _values(seen: Overview, visit: Visit) -> dict[str, Any]:
     """What the live part needs."""
     points, words = seen.points, visit.words
     labels = _labels(seen, visit)
-    unit, delays = _delays(points, words("overview.p50"), words("overview.p95"))
+    unit, delays = _delays(points, visit)
     drawn = [
         _chart(words("overview.chart_in"), labels, points, visit, "accepted", "sent"),
         _chart(words("overview.chart_wrong"), labels, points, visit, "retried", "failed"),
@@ -137,7 +137,7 @@ def _chart(
     return charts.line(title, labels, lines, filled=len(names) == 1)
 
 
-def _delays(points: Sequence[Point], p50: str, p95: str) -> tuple[str, list[Series]]:
+def _delays(points: Sequence[Point], visit: Visit) -> tuple[str, list[Series]]:
     """The unit in which they are easy to read, and the lines."""
     longest = max((each.p95 for each in points if each.p95 is not None), default=0.0)
     unit, factor = next((unit, factor) for below, unit, factor in _UNITS if longest < below)
@@ -146,8 +146,8 @@ def _delays(points: Sequence[Point], p50: str, p95: str) -> tuple[str, list[Seri
         return Series(name, tuple(None if v is None else v * factor for v in values), colour)
 
     return unit, [
-        line(p50, [each.p50 for each in points], 2),
-        line(p95, [each.p95 for each in points], 3),
+        line(visit.words("overview.p50", unit=unit), [each.p50 for each in points], 2),
+        line(visit.words("overview.p95", unit=unit), [each.p95 for each in points], 3),
     ]
 
 
