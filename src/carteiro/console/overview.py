@@ -1,4 +1,4 @@
-"""What the start page shows: one reading for all that look at the same range and tenant, at most seconds old."""
+"""The figures of the start page: one reading for all that look at the same range and tenant, at most seconds old."""
 
 import asyncio
 import time

@@ -102,7 +102,7 @@ def _shown(seen: Overview, visit: Visit) -> str:
 
 
 def _values(seen: Overview, visit: Visit) -> dict[str, Any]:
-    """What the live part needs."""
+    """The values of the live part."""
     points, words = seen.points, visit.words
     labels = _labels(seen, visit)
     unit, delays = _delays(points, visit)
