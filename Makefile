@@ -73,19 +73,22 @@ imports: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
+# A part of the modules is one process's, which starts their servers and fills their databases once; a process that has
+# done its part takes some of another's.
 fast-tests: .venv/ready
-	$(BIN)/pytest -n 4 --dist loadgroup --ignore tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal --ignore tests/end_to_end $(ARGS)
 
 # What packages and many processes do is left to `make test`, and so are random requests and most of the random lives
 # of messages.
 quick-tests: .venv/ready
-	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist loadgroup -m 'not servers' \
+	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist worksteal -m 'not servers' \
 		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py \
 		api/test_any_request.py bench/test_measures.py) $(ARGS)
 
-# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.
+# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other, and their
+# short leases would end while they wait for a processor.
 slow-tests: .venv/ready
-	$(BIN)/pytest -n 2 tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal tests/end_to_end $(ARGS)
 
 cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
 	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)

@@ -49,7 +49,7 @@ def alerts_page(note: str) -> str:
         f"- A past minute keeps the {kept:,} templates with the most messages\n"
         "  ([`rollups.max_tenants`](settings.md#rollupsmax_tenants)); `TemplateFails` does not see the others.\n"
         "  Totals are complete, and so are the dead letters of every tenant.\n"
-        f"- An alert has at most {MOST_SUBJECTS} subjects at a time: those with the highest values.\n"
+        f"- An alert has at most {MOST_SUBJECTS:,} subjects at a time: those with the highest values.\n"
         f"- `TableQueuePending` looks at the newest {NEWEST_ROWS:,} e-mails of the table queue.\n"
         "- Workers report open circuits and the queue in Redis when they change, and renew this once a minute.\n"
         "  The report ends with the process, or three minutes after it was killed.\n"

@@ -8,7 +8,7 @@ from carteiro.cli.options import in_words
 from carteiro.model import NOTICES
 from carteiro.model.figures import Kpi
 from carteiro.policy.kpis import kpis
-from carteiro.policy.rollups import DELAYS, MOST_ATTEMPTS, MOST_CODES
+from carteiro.policy.rollups import DELAYS, MOST_ATTEMPTS, MOST_CODES, MOST_TEMPLATES
 from carteiro.views.kpis import Range
 
 _MEANINGS: Mapping[str, str] = {
@@ -57,6 +57,7 @@ def kpis_page(note: str) -> str:
         "  [`[rollups]`](settings.md#rollups).\n"
         f"- A past minute or hour keeps the {kept.max_tenants} tenants with the most messages, and as many templates.\n"
         "  The others are in the totals only, and `carteiro kpis --tenant` does not have them for that time.\n"
+        f"- An answer has the {MOST_TEMPLATES} template types with the most messages.\n"
         f"- Of error codes, the {MOST_CODES} most frequent are kept by name, the others as `other`.\n\n"
         "Why it is built this way: [decision 0085](../explanation/decisions/0085-figures-from-notes.md).\n"
     )

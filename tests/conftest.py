@@ -3,14 +3,20 @@
 import asyncio
 import faulthandler
 import gc
+import math
 import os
 import signal
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Generator, Iterator
 from types import FrameType
 
 import pytest
 from hypothesis import settings
 
+from support.services import memory
+
+_LONGEST_TEST_S = 180
 _LONGEST_CLEAN_UP_S = 60
 _LONGEST_END_S = 900  # the process that started a shared server waits for all others
 _STDERR = os.dup(2)  # before output is captured
@@ -18,6 +24,40 @@ _STDERR = os.dup(2)  # before output is captured
 # The duration of an example depends on the machine and its load.
 settings.register_profile("carteiro", deadline=None)
 settings.load_profile("carteiro")
+
+
+# Folders of tests are in memory: a file on a busy disk makes every fsync a long one.
+if (place := memory()) is not None and "TMPDIR" not in os.environ:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(place)
+
+
+class _Guard:
+    """Ends the process, with all stacks, at a limit, whatever it does.
+
+    A limit is a thread. To start one and wait for its end takes longer than most tests: it is set from time to time.
+    """
+
+    _SET_AGAIN_AFTER_S = 10
+
+    def __init__(self) -> None:
+        self._set_at = -math.inf
+
+    def watch(self, item: pytest.Item) -> None:
+        """A test begins."""
+        now, own = time.monotonic(), item.get_closest_marker("timeout")
+        if own is not None:
+            self.end_in(own.args[0] + _LONGEST_CLEAN_UP_S)
+        elif now - self._set_at > self._SET_AGAIN_AFTER_S:
+            self.end_in(_LONGEST_TEST_S + self._SET_AGAIN_AFTER_S)
+            self._set_at = now
+
+    def end_in(self, seconds: float) -> None:
+        """Set this limit, in place of any other."""
+        faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+        self._set_at = -math.inf
+
+
+_guard = _Guard()
 
 
 def pytest_collection_finish() -> None:
@@ -53,18 +93,19 @@ def pytest_timeout_set_timer() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Iterator[None]:
-    """End the process, with all stacks, if what a failed test left cannot be cleaned up.
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process, with all stacks, if even its time limit cannot end a test: it ignores cancellations."""
+    _guard.watch(item)
+    return (yield)
 
-    The time limits of `pyproject.toml` end with the failure.
-    """
-    faulthandler.dump_traceback_later(_LONGEST_CLEAN_UP_S, exit=True, file=_STDERR)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """As well if what a failed test left cannot be cleaned up: its time limit ends with the failure."""
+    if isinstance(node, pytest.Item):
+        _guard.end_in(_LONGEST_CLEAN_UP_S)
 
 
 def pytest_unconfigure() -> None:
     """Bound the end of the process, too: threads that failed tests left, and shared servers."""
-    faulthandler.dump_traceback_later(_LONGEST_END_S, exit=True, file=_STDERR)
+    _guard.end_in(_LONGEST_END_S)

@@ -757,3 +757,29 @@ async def test_time_that_cannot_be_read_back_is_refused() -> None:
     async with Carteiro.open("memory://") as post:
         with pytest.raises(InvalidMessage, match="scheduledAt"):
             await post.send(tenant="acme", scheduled_at="9999-12-31T23:59:59Z", **HELLO)
+
+
+@pytest.mark.parametrize(("learn", "reads"), [("off", 0), ("suggest", 0), ("apply", 3)])
+async def test_histories_are_read_only_to_apply_them(learn: str, reads: int) -> None:
+    """By a one-shot run, and by a worker at its start."""
+    asks: list[object] = []
+    async with Carteiro.open("memory://", provider="sandbox", retry={"learn": learn}) as post:
+        seen = asyncio.Event()
+
+        async def asked(**each: object) -> list[object]:
+            asks.append(each)
+            seen.set()
+            return []
+
+        post.backend.failures.tenant_histories = asked  # type: ignore[method-assign, assignment]
+        await post.work_off()
+        await post.work_off()
+        running = asyncio.create_task(post.run_worker())
+        if reads:
+            seen.clear()
+            async with asyncio.timeout(TOO_LONG):
+                await seen.wait()
+        post.stop()
+        await running
+
+    assert len(asks) == reads

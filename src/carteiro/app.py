@@ -16,21 +16,24 @@ from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.jobs.kind import Pool
+from carteiro.maintenance.automatic_redrives import redrive_automatically, start_automatic_redrives
 from carteiro.maintenance.expire import expire, expire_once
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
-from carteiro.maintenance.redrives import OpenCircuits, WorkLeft, redrive_once, run_redrives
+from carteiro.maintenance.redrives import Redriving, WorkLeft, redrive_once, run_redrives
 from carteiro.maintenance.report import open_circuits, report
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.rollups import roll_up
 from carteiro.maintenance.tidy import tidy
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
+from carteiro.observability.tracing import Tracing, open_tracing
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.waiting import Waiting
-from carteiro.ports import Backend, DeadLetters, Redrives, Upkeep
+from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
+from carteiro.runtime.lessons import Lessons
 from carteiro.runtime.messages import cancel_message, explain_message, find_message
 from carteiro.runtime.polling import polls
 from carteiro.stores.open import dead_letter_folder, open_backend
@@ -42,9 +45,15 @@ class Carteiro:
     """The library. `Carteiro.open` makes one; it can be used until the block ends."""
 
     def __init__(
-        self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
+        self,
+        backend: Backend,
+        settings: Settings,
+        *,
+        threads: ThreadPoolExecutor,
+        tracing: Tracing | None = None,
     ) -> None:
         self.tally = Tally()
+        self.tracing = tracing
         letters, redrives = measured_dead_letters(
             backend.dead_letters, backend.redrives, self.tally
         )
@@ -62,6 +71,7 @@ class Carteiro:
         self._workers: set[Worker] = set()
         self._stops = 0  # requests to stop
         self._refusal: ConfigError | None = None  # why they must not go on
+        self._lessons = Lessons(backend.failures) if settings.retry.learn == "apply" else None
         self.accepting = Accepting(self.backend, settings.sending_rules)
         self.alert_loops = AlertLoops(self.backend, settings, self.accepting)
 
@@ -82,9 +92,12 @@ class Carteiro:
             settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
         )
         try:
-            async with open_backend(settings) as backend:
+            async with (
+                open_tracing(settings.tracing.target, settings.tracing.limits) as tracing,
+                open_backend(settings) as backend,
+            ):
                 email_kind(settings, backend)  # report a wrong provider before anything is accepted
-                yield cls(backend, settings, threads=threads)
+                yield cls(backend, settings, threads=threads, tracing=tracing)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -106,6 +119,9 @@ class Carteiro:
         With a ``connection`` to the store's own Postgres database (asyncpg, or SQLAlchemy's
         AsyncConnection or AsyncSession) it is accepted in that connection's transaction: the commit
         sends it, a rollback leaves nothing. Raises `CannotJoin` if that is not possible.
+
+        ``traceparent`` and ``tracestate``, as in the headers of W3C, name the span that its attempts belong to;
+        one that is not valid is ignored. If tracing is on, it is the current span of OpenTelemetry otherwise.
         """
         [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
         match answer:
@@ -128,7 +144,10 @@ class Carteiro:
 
         Raises `StoreError` only if nothing of the list is stored. ``connection`` as in `send`.
         """
-        return await self.accepting.items(items, connection=connection)
+        if self.tracing is None or all(map(_brings_trace, items)):
+            return await self.accepting.items(items, connection=connection)
+        with self.tracing.sending(model.EMAIL, len(items)) as trace:
+            return await self.accepting.items(items, connection=connection, trace=trace)
 
     # --- one message; with a ``tenant``, only that tenant's is found
 
@@ -165,7 +184,8 @@ class Carteiro:
     async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
         """Return why a message is not sent yet, until when, and an estimate of when it is; None if there is none."""
         found = await self.get(message, tenant=tenant)
-        return None if found is None else await explain_message(self.backend, found)
+        plan = self.settings.automatic_plan
+        return None if found is None else await explain_message(self.backend, found, plan=plan)
 
     async def cancel(self, message: str, *, tenant: str | None = None) -> model.CancelAnswer:
         """Cancel a waiting message; for one in flight, prevent another attempt."""
@@ -212,7 +232,8 @@ class Carteiro:
         def define(function: Function) -> Task:
             if name in self._tasks or name == model.EMAIL:
                 raise ValueError(f"a task named {name!r} is defined already: choose another name")
-            self._tasks[name] = Task(name, function, options, self.accepting.commit)
+            commit, tracing = self.accepting.commit, self.tracing
+            self._tasks[name] = Task(name, function, options, commit, tracing=tracing)
             return self._tasks[name]
 
         return define
@@ -240,9 +261,12 @@ class Carteiro:
         if self.backend.table_queue is not None:
             await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
+        if self._lessons is not None:
+            await self._lessons.refresh()
         states, stops = await self._work_once(limit), self._stops
+        await start_automatic_redrives(self.backend.upkeep, self.backend.rollups, self._redriving())
         while stops == self._stops and (limit is None or states.total() < limit):
-            progress = await redrive_once(*self._redriving())
+            progress = await redrive_once(self.backend.upkeep, self._redriving())
             if progress is WorkLeft.NOTHING:
                 break
             await asyncio.sleep(0 if progress is WorkLeft.MORE else _MOMENT_S)
@@ -269,7 +293,12 @@ class Carteiro:
         )
         ports, self._refusal = self.backend, None
         store = choice.checked_store(ports.store, self.settings, ports.marks, self._refuse)
-        worker = Worker(store, ports.wake, self._pools(), lengths=lengths, tally=self.tally)
+        worker = Worker(
+            *(store, ports.wake, self._pools()),
+            lengths=lengths,
+            tally=self.tally,
+            tracing=self.tracing,
+        )
         self._workers.add(worker)
         return worker
 
@@ -303,7 +332,7 @@ class Carteiro:
 
     def _pools(self) -> list[Pool]:
         workers = self.settings.workers
-        email, is_network = email_kind(self.settings, self.backend)
+        email, is_network = email_kind(self.settings, self.backend, lessons=self._lessons)
         if email.chain is not None:
             self.tally.providers = email.chain.standings
         asynchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if t.is_async)
@@ -314,9 +343,10 @@ class Carteiro:
             Pool("sync tasks", workers.sync_task_threads, synchronous),
         ]
 
-    def _redriving(self) -> tuple[Upkeep, Redrives, DeadLetters, OpenCircuits]:
-        ports = self.backend
-        return ports.upkeep, ports.redrives, ports.dead_letters, self._open_circuits
+    def _redriving(self) -> Redriving:
+        ports, plan = self.backend, self.settings.automatic_plan
+        automatic, circuits = ports.automatic_redrives, self._open_circuits
+        return Redriving(ports.redrives, ports.dead_letters, automatic, circuits, plan)
 
     async def _open_circuits(self) -> set[str]:
         reports = await self.backend.reports.show()
@@ -328,9 +358,11 @@ class Carteiro:
         return [
             *self.alert_loops.loops(),  # first: it raises if a channel cannot be opened
             *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
+            *([self._lessons.keep()] if self._lessons else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
-            run_redrives(*self._redriving()),
+            run_redrives(ports.upkeep, self._redriving()),
+            redrive_automatically(ports.upkeep, ports.rollups, self._redriving()),
             report(ports.reports, self.tally.providers, ports.queue),
             prune(
                 ports.upkeep,
@@ -356,6 +388,10 @@ class Carteiro:
                 folder=dead_letter_folder(self.settings),
             ),
         ]
+
+
+def _brings_trace(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("traceparent") is not None
 
 
 def _policy(

@@ -56,6 +56,7 @@ async def test_tenant_is_created_with_all_its_fields(post: Carteiro) -> None:
         "retryPreset": "pipeline",
         "externalIdIsKey": True,
         "contact": "ops@cafe.example",
+        "automaticRedrive": False,
     }
 
     async with a_client(post, key=ADMIN_TOKEN) as client:

@@ -18,6 +18,7 @@ from carteiro.app import Carteiro
 from carteiro.dead_letters.redrive import revise
 from carteiro.model import MessageId, RedriveAnswer, Revision, State
 from support.builders import ACME, BRASA
+from support.burying import contents_read
 from support.http import (
     ADMIN_TOKEN,
     KEY_OF_BRASA,
@@ -29,6 +30,7 @@ from support.http import (
     sent,
 )
 from support.library import row_of, work
+from support.recovering import PROVIDER, lost
 from support.serving import served
 
 PATH = "/admin/v1/dead-letters"
@@ -85,6 +87,27 @@ async def test_dead_letter_is_shown_with_content_and_history(post: Carteiro) -> 
     assert shown["originalData"]["to"] == BOUNCES
     assert [each["type"] for each in shown["events"]][-1] == "FAILED"
     assert "Olá" not in listed.text
+
+
+async def test_dead_letter_says_what_it_waits_for(post: Carteiro) -> None:
+    """The provider, the round and its time; or why nothing redrives it. So does the explanation of its message."""
+    [other] = await died(post)
+    new = {"subject": "Code", "text": "1", "automaticRedrive": False}
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        waiting = await lost(post.backend, template_type="code")
+        shown = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
+        told = answer_in(await admin.get(f"/admin/v1/messages/{waiting}/explain"))["redrive"]
+        put = answer_in(await admin.put(f"/admin/v1/tenants/{ACME}/templates/code", json=new))
+        off = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
+        never = answer_in(await admin.get(f"{PATH}/{other}"))["automaticRedrive"]
+
+    assert told == shown
+    assert (shown["provider"], shown["round"], shown["rounds"]) == (PROVIDER, 1, 3)
+    assert shown["notBefore"] is not None
+    assert put["automaticRedrive"] is False
+    assert off["text"] == "Automatic redrive is switched off for its template type."
+    assert (never["provider"], never["notBefore"], never["round"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/redrive"), ("POST", "/edit")])
@@ -295,6 +318,26 @@ async def test_export_of_any_size_arrives_whole(post: Carteiro) -> None:
 
     entries = [json.loads(line) for line in exported.text.splitlines()]
     assert [len(each["originalData"]["text"]) for each in entries] == [200_000] * 3
+
+
+async def test_contents_are_read_one_by_one_and_only_by_an_export(
+    post: Carteiro, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A content may be a megabyte, and a page a thousand: of one tenant, they must not fill the memory of all."""
+    await died(post, 3)
+    read = contents_read(monkeypatch)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        assert len(await found(admin)) == 3
+        await admin.post("/admin/v1/redrives/plan", json={})
+        again = {"matching": {"companyId": BRASA}, "limit": 1000}
+        await admin.post(f"{PATH}/redrive", json=again)
+        assert read == []
+        exported = await admin.get(f"{PATH}/export")
+        assert read == [1, 1, 1]
+        await admin.post(f"{PATH}/purge", json={"olderThanMs": 0})
+
+    assert len(exported.text.splitlines()) == len(read) == 3
 
 
 async def test_purge_spares_young_and_redriven_dead_letters(post: Carteiro) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from carteiro.api.application import create_api
 from carteiro.app import Carteiro
-from carteiro.stores.postgres import migrate
 from support.every_endpoint import SECRET, Requests, snapshot, things_of_acme
 from support.http import (
     ADMIN_TOKEN,
@@ -21,7 +20,7 @@ from support.http import (
     error_in,
     opened,
 )
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.servers)])
@@ -30,7 +29,7 @@ async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
     with ExitStack() as stack:
         url = "memory://"
         if request.param == "postgres":
-            url = stack.enter_context(shared_postgres().a_database(migrate))
+            url = stack.enter_context(a_migrated_database())
         async with opened(url, api={"unknown_keys_per_minute": 1000}) as office:
             yield office
 

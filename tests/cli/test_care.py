@@ -19,6 +19,7 @@ from carteiro.config import load
 from carteiro.doctor import installation
 from carteiro.model.checkup import in_size
 from carteiro.stores.sqlite.opening import newest_version
+from support.collector import a_collector
 from support.command_line import CommandLine
 from support.resend_process import running_twin
 from support.services import HOST, free_port
@@ -264,6 +265,25 @@ def test_unset_provider_fails_where_workers_send_through_another(line: CommandLi
 
     [found] = [each for each in findings if (each["check"], each["level"]) == ("provider", "fail")]
     assert "sends through smtp" in found["told"]
+
+
+def test_collector_is_asked_whether_it_takes_spans(
+    line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not costs spans, and no mail; what keeps processes from starting is a failure."""
+    line.sent()
+    assert levels(line)["tracing"] == "ok"
+
+    with a_collector() as collector:
+        monkeypatch.setenv("CARTEIRO_TRACING_ENABLED", "true")
+        monkeypatch.setenv("CARTEIRO_TRACING_ENDPOINT", collector.url)
+        assert levels(line)["tracing"] == "ok"
+        collector.status = 404
+        assert levels(line)["tracing"] == "warn"
+        assert line("doctor").code == ExitCode.OK
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    assert levels(line)["tracing"] == "fail"
 
 
 def test_template_that_does_not_render_is_a_warning(line: CommandLine) -> None:

@@ -14,7 +14,9 @@ from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.dead_letters.redrive import revise
 from carteiro.model import MessageId
+from support.builders import ACME
 from support.command_line import CommandLine
+from support.recovering import PROVIDER, lost
 from support.set_ups import postgres_url
 from support.syncing import inodes, watched_syncs
 
@@ -199,6 +201,33 @@ async def _edited_and_buried(line: CommandLine, message: MessageId) -> None:
         revision = await revise(row, {"subject": "Theirs"}, backend=post.backend)
         await post.backend.dead_letters.redrive([message], by="rui", revision=revision)
         await post.work_off()
+
+
+def test_dead_letter_says_what_it_waits_for(line: CommandLine) -> None:
+    """Or why nothing redrives it, in `dead show` and `explain`; its tenant can switch it off."""
+    line.tenant(ACME)
+    other, waiting = line.dead(), asyncio.run(_lost_in_an_outage(line))
+
+    shown = line.asked("dead", "show", waiting)["automaticRedrive"]
+    assert (shown["provider"], shown["round"], shown["rounds"]) == (PROVIDER, 1, 3)
+    assert shown["notBefore"] > line.asked("dead", "show", waiting)["movedToDLQAt"]
+    for command in (("dead", "show"), ("explain",)):
+        said = line.done(*command, waiting)
+        assert "automatic redrive 1 of 3. It fails." in " ".join(said.split()), command
+        assert "not before" in said
+        assert "not one of a provider" in " ".join(line.done(*command, other).split()), command
+    assert line.asked("explain", waiting)["redrive"] == shown
+    line.done("tenant", "set", ACME, "--no-automatic-redrive")
+    said = line.asked("dead", "show", waiting)["automaticRedrive"]
+    assert (said["provider"], said["text"]) == (
+        None,
+        "Automatic redrive is switched off for its tenant.",
+    )
+
+
+async def _lost_in_an_outage(line: CommandLine) -> MessageId:
+    async with Carteiro.open(f"sqlite:///{line.file}") as post:
+        return await lost(post.backend)
 
 
 @pytest.mark.parametrize("rate", ["inf", "nan", "0", "100001", "fast"])

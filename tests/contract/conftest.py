@@ -22,6 +22,8 @@ _OF_THE_LEDGER = {
     "audit/harmless",
     "audit/kept",
     "audit/listed",
+    "automatic_redrives/fair",
+    "automatic_redrives/resumed",
     "dead_letters/listed",
     "failures/bounded",
     "failures/moved",

@@ -53,6 +53,8 @@ async def test_plan_counts_what_is_not_redriven() -> None:
         await backend.dead_letters.redrive(others[:1], by="ana")
 
         plan = await plan_redrive(backend, DeadFilter(is_redriven=True))
+        of_one = await plan_redrive(backend, DeadFilter(tenant=BRASA))
+        of_none = await plan_redrive(backend, DeadFilter(tenant=BRASA, code="421"))
 
         assert plan.total == 6
         assert [(each.key, each.count) for each in plan.tenants] == [(BRASA, 5), (ACME, 1)]
@@ -60,6 +62,8 @@ async def test_plan_counts_what_is_not_redriven() -> None:
         assert {each.key for each in plan.groups} == {*plan.causes}
         assert len(plan.sample) == 5
         assert {*plan.sample} <= {first, *others[1:]}
+        assert (of_one.total, [*of_one.tenants]) == (5, [plan.tenants[0]])
+        assert (of_none.total, [*of_none.tenants], [*of_none.groups]) == (0, [], [])
 
 
 async def test_own_notices_are_redriven_only_if_their_tenant_is_named() -> None:

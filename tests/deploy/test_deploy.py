@@ -320,7 +320,7 @@ def test_image_has_everything_it_needs() -> None:
 
     assert [name for name in copied if not (REPOSITORY / name).exists()] == []
     assert {"constraints.txt", "src"} <= set(copied)
-    assert ".[feedback,postgres,redis,resend,ses,tickets]" in text
+    assert ".[feedback,otel,postgres,redis,resend,ses,tickets]" in text
     for service in BUILT.values():
         context = (DEPLOY / service["build"]["context"]).resolve()
         assert context / service["build"]["dockerfile"] == DEPLOY / "Dockerfile"

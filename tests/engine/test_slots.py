@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carteiro.engine import storing
 from carteiro.engine.slots import Orphans
 from carteiro.engine.worker import Worker
 from carteiro.errors import StoreUnavailable
@@ -55,11 +54,7 @@ from support.working import (
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases wait a moment, in real time."""
-    monkeypatch.setattr(storing, "FIRST_WAIT_S", A_MOMENT)
-    monkeypatch.setattr(storing, "LONGEST_WAIT_S", 2 * A_MOMENT)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 # --- orphans ----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from carteiro.engine import storing
 from carteiro.jobs.confirmation import Confirmation
 from carteiro.jobs.kind import Pool
 from carteiro.model import CancelAnswer, Deferred, MessageId, Outcome, Taken
@@ -18,7 +17,6 @@ from support.builders import ACME, a_failure
 from support.clock import past
 from support.steps import added_key, claimed_alone, declare
 from support.working import (
-    A_MOMENT,
     LONG,
     SECRET_BODY,
     SECRET_NAME,
@@ -38,10 +36,7 @@ PLAYED = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits for the store are short."""
-    monkeypatch.setattr(storing, "FIRST_WAIT_S", A_MOMENT)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def email_pool(office: Office, **changes: Any) -> Pool:

@@ -5,16 +5,18 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from carteiro.maintenance.redrives import WorkLeft, run_redrives
 from carteiro.model import Ramp, RedriveState
 from carteiro.ports import Backend
 from carteiro.runtime.polling import polls
 from support.builders import ACME, BRASA, retry, tenants_named
 from support.builders import sent as was_sent
-from support.burying import buried
+from support.burying import buried, contents_read
 from support.clock import StoreClock
 from support.quick_store import quick_backend
-from support.redriving import advanced, put_into, shown, started, worked
+from support.redriving import advanced, put_into, redriving, shown, started, worked
 from support.steps import claimed_alone, declare
 from support.working import TOO_LONG
 
@@ -39,10 +41,8 @@ async def test_loop_runs_a_redrive_to_its_end() -> None:
         async def none_open() -> set[str]:
             return set()
 
-        loop = run_redrives(
-            *(backend.upkeep, backend.redrives, backend.dead_letters, none_open),
-            every=timedelta(milliseconds=1),
-        )
+        ways = redriving(backend, none_open)
+        loop = run_redrives(backend.upkeep, ways, every=timedelta(milliseconds=1))
         task = asyncio.create_task(loop)
         try:
             async with asyncio.timeout(TOO_LONG):
@@ -57,6 +57,19 @@ async def test_loop_runs_a_redrive_to_its_end() -> None:
                 await task
 
         assert (await shown(backend, redrive)).course.sent == 8
+
+
+async def test_redrive_reads_no_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of them may be 200 MB of a worker's memory, and it needs their ids alone."""
+    clock = StoreClock()
+    async with quick_backend(clock=clock) as backend:
+        await filled(backend, clock, 3)
+        redrive = await started(backend)
+        read = contents_read(monkeypatch)
+
+        await advanced(backend)
+
+        assert ((await shown(backend, redrive)).course.redriven, read) == (3, [])
 
 
 async def test_open_circuit_of_its_provider_stops_a_redrive() -> None:

@@ -166,6 +166,17 @@ async def test_refusals_are_those_of_the_last_minutes(written: Written) -> None:
     assert await told(10, 0, 1, "2") == (0, 1)
 
 
+async def test_clock_that_is_set_back_stops_no_report(written: Written) -> None:
+    """The store takes a report that ends in the far future for one of a clock that was ahead: it needs another."""
+    queue = Queue()
+    reporter = Reporter(written, lambda: [_standing(NOON)], queue)
+    for hour, rejected in ((5, 0), (0, 7), (0, 9)):
+        queue.memory = QueueMemory(10, 100, is_full=False, rejected=rejected)
+        await reporter.round(NOON + hour * 60 * MINUTE)
+
+    assert [each.queue and each.queue.rejected for each in written.put_ones] == [0, 0, 2]
+
+
 async def test_unreachable_queue_is_reported_since_when(written: Written) -> None:
     """With its last known memory, until it is back."""
     queue = Queue()

@@ -2,8 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from carteiro.errors import QueueAway
 from carteiro.maintenance.rollups import fold_all, roll_up
@@ -44,7 +47,7 @@ class Away:
         raise QueueAway("the queue is unreachable")
 
 
-async def _round(backend: Backend, reading: Reading) -> None:
+async def _round(backend: Backend, reading: Reading, *, looks: int = 1) -> None:
     rollups = Watched(backend.rollups)
     retention = {"minutes": HOUR, "hours": 400 * 24 * HOUR, "groups": 24 * HOUR}
     loop = roll_up(
@@ -59,7 +62,9 @@ async def _round(backend: Backend, reading: Reading) -> None:
     task = asyncio.create_task(loop)
     try:
         async with asyncio.timeout(TOO_LONG):
-            await rollups.pruned.wait()
+            for _ in range(looks):
+                rollups.pruned.clear()
+                await rollups.pruned.wait()
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -92,6 +97,17 @@ async def test_unreachable_queue_does_not_stop_the_figures() -> None:
 
         assert await backend.rollups.fold(limit=10, most=100) == 0
     assert figures == {"accepted": 1}
+
+
+async def test_clock_that_is_set_back_stops_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the queue has no age, and nothing is pruned, until the clock is where it was."""
+    told = iter(datetime(2027, 1, 15, 12 - hour, tzinfo=UTC) for hour in range(9))
+    monkeypatch.setattr(
+        "carteiro.maintenance.rollups.datetime", SimpleNamespace(now=lambda _: next(told))
+    )
+    monkeypatch.setattr("carteiro.maintenance.rollups._LOOK_EVERY", timedelta(0))
+    async with quick_backend() as backend:
+        await _round(backend, backend.reading, looks=3)
 
 
 async def test_one_shot_process_folds_everything() -> None:

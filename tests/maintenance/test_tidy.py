@@ -14,12 +14,12 @@ from carteiro.app import Carteiro
 from carteiro.config import load
 from carteiro.errors import StoreUnavailable
 from carteiro.maintenance.tidy import tidy
-from carteiro.model import DeadLetter, MessageId, RedriveAnswer
+from carteiro.model import DeadLetter, MessageId, RedriveAnswer, TimelineEvent
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.stores.open import dead_letter_folder
 from carteiro.views.dead_letters import import_
 from support.builders import ACME, BRASA
-from support.burying import buried, found
+from support.burying import buried, contents_read, found
 from support.syncing import inodes, watched_syncs
 from support.working import LONG, TOO_LONG, Office, an_office, logged
 
@@ -160,6 +160,39 @@ async def test_excess_dead_letters_are_written_to_a_file_first(tmp_path: Path) -
         assert (lines[0]["count"], lines[0]["file"]) == (2, str(file))
         answers = await office.backend.dead_letters.redrive(loud[:1], by="ana")
         assert answers == [RedriveAnswer.REDRIVEN]
+
+
+async def test_contents_are_written_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand of one tenant, of a megabyte each, must not end the worker of all."""
+    async with an_office() as office:
+        for _ in range(4):
+            await buried(office.backend)
+        read = contents_read(monkeypatch)
+        async with running(office, tmp_path, most=1, every=LONG) as watched:
+            await watched.rounds(1)
+
+    assert (len(kept_in(tmp_path)), read) == (3, [1, 1, 1])
+
+
+async def test_store_that_fails_leaves_no_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has addresses and contents, and nobody would delete it."""
+
+    async def events(*_: object) -> list[TimelineEvent]:
+        raise StoreUnavailable("the disk is busy")
+
+    async with an_office() as office:
+        for _ in range(2):
+            await buried(office.backend)
+        monkeypatch.setattr(type(office.backend.reading), "events", events)
+        folder = tmp_path / "files"
+        async with running(office, folder, most=1) as watched:
+            await watched.looks(3)
+
+        assert [*folder.glob("*")] == []
 
 
 async def test_file_can_be_imported(tmp_path: Path) -> None:

@@ -220,6 +220,7 @@ def write_all() -> None:
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.bound_reached("connections", most=1000)
     log.upkeep_done("expire", count=3)
+    log.redrive_started("redrive-2", "acme", "smtp", 8)
     log.redrive_halted("redrive-1", "stopped", "5 of 5 failed again, more than 20%.")
     log.upkeep_failed("prune", StoreUnavailable("locked"))
     log.dead_letters_filling(count=8000, most=10_000, folder="dead")
@@ -228,6 +229,8 @@ def write_all() -> None:
     notice_events.put_off(a_notice(), "webhook", "it answers 500", wait=timedelta(seconds=5))
     notice_events.not_delivered(a_notice(), "mail", "its mail ended as FAILED", "firing")
     notice_events.channel_away("alertmanager", "no answer")
+    log.traces_away("http://127.0.0.1:4318")
+    log.traces_back("http://127.0.0.1:4318")
     log.unexpected("claim", RuntimeError("secret"))
 
 
@@ -253,7 +256,10 @@ def test_every_event_is_tested_here_and_shows_no_content() -> None:
         "event",
         "flush",
         "mask_text",
+        "show_traces",
+        "shows_traces",
         "to_logging",
+        "trace_ids",
     }  # no event of their own
     public = {name for name in _functions() if not name.startswith("_") and name not in others}
     assert len(lines(stream)) == len(public)

@@ -18,6 +18,7 @@ from carteiro.model import (
     Deferred,
     Delivery,
     Failure,
+    Learned,
     Lease,
     LeasedJob,
     MessageId,
@@ -34,6 +35,8 @@ from carteiro.model import (
 )
 from carteiro.path.judge import MOST_CLAIMS, doubts, is_orphan, judge, judge_claim, may_kill
 from carteiro.policy.classify import classify_smtp
+from carteiro.policy.history import slot_of
+from carteiro.policy.lessons import Lesson
 from carteiro.policy.retry import PRESETS, RetryPolicy
 
 DAY = timedelta(days=1)
@@ -496,3 +499,49 @@ def test_claimer_too_late_for_a_replay_leaves_the_doubt_to_people(
 
     assert reason_of(judge_claim(job, GATEWAY, replays_in=ZERO)) is DeadReason.IN_DOUBT
     assert reason_of(judge_claim(job, GATEWAY, replays_in=-SECOND)) is DeadReason.IN_DOUBT
+
+
+# --- lessons from history ---------------------------------------------------------------------
+
+IN_VAIN = Lesson(in_vain=Learned("group", 400, 0, 0.0095))
+TOO_SOON = Lesson(wasted={slot_of(1_000): Learned("group", 400, 0, 0.0095)})
+
+
+def test_vain_retry_is_not_made() -> None:
+    """A dead letter at once, with the evidence; without a retry there is nothing to save."""
+    assert judged(Deferred(a_failure()), lesson=IN_VAIN) == Dead(
+        DeadReason.MAX_ATTEMPTS_EXCEEDED, a_failure(), charged=True, learned=IN_VAIN.in_vain
+    )
+    last = judged(Deferred(a_failure()), charged_before=4, lesson=IN_VAIN)
+    assert last == judged(Deferred(a_failure()), charged_before=4)
+
+
+def test_wasted_wait_becomes_a_later_one_of_the_policy() -> None:
+    """The first that is not wasted; never beyond the message's life, never a shorter one."""
+    verdict = judged(Deferred(a_failure()), lesson=TOO_SOON)
+    assert isinstance(verdict, Retry)
+    assert verdict.after == 8 * SECOND
+    assert verdict.learned == replace(TOO_SOON.wasted[slot_of(1_000)], policy_wait=SECOND)
+
+    usual = judged(Deferred(a_failure()))
+    assert judged(Deferred(a_failure()), lesson=TOO_SOON, expires_in=8 * SECOND) == usual
+    assert judged(Deferred(a_failure(), DAY / 2), lesson=TOO_SOON) == Retry(
+        DAY / 2, charged=True, failure=a_failure()
+    )
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Taken("id"), Rejected(a_failure()), Unknown(a_failure()), NotMade(a_failure())],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("lesson", [IN_VAIN, TOO_SOON], ids=["in vain", "too soon"])
+def test_lesson_is_about_deferred_messages(outcome: Outcome, lesson: Lesson) -> None:
+    """It settles no doubt, and ends nothing that was not tried."""
+    assert judged(outcome, lesson=lesson) == judged(outcome)
+
+
+def test_lesson_does_not_forbid_another_provider() -> None:
+    """Failover comes first."""
+    elsewhere = judged(Deferred(a_failure()), lesson=IN_VAIN, elsewhere=ZERO)
+    assert elsewhere == Retry(ZERO, charged=False, failure=a_failure())

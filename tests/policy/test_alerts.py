@@ -242,8 +242,9 @@ def test_one_old_minute_in_a_quarter_of_an_hour_is_no_p95() -> None:
 
 
 def test_findings_of_one_alert_are_bounded() -> None:
-    """Those with the highest values are kept."""
-    many = [(f"tenant-{number}", number) for number in range(1000)]
+    """Those with the highest values are kept: enough for all, as one that is left out seems to be over."""
+    most = MOST_SUBJECTS + 100
+    many = [(f"tenant-{number}", 100 + number) for number in range(most)]
 
     found = _found("TenantManyDeadLetters", dead_by_tenant=many)
-    assert [each.value for each in found] == list(range(999, 999 - MOST_SUBJECTS, -1))
+    assert [each.value for each in found] == list(range(99 + most, 199, -1))

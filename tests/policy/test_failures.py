@@ -10,6 +10,7 @@ from carteiro.model import Failure
 from carteiro.policy import failures
 from carteiro.policy.failures import MOST_SAMPLES, Count, Group, Place, Told, said_of
 from carteiro.policy.grouping import alike
+from carteiro.policy.history import DAY_MS, Result, history_of
 from support.builders import a_failure
 
 _SAID = ("smtp", "rule", "", "full", "452", "QUOTA_ERROR", "recipient")
@@ -100,3 +101,39 @@ def test_code_of_a_task_may_be_anything() -> None:
     told: list[Failure] = [a_failure("452"), a_failure("MY_CODE"), a_failure("ana@example.com")]
 
     assert [said_of(each, alike("task", each))[4] for each in told] == ["452", "MY_CODE", "OTHER"]
+
+
+_RESULTS = st.lists(
+    st.builds(
+        Result,
+        at=st.integers(0, 5 * DAY_MS),
+        tenant=st.sampled_from(["acme", "brasa", "unknown"]),
+        group=st.sampled_from(["g-1", "g-2"]),
+        figures=st.dictionaries(st.sampled_from(["sent.2", "failed.3", "lost"]), st.integers(1, 9)),
+    ),
+    max_size=20,
+)
+
+
+@given(_RESULTS, st.data())
+def test_any_split_gives_the_same_histories(told: list[Result], data: st.DataObject) -> None:
+    """Of each tenant and of all, where failures are known; others are left out."""
+    shuffled = data.draw(st.permutations(told))
+    cut = data.draw(st.integers(0, len(told)))
+    known = [("g-1", failures.ALL_HOURS, tenant) for tenant in ("", "acme", "brasa")]
+    parts = ([told], [shuffled[:cut], shuffled[cut:]])
+    found: list[Any] = []
+
+    for each in parts:
+        counts = {place: Count(1, 0, 0, 0) for place in known}
+        changed = [failures.add_results(counts, part) for part in each]
+        assert set().union(*changed) <= set(known)
+        found.append({place: history_of(count.history).days for place, count in counts.items()})
+
+    assert found[0] == found[1]
+    for tenant in ("acme", "brasa"):
+        own = [each for each in told if (each.group, each.tenant) == ("g-1", tenant)]
+        days = found[0]["g-1", failures.ALL_HOURS, tenant]
+        assert sum(figures.total() for figures in days.values()) == sum(
+            sum(each.figures.values()) for each in own
+        )

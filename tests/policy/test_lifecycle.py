@@ -33,6 +33,7 @@ from carteiro.model import (
     TenantId,
     Verdict,
 )
+from carteiro.policy.grouping import group_of
 from carteiro.policy.lifecycle import (
     EXPIRED_UNSENT,
     LONGEST_HOLD_MS,
@@ -318,7 +319,7 @@ def test_death_creates_a_dead_letter(reason: DeadReason) -> None:
     assert (entry.state, entry.charged, entry.finished_at) == (state, 5, NOW)
     assert change is not None
     assert change.buried is not None
-    assert change.buried[:-1] == (reason, verdict.failure, 5)
+    assert change.buried[:3] == (reason, verdict.failure, 5)
     assert (change.drop_job, change.unburied) == (True, False)
     assert types(change) == [EventType(state.value)]
     assert change.events[0].metadata["willRetry"] is False
@@ -683,7 +684,7 @@ def test_overdue_message_becomes_a_dead_letter(entry: Entry, *, leased: bool) ->
     assert (entry.state, entry.finished_at) == (State.EXPIRED, NOW)
     assert change is not None
     assert change.buried is not None
-    assert change.buried[:-1] == (DeadReason.EXPIRED, EXPIRED_UNSENT, 0)
+    assert change.buried[:3] == (DeadReason.EXPIRED, EXPIRED_UNSENT, 0)
     assert types(change) == [EventType.EXPIRED]
     assert change.drop_job
 
@@ -696,7 +697,7 @@ def test_expired_message_keeps_its_last_failure() -> None:
 
     assert change is not None
     assert change.buried is not None
-    assert change.buried[:-1] == (DeadReason.EXPIRED, a_failure(), 3)
+    assert change.buried[:3] == (DeadReason.EXPIRED, a_failure(), 3)
 
 
 def test_message_to_be_cancelled_is_cancelled_instead() -> None:
@@ -725,6 +726,7 @@ def test_redrive_starts_a_new_round(state: State) -> None:
         evidence='["other", "smtp", "id"]',
         failure=a_failure(),
     )
+    died_at = entry.finished_at
 
     answer, change = redrive(entry, by="ana", has_content=True, now=NOW)
 
@@ -735,6 +737,7 @@ def test_redrive_starts_a_new_round(state: State) -> None:
         round=2,
         holder=OTHER,
         failure=a_failure(),
+        retry_of=f"{group_of(entry.provider, a_failure())}@{died_at}",
         due_at=NOW,
         expires_at=NOW + TTL_MS,
     )

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from carteiro.stores.postgres import migrate
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
     """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
+    with a_migrated_database() as made:
         yield made

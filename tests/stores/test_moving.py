@@ -15,7 +15,7 @@ from carteiro.model.checkup import Level
 from carteiro.ports import Backend
 from carteiro.ports.moving import CARRIED, InFlight, Rows
 from carteiro.stores.move import Moved, move, take_back
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from carteiro.stores.postgres.moving import PostgresTarget, open_target
 from carteiro.stores.sqlite import SqliteOptions, moving, open_sqlite, open_sqlite_ledger
 from carteiro.stores.sqlite.examine import examine
@@ -24,7 +24,7 @@ from support.builders import ACME, BRASA, a_message, messages, sent, tenants_nam
 from support.clock import StoreClock
 from support.moving import claim_order, fill, read
 from support.pgbouncer import a_pgbouncer
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database, shared_postgres
 from support.steps import accepted, claim, claimed_alone, settled
 
 pytestmark = pytest.mark.servers
@@ -437,7 +437,7 @@ async def test_move_cannot_change_its_target(file: Path, url: str, clock: StoreC
     """Half of it would be here and half there."""
     await filled(file, clock)
     await moved(file, url, clock)
-    with shared_postgres().a_database(migrate) as other:
+    with a_migrated_database() as other:
         with pytest.raises(CannotMove, match="--reopen"):
             await moved(file, other, clock)
 

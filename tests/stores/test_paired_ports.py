@@ -64,6 +64,16 @@ async def test_ports_without_a_queue_are_the_ledgers_own(tmp_path: Path) -> None
         }
 
     assert same == {
-        *("alerts", "audit", "failures", "inbox", "keys", "marks", "rates", "reports"),
+        *(
+            "alerts",
+            "audit",
+            "automatic_redrives",
+            "failures",
+            "inbox",
+            "keys",
+            "marks",
+            "rates",
+            "reports",
+        ),
         *("rollups", "sign_ins", "suppressions", "templates"),
     }

@@ -19,7 +19,7 @@ from carteiro.stores.postgres import migrate, open_postgres
 from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import FUNCTIONS
 from support.postgres_server import OWNERS
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database, shared_postgres
 from support.table_queue import TEMPLATE, an_office
 
 pytestmark = pytest.mark.servers
@@ -73,7 +73,7 @@ def texts(tmp_path: Path) -> Texts:
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A database of this version."""
-    with shared_postgres().a_database(migrate, owner=request.param) as made:
+    with a_migrated_database(request.param) as made:
         yield made
 
 

@@ -9,12 +9,12 @@ import pytest
 from carteiro.errors import CannotBackUp
 from carteiro.model import ZERO, ApiLimits, IdempotencyKey, MessageId, RedriveAnswer
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import ACME, BRASA, a_message, tenants_named
 from support.burying import buried, found
 from support.clock import StoreClock
 from support.postgres_server import OWNERS
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database
 from support.steps import accepted
 
 pytestmark = pytest.mark.servers
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A database with only the schema, with any owner."""
-    with shared_postgres().a_database(migrate, owner=request.param) as made:
+    with a_migrated_database(request.param) as made:
         yield made
 
 

@@ -18,7 +18,7 @@ from support.burying import buried
 from support.clock import StoreClock
 from support.pages import blocks_of
 from support.postgres_server import OWNERS
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database, shared_postgres
 from support.steps import accepted_recipient, attempted
 
 pytestmark = pytest.mark.servers
@@ -30,7 +30,7 @@ VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 @pytest.fixture(params=OWNERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A database with only the schema, with any owner."""
-    with shared_postgres().a_database(migrate, owner=request.param) as made:
+    with a_migrated_database(request.param) as made:
         yield made
 
 

@@ -9,9 +9,12 @@ from carteiro.app import Carteiro
 from carteiro.maintenance.requests import apply_all
 from carteiro.model import DeadReason, Refused, TenantId
 from carteiro.providers.email_kind import table_queue_wait
-from carteiro.stores.postgres import migrate
 from support.postgres_server import OWNERS
-from support.shared_servers import redis_databases, shared_postgres, shared_redis
+from support.shared_servers import (
+    a_migrated_database,
+    redis_databases,
+    shared_redis,
+)
 from support.steps import claimed_alone, declare
 from support.table_queue import Application, a_template, an_application
 
@@ -23,7 +26,7 @@ DEFAULT = TenantId("default")
 @pytest.fixture
 def url() -> Iterator[str]:
     """A database with only the schema."""
-    with shared_postgres().a_database(migrate, owner=OWNERS[-1]) as made:
+    with a_migrated_database(OWNERS[-1]) as made:
         yield made
 
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from carteiro.model import (
     EMAIL,
     Category,
@@ -15,6 +17,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Backend
+from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from support.builders import ACME, a_failure, a_message, an_id
 from support.steps import accepted, claimed_alone, settled
 
@@ -44,6 +47,21 @@ async def found(backend: Backend, **wanted: Any) -> list[MessageId]:
     """Ids of the dead letters that match; ``wanted`` are fields of a `DeadFilter`."""
     page = await backend.dead_letters.find(DeadFilter(**wanted))
     return [letter.id for letter in page.rows]
+
+
+def contents_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of contents that each following statement reads with its dead letters, if any."""
+    read: list[int] = []
+    load = SqlDeadLetters._loaded
+
+    async def loaded(self: SqlDeadLetters, *given: Any, **named: Any) -> list[DeadLetter]:
+        letters = await load(self, *given, **named)
+        if contents := sum(bool(each.content) for each in letters):
+            read.append(contents)
+        return letters
+
+    monkeypatch.setattr(SqlDeadLetters, "_loaded", loaded)
+    return read
 
 
 def a_letter(**changes: Any) -> DeadLetter:

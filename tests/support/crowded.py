@@ -109,9 +109,11 @@ INSERT INTO failure_groups
 SELECT id, 'sandbox', 'rule', '', 'no', '550', 'PERMANENT_ERROR', 'message', 'open', at, at, at, NULL, 1, 1
 FROM rows WHERE n <= 1000;
 INSERT INTO failure_counts
-SELECT printf('%06d', n % 1000 + 1), :now - n / 1000 * 3600000, 'big', 1, 1, at, at, '[]' FROM rows
+SELECT printf('%06d', n % 1000 + 1), :now - n / 1000 * 3600000, 'big', 1, 1, at, at, '[]', 0, '' FROM rows
 UNION ALL
-SELECT printf('%06d', n), 0, 'big', 100, 100, at, at, '[]' FROM rows WHERE n <= 1000;
+SELECT printf('%06d', n), 0, 'big', 100, 100, at, at, '[]', n % 300, '[{},0]' FROM rows WHERE n <= 1000
+UNION ALL
+SELECT printf('%06d', n), 0, '', 100, 100, at, at, '[]', n % 300, '[{},0]' FROM rows WHERE n <= 1000;
 INSERT INTO templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 DROP TABLE rows;

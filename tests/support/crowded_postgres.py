@@ -103,10 +103,12 @@ INSERT INTO carteiro.failure_groups
 SELECT id, 'sandbox', 'rule', '', 'no', '550', 'PERMANENT_ERROR', 'message', 'open', at, at, at, NULL, 1, 1
 FROM rows WHERE n <= 1000;
 INSERT INTO carteiro.failure_counts
-SELECT g.id, $3 - r.n / 1000 * 3600000, 'big', 1, 1, r.at, r.at, '[]'
+SELECT g.id, $3 - r.n / 1000 * 3600000, 'big', 1, 1, r.at, r.at, '[]', 0, ''
 FROM rows AS r JOIN rows AS g ON g.n = r.n % 1000 + 1
 UNION ALL
-SELECT id, 0, 'big', 100, 100, at, at, '[]' FROM rows WHERE n <= 1000;
+SELECT id, 0, 'big', 100, 100, at, at, '[]', n % 300, '[{},0]' FROM rows WHERE n <= 1000
+UNION ALL
+SELECT id, 0, '', 100, 100, at, at, '[]', n % 300, '[{},0]' FROM rows WHERE n <= 1000;
 INSERT INTO carteiro.templates (tenant, type, version, created_at, subject)
 SELECT 'big', 'type-' || (n / 10), n % 10, at, '' FROM rows WHERE n < 1000;
 SELECT setval('carteiro.message_no', $1 + $2 + 1);

@@ -84,6 +84,7 @@ async def _people(backend: Backend) -> None:
         a_tenant(
             LOUD,
             external_id_is_key=True,
+            automatic_redrive=False,
             allowed_networks=("10.0.0.0/8",),
             contact="ops@loud.example",
         ),

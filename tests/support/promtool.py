@@ -26,10 +26,10 @@ def run_rule_tests(*files: Path) -> str:
 
 
 def _run(*arguments: str | Path) -> str:
+    command = [program("promtool"), *arguments]
     ran = subprocess.run(
-        [program("promtool"), *arguments], capture_output=True, text=True, check=False
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    said = ran.stdout + ran.stderr
     if ran.returncode:
-        raise RulesRefused(said)
-    return said
+        raise RulesRefused(ran.stdout)
+    return ran.stdout

@@ -3,8 +3,16 @@
 from collections.abc import Collection
 from typing import Any
 
-from carteiro.maintenance.redrives import WorkLeft, redrive_once
-from carteiro.model import DeadFilter, MessageId, Ramp, Redrive, RedriveState, Verdict
+from carteiro.maintenance.redrives import OpenCircuits, Redriving, WorkLeft, redrive_once
+from carteiro.model import (
+    AutomaticPlan,
+    DeadFilter,
+    MessageId,
+    Ramp,
+    Redrive,
+    RedriveState,
+    Verdict,
+)
 from carteiro.ports import Backend
 from support.steps import claimed, settled
 
@@ -44,7 +52,17 @@ async def advanced(backend: Backend, *, open_circuits: Collection[str] = ()) -> 
     async def circuits() -> Collection[str]:
         return open_circuits
 
-    return await redrive_once(backend.upkeep, backend.redrives, backend.dead_letters, circuits)
+    return await redrive_once(backend.upkeep, redriving(backend, circuits))
+
+
+def redriving(
+    backend: Backend,
+    circuits: OpenCircuits,
+    plan: AutomaticPlan = AutomaticPlan(),  # noqa: B008 - a value
+) -> Redriving:
+    """The things that redrives are advanced with."""
+    ports = backend.redrives, backend.dead_letters, backend.automatic_redrives
+    return Redriving(*ports, circuits, plan)
 
 
 async def worked(backend: Backend, verdict: Verdict, *, limit: int = 100) -> list[MessageId]:

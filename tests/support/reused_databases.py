@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from carteiro.stores.postgres import migrate
-from support.postgres_server import PostgresServer
+from support.postgres_server import SUPERUSER, PostgresServer
 
 _PREPARE = """
 CREATE SCHEMA reuse;
@@ -79,27 +79,34 @@ CREATE EVENT TRIGGER notice ON ddl_command_end EXECUTE FUNCTION reuse.notice();
 
 async def _prepare(url: str) -> None:
     await migrate(url)
-    async with await psycopg.AsyncConnection.connect(url) as connection:
+    # An owner may have fewer rights than an event trigger needs.
+    async with await psycopg.AsyncConnection.connect(url, user=SUPERUSER) as connection:
         await connection.execute(_PREPARE)
 
 
 class ReusedDatabases:
     """Databases of a server; each has a connection that empties it, and that is kept with its plans."""
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer, owner: str = SUPERUSER) -> None:
         self._server = server
+        self._owner = owner
         self._unused: list[str] = []
         self._kept: dict[str, psycopg.Connection[tuple[Any, ...]]] = {}
 
     def take(self) -> str:
         """The name of a database as a migration leaves it."""
-        return self._unused.pop() if self._unused else self._server.new_database(_prepare)
+        if self._unused:
+            return self._unused.pop()
+        return self._server.new_database(_prepare, owner=self._owner)
 
     def put_back(self, name: str) -> None:
         """Disconnect everybody; empty the database for the next one, or drop it."""
-        kept = self._connection(name)
-        self._server.disconnect(name, but=kept.info.backend_pid)
-        if kept.execute("SELECT reuse.is_emptied()").fetchall() == [(True,)]:
+        try:
+            is_emptied = self._is_emptied(name)
+        except psycopg.OperationalError:  # the test has ended this connection, too
+            self._kept.pop(name).close()
+            is_emptied = self._is_emptied(name)
+        if is_emptied:
             self._unused.append(name)
         else:
             self._kept.pop(name).close()
@@ -109,6 +116,11 @@ class ReusedDatabases:
         """Disconnect; the databases are left to the end of their server."""
         for each in self._kept.values():
             each.close()
+
+    def _is_emptied(self, name: str) -> bool:
+        kept = self._connection(name)
+        self._server.disconnect(name, but=kept.info.backend_pid)
+        return kept.execute("SELECT reuse.is_emptied()").fetchall() == [(True,)]
 
     def _connection(self, name: str) -> "psycopg.Connection[tuple[Any, ...]]":
         if name not in self._kept or self._kept[name].closed:

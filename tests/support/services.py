@@ -25,7 +25,7 @@ _WITHOUT_SERVERS = bool(
 )  # make check, which runs no test that is marked
 _NOBODY = "nobody"  # PostgreSQL and PgBouncer refuse to be root
 _MEMORY = Path("/dev/shm")
-_ROOM = 1 << 30  # bytes that must be free in memory before a server is kept there
+_ROOM = 1 << 30  # bytes that must be free in memory before anything is kept there
 _PORTS = range(20_000, 32_768)  # below those that the system gives to clients
 
 # Reads from us, and nothing ever comes: it wakes up when we are gone, or we end it before.
@@ -142,15 +142,19 @@ def made(path: str) -> Path:
     return found if found.exists() else missing(path)
 
 
+def memory() -> Path | None:
+    """Where files are kept in memory, if there is room."""
+    is_roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
+    return _MEMORY if is_roomy else None
+
+
 @contextmanager
 def a_folder(name: str, *, ours: bool = False) -> Iterator[Path]:
     """A folder for a server, in memory where there is room: a busy disk makes every fsync a long one.
 
     A server inside this repository needs one that is ``ours``: no other user may be allowed to read it there.
     """
-    is_roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
-    place = _MEMORY if is_roomy else None
-    with tempfile.TemporaryDirectory(prefix=f"carteiro-{name}-", dir=place) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"carteiro-{name}-", dir=memory()) as folder:
         if os.getuid() == 0 and not ours:
             owner = pwd.getpwnam(_NOBODY)
             os.chown(folder, owner.pw_uid, owner.pw_gid)

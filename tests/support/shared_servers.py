@@ -4,14 +4,15 @@ A broker is for all processes of a run: it is the only one that takes seconds an
 """
 
 import atexit
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 
 from support.alertmanager_server import AlertmanagerServer, an_alertmanager
 from support.between_processes import shared_port
 from support.kafka_server import Broker, a_kafka
 from support.mongo_server import MongoServer, a_mongo
-from support.postgres_server import PostgresServer, a_postgres
+from support.postgres_server import SUPERUSER, PostgresServer, a_postgres
 from support.redis_server import RedisServer, a_redis
 from support.reused_databases import ReusedDatabases
 
@@ -28,9 +29,20 @@ def shared_postgres() -> PostgresServer:
 
 
 @cache
-def reused_databases() -> ReusedDatabases:
-    """Databases of that server with the schema, for tests that leave the schema alone."""
-    return _running.enter_context(closing(ReusedDatabases(shared_postgres())))
+def reused_databases(owner: str = SUPERUSER) -> ReusedDatabases:
+    """Databases of that server with the schema; one whose schema a test changes serves no other."""
+    return _running.enter_context(closing(ReusedDatabases(shared_postgres(), owner)))
+
+
+@contextmanager
+def a_migrated_database(owner: str = SUPERUSER) -> Iterator[str]:
+    """The URL of one of them, for its owner."""
+    databases = reused_databases(owner)
+    name = databases.take()
+    try:
+        yield shared_postgres().url(name, user=owner)
+    finally:
+        databases.put_back(name)
 
 
 @cache

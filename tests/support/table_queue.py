@@ -10,9 +10,10 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
 from carteiro.app import Carteiro
-from carteiro.model import NewTemplate, TenantId
-from carteiro.stores.postgres import migrate
-from support.shared_servers import shared_postgres
+from carteiro.maintenance.requests import apply_all
+from carteiro.model import EventType, MessageId, NewTemplate, TenantId
+from carteiro.providers.email_kind import table_queue_wait
+from support.shared_servers import a_migrated_database
 
 TEMPLATE = "welcome_user"
 WORDS = '{"user_data": {"full_name": "Ana"}}'
@@ -21,14 +22,14 @@ WORDS = '{"user_data": {"full_name": "Ana"}}'
 @contextmanager
 def a_shared_database() -> Iterator[str]:
     """The URL of a database with only the schema."""
-    with shared_postgres().a_database(migrate) as url:
+    with a_migrated_database() as url:
         yield url
 
 
 @asynccontextmanager
-async def an_office(url: str, *tenants: str) -> AsyncIterator[Carteiro]:
+async def an_office(url: str, *tenants: str, **settings: Any) -> AsyncIterator[Carteiro]:
     """An app on the database, whose tenants all have the template."""
-    async with Carteiro.open(url, retention={"bodies_ms": 0}) as post:
+    async with Carteiro.open(url, retention={"bodies_ms": 0}, **settings) as post:
         names = [TenantId(each) for each in tenants or ("default",)]
         await post.backend.tenants.ensure(names)
         for each in names:
@@ -89,3 +90,30 @@ def an_application(url: str, *, autocommit: bool = True) -> Iterator[Application
         yield Application(connection)
     finally:
         connection.close()
+
+
+async def events_of(post: Carteiro, identity: UUID) -> list[EventType]:
+    return [each.type for each in await post.backend.reading.events(MessageId(str(identity)))]
+
+
+async def apply_requests(post: Carteiro) -> None:
+    """Apply requests, as a worker does after a notification."""
+    assert post.backend.table_queue is not None
+    await apply_all(post.backend.table_queue, table_queue_wait)
+
+
+async def try_now(post: Carteiro, app: Application, identity: UUID) -> None:
+    """Make a row due now."""
+    app.update(identity, "next_retry_at = now()")
+    await post.work_off()
+
+
+def jobs_in(app: Application) -> int:
+    """The number of jobs in the ring, once its notes are read."""
+    jobs = app.value("SELECT coalesce(sum(jobs), 0)::integer FROM carteiro.seats_and_notes")
+    held = app.value(
+        "SELECT (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed)"
+        " + (SELECT coalesce(sum(cardinality(numbers)), 0) FROM carteiro.leased)"
+    )
+    assert jobs == held
+    return int(held)

@@ -31,6 +31,7 @@ def summary_of(template: Template) -> TemplateSummary:
         has_text=template.text is not None,
         retry_preset=template.retry_preset,
         one_click_unsubscribe=template.one_click_unsubscribe,
+        automatic_redrive=template.automatic_redrive,
         created_at=template.created_at,
         deleted_at=template.deleted_at,
     )

@@ -29,6 +29,7 @@ _MASKS = (
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
     (re.compile(r"\bc[ak]_[\w-]{6,}"), "SECRET"),
+    (re.compile(r"(/console/link/)[\w-]{6,}"), r"\1SECRET"),
     (re.compile(r"\brun [0-9a-f]{32}\b"), "run RUN"),
     (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
     (re.compile(r"(redrivenBy\W+)\w+"), r"\1SOMEBODY"),

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +13,8 @@ from carteiro.tickets.consume.notes import Noted, read_notes
 from support.kafka_server import Broker
 from support.services import PATIENCE
 from support.topics import records_of
+
+Headers: TypeAlias = Sequence[tuple[str, bytes]]
 
 # A group of tests: changes are noticed, and members missed, within a moment.
 QUICK = {"heartbeat.interval.ms": "100", "session.timeout.ms": "6000"}
@@ -46,11 +48,12 @@ class TicketTopic:
         """The options of its clients."""
         return {"bootstrap.servers": self.broker.bootstrap_servers, "log_level": "0", **QUICK}
 
-    def put(self, *tickets: dict[str, Any], partition: int = 0) -> None:
+    def put(self, *tickets: dict[str, Any], partition: int = 0, headers: Headers = ()) -> None:
         """Write tickets at the end of a partition, each with its id for a key, or its ``key``."""
         for fields in tickets:
             key = fields.get("key", fields["ticket_id"])
-            self._write(key.encode(), orjson.dumps({"task_type": "BUILD"} | fields), partition)
+            body = orjson.dumps({"task_type": "BUILD"} | fields)
+            self._write(key.encode(), body, partition, headers)
         self._have_written()
 
     def put_bytes(
@@ -77,8 +80,10 @@ class TicketTopic:
         """Wait until the partitions are committed up to there."""
         await until(lambda: self.committed() == [*offsets], every_s=0.05)
 
-    def _write(self, key: bytes | None, value: bytes | None, partition: int) -> None:
-        self._producer.produce(self.name, value, key, partition)
+    def _write(
+        self, key: bytes | None, value: bytes | None, partition: int, headers: Headers = ()
+    ) -> None:
+        self._producer.produce(self.name, value, key, partition, headers=list(headers))
 
     def _have_written(self) -> None:
         assert self._producer.flush(PATIENCE) == 0, "the broker does not take what is put"

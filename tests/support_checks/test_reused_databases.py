@@ -44,6 +44,24 @@ async def test_used_database_is_as_new(
     assert content(postgres.url(used)) == content(postgres.url(unused)) != before
 
 
+def test_database_serves_again_after_all_connections_were_ended(
+    postgres: PostgresServer, databases: ReusedDatabases
+) -> None:
+    """Also the one that empties it, and also for an owner with fewer rights."""
+    of_an_owner = ReusedDatabases(postgres, "carteiro")
+    with closing(of_an_owner):
+        for each in (databases, of_an_owner):
+            name = each.take()
+            each.put_back(name)
+            postgres.psql("INSERT INTO carteiro.overrides VALUES (1, 'a')", name)
+            postgres.disconnect(name)
+
+            each.put_back(each.take())
+
+            assert each.take() == name
+            assert postgres.psql("SELECT count(*) FROM carteiro.overrides", name) == "0"
+
+
 @pytest.mark.parametrize(
     "sql",
     [

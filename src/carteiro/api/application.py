@@ -39,6 +39,7 @@ from carteiro.api.rights import RIGHTS, check_right
 from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
+from carteiro.api.tracing import traced
 from carteiro.api.unsubscribe import UnsubscribeEndpoints
 from carteiro.api.whose import Whose, found_tenant
 from carteiro.config.provider_spec import Fetch
@@ -46,6 +47,7 @@ from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.model import Tenant, TenantId
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
+from carteiro.observability.tracing import Tracing
 from carteiro.runtime.fetching import fetch
 
 
@@ -78,6 +80,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         tally=office.tally,
         ring=ring,
         changes=changes,
+        tracing=office.tracing,
     )
     api.add_api_route("/docs", api.show_docs, methods=["GET", "HEAD"], include_in_schema=False)
     api.add_route("/openapi.json", api.show_openapi, include_in_schema=False)
@@ -140,8 +143,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         office, any_tenants, unlimited, any_tenants, unlimited
     ).items():
         offer(f"{tag} of a tenant", endpoints)
-    offer("messages", MessageEndpoints(ports))
-    offer("dead letters", DeadLetterEndpoints(ports, settings.sending_rules))
+    offer("messages", MessageEndpoints(ports, settings.automatic_plan))
+    rules, plan = settings.sending_rules, settings.automatic_plan
+    offer("dead letters", DeadLetterEndpoints(ports, rules, plan))
     offer("redrives", RedriveEndpoints(ports))
     offer("fairness", FairnessEndpoints(ports.tenants))
     offer("alerts", AlertEndpoints(ports.alerts, settings.alert_rules()))
@@ -183,6 +187,7 @@ class _Api(FastAPI):
         tally: Tally,
         ring: KeyRing,
         changes: PerMinute[TenantId],
+        tracing: Tracing | None,
         **options: Any,  # noqa: ANN401 - FastAPI's own
     ) -> None:
         super().__init__(**options)
@@ -190,6 +195,7 @@ class _Api(FastAPI):
         self._tally = tally
         self._ring = ring
         self._changes = changes
+        self._tracing = tracing
         self._express: Express | None = None  # made after all endpoints were added
         self._openapi: bytes | memoryview | None = None
         self._page: bytes | None = None
@@ -200,7 +206,10 @@ class _Api(FastAPI):
 
     def offer(self, access: Access, tag: str, endpoints: Endpoints) -> None:
         """Put the endpoints under one heading; those of administrators are opened by their token alone."""
-        for endpoint, call in endpoints.endpoints():
+        for endpoint, bare in endpoints.endpoints():
+            call = bare
+            if endpoint.is_traced and self._tracing is not None:
+                call = traced(bare, self._tracing, method=endpoint.method, route=endpoint.path)
             is_open = access is not Access.ADMINISTRATOR
             admitted = call if is_open else self._for_administrators(endpoint, call)
             add_endpoint(self, endpoint, admitted, tag=tag, access=access)

@@ -14,7 +14,7 @@ from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
 from carteiro.api.documents import JsonResponse
 from carteiro.api.email_documents import BatchResults, accepted, rate_limit
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
 from carteiro.api.intake import Intake, refused
@@ -28,6 +28,7 @@ from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.model import Accepted, Charged, KeyConflict, OverLimit, Tenant
 from carteiro.path.accept import PostAnswer
 from carteiro.policy.names import KEY_PATTERN
+from carteiro.policy.trace_context import TraceContext
 from carteiro.runtime.fair_thread import Slice
 
 MOST_IN_A_BATCH = 1000
@@ -60,7 +61,14 @@ class BatchIntake(Endpoints):
         self._intake = intake
         self._keys = keys
 
-    @Endpoint("POST", "/v1/email/batch", "Accept many e-mails", BatchResults, reads=Batch)
+    @Endpoint(
+        "POST",
+        "/v1/email/batch",
+        "Accept many e-mails",
+        BatchResults,
+        reads=Batch,
+        is_traced=True,
+    )
     async def send(self, request: Request) -> Response:
         """200 with a result for each e-mail, in order, after the accepted ones are committed.
 
@@ -74,7 +82,9 @@ class BatchIntake(Endpoints):
         await share.write()  # few are validated at once; they are stored together
         items = _items(body)
         request_id = request_id_of(request)
-        made = await self._made(items, tenant, request_id)
+        span = request.scope.get(TRACE)
+        trace = None if span is None else span.of(tenant.id, len(items))
+        made = await self._made(items, tenant, request_id, trace)
         submitted = [each for each in made if isinstance(each, Submission)]
         stored = await self._intake.accepting.many(submitted, share.end_turn)
         answers = in_places(stored, made, Submission)
@@ -84,7 +94,7 @@ class BatchIntake(Endpoints):
         return JsonResponse({"results": await _results(made, answers, charged, request_id)})
 
     async def _made(
-        self, items: list[Any], tenant: Tenant, request_id: str
+        self, items: list[Any], tenant: Tenant, request_id: str, trace: TraceContext | None
     ) -> list[Submission | Refusal]:
         """Each e-mail of a batch, validated like a request of its own; other requests have turns in between."""
         limits, relay_headers = self._intake.limits_of(tenant), self._intake.relay_headers
@@ -102,7 +112,7 @@ class BatchIntake(Endpoints):
                     encoded = _encoded(item)
                     size = len(encoded)
                     email = read_email(encoded, relay_headers=relay_headers)
-                made.append(Submission(email, tenant, request_id, key, limits))
+                made.append(Submission(email, tenant, request_id, key, limits, trace=trace))
             except InvalidMessage as error:
                 made.append(_refusal(error, size))
             if turn.spend(size):

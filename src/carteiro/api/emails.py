@@ -10,7 +10,7 @@ from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import JsonResponse
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
@@ -77,6 +77,7 @@ class Emails(Endpoints):
         reads=Email,
         headers=(IDEMPOTENCY_KEY,),
         refuses=(409,),
+        is_traced=True,
     )
     async def send(self, request: Request) -> Response:
         """Accept an e-mail; the answer comes after it is durably committed.
@@ -89,9 +90,12 @@ class Emails(Endpoints):
         key = key_in(request.headers)
         body = await read_json(request)
         request_id = request_id_of(request)
+        span = request.scope.get(TRACE)
+        trace = None if span is None else span.of(tenant.id)
         try:
             email = read_plain(body) or read_email(body, relay_headers=self._intake.relay_headers)
-            submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
+            limits = self._intake.limits_of(tenant)
+            submission = Submission(email, tenant, request_id, key, limits, trace=trace)
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage:
             await self._intake.charge_one(request, tenant)

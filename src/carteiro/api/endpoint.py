@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from carteiro.api.body import JSON_LINES
 from carteiro.api.documents import JSON, Document, ErrorDocument
+from carteiro.api.tracing import TRACE_HEADERS
 from carteiro.model import value
 
 Call: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -55,7 +56,7 @@ class Endpoint:
     """One method of one address, as a decorator of the function that answers it.
 
     The docstring of that function documents it. ``refuses`` are the statuses that its path, its access, its body and
-    its query do not imply; ``also`` is another status with the same document.
+    its query do not imply; ``also`` is another status with the same document. ``is_traced``: it submits messages.
     """
 
     method: str
@@ -70,6 +71,7 @@ class Endpoint:
     headers: tuple[Mapping[str, Any], ...] = ()
     refuses: tuple[int, ...] = ()
     answers_with: type[Response] = JSONResponse
+    is_traced: bool = False
 
     def __call__(self, method: Method) -> Method:
         """Mark a method of `Endpoints`; it may answer several."""
@@ -141,7 +143,8 @@ def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
 
 def _what_it_reads(endpoint: Endpoint) -> dict[str, Any]:
     extra: dict[str, Any] = {}
-    if parameters := [*_in_path(endpoint), *_in_query(endpoint), *endpoint.headers]:
+    headers = [*endpoint.headers, *(TRACE_HEADERS if endpoint.is_traced else ())]
+    if parameters := [*_in_path(endpoint), *_in_query(endpoint), *headers]:
         extra["parameters"] = parameters
     if endpoint.reads is not None:
         schema = {"schema": _reference(endpoint.reads)}

@@ -18,6 +18,7 @@ from carteiro.errors import TextUnfit
 from carteiro.observability.metrics import Tally
 
 NO_ROUTE = "none"
+TRACE = "carteiro.trace"  # key of a request's `RequestTrace` in its scope, if tracing is on
 _REFUSED_BY_ROUTER = {
     404: "There is nothing at this address: /docs lists all addresses",
     405: "This address does not support that method: /docs lists the supported ones",
@@ -110,7 +111,8 @@ def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
     """The answer to an error; a name in the address that no store can hold is not found."""
     if isinstance(error, TextUnfit) and "\0" in scope["path"]:
         return not_found("thing")
-    return refusal_of(error, request_id)
+    trace = scope.get(TRACE)
+    return refusal_of(error, request_id, "" if trace is None else trace.trace_id)
 
 
 def sane_id(given: bytes) -> str:

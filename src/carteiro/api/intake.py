@@ -10,6 +10,7 @@ from carteiro.config import Settings
 from carteiro.errors import InvalidMessage, NotAccepted
 from carteiro.model import ApiLimits, Charged, KeyConflict, OverLimit, Tenant
 from carteiro.observability.metrics import Metrics, Tally
+from carteiro.observability.tracing import Tracing
 from carteiro.path.accept import Accepting
 from carteiro.ports import Backend
 
@@ -22,6 +23,7 @@ class Office(Protocol):
     tally: Tally
     metrics: Metrics
     accepting: Accepting
+    tracing: Tracing | None
 
 
 class Intake:

@@ -71,7 +71,7 @@ class KpiReportView(Document):
     """Key figures and the numbers behind them; ``failedByCode`` of messages, ``errorsByCode`` of attempts.
 
     ``meanWaitMs``: until the first attempt. ``providers``, ``mostInFlight`` and ``longestQueueAgeMs`` are only of all
-    tenants together, ``templates`` only of one.
+    tenants together, ``templates`` only of one: at most 50, those with the most messages.
     """
 
     company_id: str | None

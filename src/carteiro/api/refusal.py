@@ -153,7 +153,7 @@ def whole_seconds(wait: timedelta) -> int:
 
 
 def refusal_of(  # noqa: PLR0911 - a table, one error a line
-    error: Exception, request_id: str
+    error: Exception, request_id: str, trace_id: str = ""
 ) -> Refusal:
     """The answer to an error; internal details go only to the log."""
     match error:
@@ -170,10 +170,10 @@ def refusal_of(  # noqa: PLR0911 - a table, one error a line
         case errors.TextUnfit():
             return Refusal(422, _UNFIT)
         case errors.StoreError():
-            log.request_failed(request_id, error, status=503)
+            log.request_failed(request_id, error, status=503, trace_id=trace_id)
             return _of_store(error)
         case _:
-            log.request_failed(request_id, error, status=500)
+            log.request_failed(request_id, error, status=500, trace_id=trace_id)
             return Refusal(500, "Internal error; it was logged")
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint, Endpoints
-from carteiro.api.envelope import request_id_of
+from carteiro.api.envelope import TRACE, request_id_of
 from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
@@ -100,6 +100,7 @@ class TableQueueEndpoints(Endpoints):
         "/rest/v1/rpc/enqueue_email",
         "Put an e-mail into the table queue",
         reads=EnqueueQuestion,
+        is_traced=True,
     )
     async def enqueue(self, request: Request) -> Response:
         """Accept an e-mail; the answer, its id as a JSON string, comes after it is durably committed.
@@ -119,6 +120,7 @@ class TableQueueEndpoints(Endpoints):
         SendResult,
         also=202,
         reads=SendQuestion,
+        is_traced=True,
     )
     async def send(self, request: Request) -> Response:
         """Accept an e-mail and wait for its first attempt: 200 with its result, 202 if there was none in time.
@@ -171,9 +173,14 @@ class TableQueueEndpoints(Endpoints):
     ) -> model.MessageId:
         row = model.QueueRow(None if asked.user_id is None else str(asked.user_id))
         limits = self._intake.limits_of(tenant)
+        span = request.scope.get(TRACE)
+        trace = None if span is None else span.of(tenant.id)
         try:
             submission = Submission(
-                _email(asked, row), tenant, request_id_of(request), limits=limits, row=row
+                *(_email(asked, row), tenant, request_id_of(request)),
+                limits=limits,
+                row=row,
+                trace=trace,
             )
             answer = await self._intake.accepting.one(submission)
         except InvalidMessage as error:

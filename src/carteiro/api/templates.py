@@ -35,6 +35,7 @@ class TemplateView(Document):
     text: str | None
     retry_preset: str | None
     one_click_unsubscribe: bool
+    automatic_redrive: bool
     created_at: Moment
     deleted_at: Moment | None
 
@@ -49,6 +50,7 @@ class TemplateSummaryView(Document):
     has_text: bool
     retry_preset: str | None
     one_click_unsubscribe: bool
+    automatic_redrive: bool
     created_at: Moment
     deleted_at: Moment | None
 
@@ -71,6 +73,11 @@ class TemplateDocument(Question):
         strict=True,
         description="Each mail has a link in its headers that unsubscribes its recipient with one click (RFC 8058)."
         " Needs ``unsubscribe.url`` in the settings.",
+    )
+    automatic_redrive: bool = Field(
+        default=True,
+        strict=True,
+        description="Redrive its dead letters automatically after an outage; false if they are useless when late.",
     )
 
 
@@ -143,6 +150,7 @@ class TemplateEndpoints(Endpoints):
             text=asked.text,
             retry_preset=asked.retry_preset,
             one_click_unsubscribe=asked.one_click_unsubscribe,
+            automatic_redrive=asked.automatic_redrive,
         )
         check = partial(check_template, new, presets=self._presets, offer=self._offer)
         await off_the_loop(check, tenant=tenant)

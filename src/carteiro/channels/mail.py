@@ -88,7 +88,7 @@ class MailChannel:
         """True if a mail may be sent, also if it is the same again."""
         now = datetime.now(UTC)
         self._mailed = {
-            each: mailed for each, mailed in self._mailed.items() if now - mailed[1] < _HOUR
+            each: mailed for each, mailed in self._mailed.items() if abs(now - mailed[1]) < _HOUR
         }
         if not notice.tenant or notice.id in self._mailed:
             return True

@@ -28,7 +28,7 @@ _COMMANDS = {
 _GROUPS = {
     "Messages": ("dead", "failures", "redrives", "inbox", "tickets"),
     "Tenants": ("tenant", "fairness", "key", "admin_token", "template", "recipient", "suppression"),
-    "Maintenance": ("alerts", "audit", "config"),
+    "Maintenance": ("alerts", "audit", "config", "verdicts"),
 }
 _PARTS = {
     "process" if module == "process_due" else module.replace("_", "-"): (module, panel)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,23 +14,27 @@ import typer
 from carteiro.cli.desk import Common, grouped, refuse_memory, refuse_missing
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import WrongUse
+from carteiro.cli.histories import history_document, history_facts
 from carteiro.cli.options import Since, in_words
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
 from carteiro.config import Settings, spec_of
 from carteiro.config.providers import answers, is_remote
-from carteiro.model import EMAIL, Failure, MessageFilter, State, StoredMessage, value
+from carteiro.errors import CarteiroError
+from carteiro.model import EMAIL, Failure, History, MessageFilter, State, StoredMessage, value
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
 from carteiro.policy.doubt import may_leave_doubt
+from carteiro.policy.grouping import group_of
+from carteiro.policy.history import together
 from carteiro.policy.own_rules import overruled
 from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
 from carteiro.providers.answers import is_success, judge_answer, judged_again, provider_of
-from carteiro.providers.email_kind import retry_policy
-from carteiro.stores.open import open_backend
+from carteiro.providers.email_kind import retry_policy, routes_of
+from carteiro.stores.open import open_backend, store_exists
 
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
 _UNREACHED = "NETWORK_ERROR"
@@ -106,7 +111,7 @@ def classify(  # noqa: PLR0913 - one an option
         raise WrongUse("this answer reports success: there is no failure to judge")
     asked = _Asked(answer, provider, stage, mx)
     _refuse_contradiction(asked)
-    _explain(asked, settings, out)
+    asyncio.run(_explain(asked, settings, out))
 
 
 # --- one answer -------------------------------------------------------------------------------
@@ -140,11 +145,11 @@ def _refuse_contradiction(asked: _Asked) -> None:
         raise WrongUse(f"this is an SMTP reply: {asked.provider} never gives one")
 
 
-def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
+async def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
     judged = judge_answer(asked.answer, provider=asked.provider, stage=asked.stage, mx=asked.mx)
     provider = asked.provider or provider_of(judged)
     failure = overruled(judged, settings.own_rules, provider=provider, mx=asked.mx)
-    facts = {
+    facts: dict[str, object] = {
         "code": failure.code,
         "provider's code": failure.original_code,
         "category": failure.category,
@@ -159,7 +164,41 @@ def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
         "reason": failure.reason,
     }
     told = document_of(failure)
-    out.thing({name: told[name] for name in _TOLD}, facts)
+    document = {name: told[name] for name in _TOLD}
+    history = await _history(asked, {judged, failure}, provider, settings)
+    if history is not None and history.days:
+        facts |= history_facts(history)
+        document["history"] = history_document(history)
+    out.thing(document, facts)
+
+
+async def _history(
+    asked: _Asked, failures: Iterable[Failure], provider: str, settings: Settings
+) -> History | None:
+    """The history of such failures, of all tenants; None without a store, or if nobody wants to learn."""
+    if settings.retry.learn == "off" or settings.store.startswith("memory:"):
+        return None
+    used = routes_of(settings).names  # those on this machine play the answers of others
+    names = {
+        provider,
+        *(each for each in used if spec_of(each).name == provider or not is_remote(each)),
+    }
+    rules = [""] if asked.stage else ["", *(f"@{each}" for each in Stage)]
+    groups = {
+        group_of(name, replace(failure, rule=f"{failure.rule}{rule}"))
+        for failure in failures
+        for name in names
+        for rule in rules
+    }
+    try:
+        if not store_exists(settings):
+            return None
+        async with open_backend(settings, governs=False) as backend:
+            found = await backend.failures.histories(sorted(groups))
+    except CarteiroError as error:  # the verdict does not need it
+        note(f"The history is not shown: {error}")
+        return None
+    return together(each.whole for each in found)
 
 
 def _why(rule: str) -> str:

@@ -48,7 +48,9 @@ def doctor(*, common: Common) -> None:
 
 async def _examined(settings: Settings) -> list[Finding]:
     lane = await examine_lane(settings)
-    return lane if lane and is_lane_only(settings) else [*await _post(settings), *lane]
+    if not (lane and is_lane_only(settings)):
+        return [*await _post(settings), *lane]
+    return [*lane, await installation.of_tracing(settings)] if settings.tracing.enabled else lane
 
 
 async def _post(settings: Settings) -> list[Finding]:
@@ -58,6 +60,7 @@ async def _post(settings: Settings) -> list[Finding]:
         *installation.of_providers(looked),
         *installation.of_feedback(settings),
         installation.of_unsubscribe(settings),
+        await installation.of_tracing(settings),
     ]
     findings = await _checked("store", examine_store(settings), "install it, or use another store")
     advice = "correct the setting queue, or install the missing driver"

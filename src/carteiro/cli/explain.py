@@ -15,7 +15,7 @@ async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = No
     """Explain why a message is not sent yet, until when it waits, and estimate when it is sent."""
     found = await known_message(desk, message, tenant=tenant)
     now = datetime.now(UTC)
-    told = await explain_message(desk.backend, found)
+    told = await explain_message(desk.backend, found, plan=desk.settings.automatic_plan)
     document = document_of(told, outboxId=found.id, status=found.state, expiresAt=found.expires_at)
     until, estimate = told.until, told.estimate
     facts = {
@@ -29,4 +29,6 @@ async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = No
     if estimate is not None:
         between = {"not before": estimate.earliest, "sent by": estimate.latest}
         facts |= {"estimate": estimate.text, **between}
+    if (redrive := told.redrive) is not None:
+        facts |= {"automatic redrive": redrive.text, "not before": redrive.not_before}
     desk.out.thing(document, facts)

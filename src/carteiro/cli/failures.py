@@ -8,6 +8,7 @@ import typer
 from carteiro.cli.desk import Desk, DeskCommands
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow
+from carteiro.cli.histories import history_document, history_facts
 from carteiro.cli.options import Limit, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
@@ -68,13 +69,18 @@ async def ls(
 
 @app.at_a_desk()
 async def show(desk: Desk, group: GroupId, *, tenant: OfTenant = None) -> None:
-    """Show a failure group: counts by hour and tenant, sample messages, and what to do."""
+    """Show a failure group: counts by hour and tenant, results of retries, sample messages, and what to do."""
     restricted = await desk.tenant_asked_for(tenant)
     report = await desk.backend.failures.show(group, tenant=restricted)
     if report is None:
         raise _unknown(group)
     document = document_of(report, group=_document(report.group))
-    desk.out.thing(document, _facts(report.group) | {"messages": tuple(report.samples)})
+    facts = _facts(report.group) | {"messages": tuple(report.samples)}
+    if restricted is None and desk.settings.retry.learn != "off":  # a history of all tenants
+        for each in await desk.backend.failures.histories([group]):
+            document["history"] = history_document(each.whole)
+            facts |= history_facts(each.whole)
+    desk.out.thing(document, facts)
     desk.out.beside("Hours", report.hours, _HOURS)
     desk.out.beside("Tenants", report.tenants, _TENANTS)
 

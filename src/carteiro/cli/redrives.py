@@ -86,6 +86,7 @@ def _facts(redrive: Redrive) -> dict[str, object]:
         "stops above": f"{ramp.max_failed:.0%} failed",
         "started": redrive.started_at,
         "by": redrive.by,
+        "provider": redrive.provider,
         "changed": redrive.changed_at,
     }
 

@@ -31,6 +31,7 @@ _COLUMNS: tuple[Column[TemplateSummary], ...] = (
     Column("text", lambda row: row.has_text),
     Column("retry preset", lambda row: row.retry_preset),
     Column("one-click unsubscribe", lambda row: row.one_click_unsubscribe),
+    Column("automatic redrive", lambda row: row.automatic_redrive),
     Column("created", lambda row: row.created_at, is_whole=True),
     Column("deleted", lambda row: row.deleted_at, is_whole=True),
 )
@@ -68,6 +69,7 @@ async def show(
             "subject": found.subject,
             "retry preset": found.retry_preset,
             "one-click unsubscribe": found.one_click_unsubscribe,
+            "automatic redrive": found.automatic_redrive,
             "created": found.created_at,
             "deleted": found.deleted_at,
         },
@@ -124,12 +126,19 @@ async def put(  # noqa: PLR0913 - a parameter per flag
             help="Put a link into the headers of each mail that unsubscribes its recipient.",
         ),
     ] = False,
+    automatic_redrive: Annotated[
+        bool,
+        typer.Option(
+            help="Redrive its dead letters automatically after an outage, even if they are late then."
+        ),
+    ] = True,
 ) -> None:
     """Write the next version of a template; the 100 newest are kept. Messages accepted before keep their content."""
     known = await desk.known_tenant(tenant)
     new = NewTemplate(
         *(known.id, type, subject, read_text(html), read_text(text), retry_preset),
         one_click_unsubscribe=one_click_unsubscribe,
+        automatic_redrive=automatic_redrive,
     )
     with faults_by_option():
         check_template(new, presets=desk.settings.presets, offer=desk.settings.one_click)

@@ -96,11 +96,15 @@ class Fields:
     contact: Annotated[str | None, typer.Option(help="Address for notices about the tenant.")] = (
         None
     )
+    automatic_redrive: Annotated[
+        bool | None,
+        typer.Option(help="Redrive its dead letters automatically after an outage."),
+    ] = None
 
     def changes_of(self, tenant: Tenant) -> dict[str, Any]:
         """The changes, as fields of a tenant."""
         same = ("name", "tier", "weight", "cap", "retry_preset", "external_id_is_key", "contact")
-        given = {name: getattr(self, name) for name in same} | {
+        given = {name: getattr(self, name) for name in (*same, "automatic_redrive")} | {
             "rate_per_second": self.rate,
             "default_from": self.sender,
             "from_domains": self.from_domain and tuple(self.from_domain),
@@ -163,6 +167,7 @@ def _facts(tenant: Tenant) -> dict[str, object]:
         "retry preset": tenant.retry_preset,
         "external id is key": tenant.external_id_is_key,
         "contact": tenant.contact,
+        "automatic redrive": tenant.automatic_redrive,
     }
 
 

@@ -55,7 +55,8 @@ class ProviderSpec:
     ``region`` is a pattern: what may follow the name and a colon. ``validate`` raises `ConfigError` on settings that
     contradict each other. ``answers`` is None where nothing that it says could be judged. ``host`` is the host that
     answers, as far as settings name it. ``check`` tells ``carteiro doctor`` what is to be said of its settings; whether
-    it can be used now, the provider's own ``check`` tells.
+    it can be used now, the provider's own ``check`` tells. ``span`` are the attributes of a call's span in a region, as
+    OpenTelemetry names them.
     """
 
     name: str
@@ -71,3 +72,4 @@ class ProviderSpec:
     answers: Answers | None = Answers()  # noqa: RUF009 - nobody changes it
     feedback: FeedbackSpec | None = None
     check: "Callable[[Settings], Iterable[Finding]]" = lambda _: ()
+    span: "Callable[[Settings, str], Mapping[str, str | int]]" = lambda _settings, _region: {}

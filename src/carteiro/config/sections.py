@@ -26,6 +26,7 @@ from carteiro.model.alerts import AlertRules
 from carteiro.policy.alerts import definitions
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
+from carteiro.policy.span_budget import SpanLimits
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
 from carteiro.policy.unsubscribe import SHORTEST_SECRET, OneClick, one_click
@@ -115,6 +116,7 @@ class RetrySettings(values.Section):
     preset: str
     charge: Charge
     patient: bool
+    learn: Literal["off", "suggest", "apply"]
 
     @pydantic.field_validator("preset")
     @classmethod
@@ -261,6 +263,18 @@ class DeadLetterSettings(values.Section):
     export_folder: str
 
 
+class AutomaticRedriveSettings(values.Section):
+    """Redrives of dead letters whose provider has recovered."""
+
+    enabled: Annotated[bool, Field(strict=True)]
+    cool_down: values.SomeDuration = Field(alias="cool_down_ms")
+    rounds: Annotated[int, Field(ge=1, le=model.MOST_AUTOMATIC_ROUNDS)]
+
+    def as_value(self) -> model.AutomaticPlan:
+        """The same, for policies."""
+        return model.AutomaticPlan(self.enabled, self.cool_down, self.rounds)
+
+
 class SqliteSettings(values.Section):
     """Settings of the SQLite store."""
 
@@ -282,6 +296,25 @@ class MetricsSettings(values.Section):
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
     top_tenants: Annotated[int, Field(ge=0, le=1000)]
+
+
+class TracingSettings(values.Section):
+    """Spans of messages, exported to a collector; without an endpoint the variables of OpenTelemetry name it."""
+
+    enabled: bool
+    endpoint: values.PageUrlOrNone
+    spans_per_minute: values.SomeCount
+    spans_per_minute_per_tenant: values.SomeCount
+
+    @property
+    def target(self) -> str | None:
+        """The collector's URL, empty for that of the environment; None: there is no tracing."""
+        return self.endpoint if self.enabled else None
+
+    @property
+    def limits(self) -> SpanLimits:
+        """The same, for tracing."""
+        return SpanLimits(self.spans_per_minute, self.spans_per_minute_per_tenant)
 
 
 class UnsubscribeSettings(values.Section):
@@ -397,12 +430,14 @@ class Settings(values.Section):
     retention: RetentionSettings
     rollups: RollupSettings
     dead_letters: DeadLetterSettings
+    automatic_redrive: AutomaticRedriveSettings
     alerts: AlertSettings
     notices: NoticeSettings
     unsubscribe: UnsubscribeSettings
     sqlite: SqliteSettings
     postgres: PostgresSettings
     metrics: MetricsSettings
+    tracing: TracingSettings
     tickets: TicketSettings
     ticket_urls: dict[str, values.PageUrl] = Field(default_factory=dict)
     log: LogSettings
@@ -447,6 +482,11 @@ class Settings(values.Section):
             default_from_only=self.default_from_only,
             one_click=self.one_click,
         )
+
+    @property
+    def automatic_plan(self) -> model.AutomaticPlan:
+        """When dead letters are redriven automatically."""
+        return self.automatic_redrive.as_value()
 
     @cached_property
     def one_click(self) -> OneClick | None:

@@ -1,6 +1,6 @@
 """Redrive of dead letters: all that match a filter, or one with edits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.policy.failures import MOST_GROUPS
 from carteiro.policy.tenancy import SendingRules, asked_sender
+from carteiro.policy.trace_context import TRACE
 from carteiro.ports import Backend, Failures
 from carteiro.runtime.domain_cache import DomainCache
 
@@ -32,9 +33,12 @@ EDITABLE = frozenset(
 async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.RedrivePlan:
     """Return the dead letters that a redrive would send now: those that match and are not redriven."""
     letters, resting = backend.dead_letters, replace(_usual(wanted), is_redriven=False)
-    tenants = await letters.group("tenant", resting)
     groups = await letters.group("group", resting)
-    page = await letters.find(resting, limit=_SAMPLE)
+    if wanted.tenant is None:
+        tenants = await letters.group("tenant", resting)
+    else:  # the same dead letters: they are read once
+        tenants = _together(wanted.tenant, groups)
+    page = await letters.find(resting, limit=_SAMPLE, is_whole=False)
     return model.RedrivePlan(
         sum(each.count for each in tenants),
         groups[:_SHOWN],
@@ -42,6 +46,15 @@ async def plan_redrive(backend: Backend, wanted: model.DeadFilter) -> model.Redr
         tenants[:_SHOWN],
         [each.id for each in page.rows],
     )
+
+
+def _together(key: str, groups: Sequence[model.DeadGroup]) -> list[model.DeadGroup]:
+    """All groups as one; none if there is none."""
+    if not groups:
+        return []
+    count = sum(each.count for each in groups)
+    oldest, newest = min(each.oldest for each in groups), max(each.newest for each in groups)
+    return [model.DeadGroup(key, count, oldest, newest)]
 
 
 def _usual(wanted: model.DeadFilter) -> model.DeadFilter:
@@ -106,7 +119,8 @@ def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> E
     if fixed:
         raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
     email = make_email(_merged(stored, changes), relay_headers=rules.relay_headers)
-    return email.model_copy(update={"max_retries": stored.max_retries})
+    kept = {"max_retries": stored.max_retries, "trace_context": stored.trace_context}
+    return email.model_copy(update=kept)
 
 
 async def _rendered(email: Email, stored: Email, tenant: model.TenantId, backend: Backend) -> Email:
@@ -127,7 +141,8 @@ def _shown(name: str) -> str:
 
 def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = orjson.loads(stored_content(stored))
-    fields.pop("maxRetries", None)
+    for kept in ("maxRetries", TRACE):
+        fields.pop(kept, None)
     if not stored.needs_words:
         fields.pop("template", None)  # it is rendered already: the text is in the fields
     if stored.template is not None and stored.template.one_click:
@@ -149,7 +164,7 @@ def _without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _arguments(content: str, changes: Mapping[str, Any]) -> str:
     arguments = orjson.loads(content)
-    other = sorted(changes.keys() - arguments.keys())
+    other = sorted(changes.keys() - (arguments.keys() - {TRACE}))
     if other:
         fault = "is not an argument of this task, and nothing else of a task can be edited"
         raise InvalidMessage([FieldError(_shown(name), fault) for name in other[:20]])

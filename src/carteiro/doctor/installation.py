@@ -1,5 +1,6 @@
 """Checks of an installation against its settings: providers, feedback, routes, senders and templates."""
 
+import asyncio
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -7,7 +8,7 @@ from dataclasses import asdict
 
 from carteiro.config import ProviderSpec, Settings, specs
 from carteiro.email.templates.rendering import faults_of
-from carteiro.errors import ConfigError
+from carteiro.errors import ConfigError, needing_extra
 from carteiro.model import Tenant
 from carteiro.model.checkup import Finding, Level
 from carteiro.policy.tenancy import asked_sender
@@ -82,6 +83,26 @@ def of_unsubscribe(settings: Settings) -> Finding:
         )
     advice = "an https request to it must reach the API: see docs/how-to/offer-unsubscribe.md"
     return Finding("unsubscribe", Level.OK, f"links begin with {offer.url}{PATH}", advice)
+
+
+async def of_tracing(settings: Settings) -> Finding:
+    """Check that the collector takes spans: it is asked with none, and not waited for long."""
+    endpoint = settings.tracing.target
+    if endpoint is None:
+        return Finding("tracing", Level.OK, "off: tracing.enabled is not set")
+    try:
+        with needing_extra("Tracing needs", "otel"):
+            from carteiro.observability.otlp import (  # noqa: PLC0415 - an extra
+                takes_traces,
+                target_of,
+            )
+        place = target_of(endpoint)
+        if await asyncio.to_thread(takes_traces, endpoint):
+            return Finding("tracing", Level.OK, f"{place} takes spans")
+    except ConfigError as error:
+        return Finding("tracing", Level.FAIL, str(error), "set it: no process starts without it")
+    advice = "start the collector, or correct tracing.endpoint; mail is sent all the same"
+    return Finding("tracing", Level.WARN, f"{place} does not take spans: they are lost", advice)
 
 
 def of_routes(

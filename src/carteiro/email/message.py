@@ -24,6 +24,7 @@ from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import LATEST, Delivery
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.relay_headers import steers_relay
+from carteiro.policy.trace_context import TRACE
 
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_SUBJECT_CHARS = 150
@@ -227,6 +228,8 @@ class Email(_Document):
         default=Delivery.AT_LEAST_ONCE,
         description="Send again, or not, after an attempt with unknown outcome.",
     )
+    # Of its request; requests cannot set it. Must be the last field, see `trace_in`.
+    trace_context: SkipJsonSchema[Body | None] = Field(default=None, alias=TRACE)
 
     @property
     def needs_words(self) -> bool:
@@ -378,6 +381,8 @@ def _judged(email: Email, relay_headers: Collection[str]) -> Email:
         faults += _template_faults(email)
     if email.max_retries is not None:
         faults.append(FieldError("maxRetries", "is not a known field"))
+    if email.trace_context is not None:
+        faults.append(FieldError(TRACE, "is not a known field"))
     if email.scheduled_at is not None and email.scheduled_at > LATEST:
         faults.append(FieldError("scheduledAt", f"must not be after {LATEST:%Y-%m-%d}"))
     if email.headers:

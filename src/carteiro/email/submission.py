@@ -12,6 +12,7 @@ from carteiro.email.message import Email, EmailRecipient
 from carteiro.email.plain import PlainEmail, content_of
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, sender_fault
+from carteiro.policy.trace_context import TraceContext, with_trace
 
 Given = TypeVar("Given", bound=Email | PlainEmail)
 Commit: TypeAlias = Callable[
@@ -24,7 +25,7 @@ class Submission:
     """A checked e-mail and its tenant; its template is not rendered yet.
 
     ``key``: the Idempotency-Key. ``limits``: the API limits that it counts against. ``row``: its row
-    of the table queue.
+    of the table queue. ``trace``: the span that its attempts belong to.
     """
 
     email: Email | PlainEmail
@@ -33,6 +34,7 @@ class Submission:
     key: str | None = None
     limits: model.ApiLimits | None = None
     row: model.QueueRow | None = None
+    trace: TraceContext | None = None
 
     @property
     def idempotency_key(self) -> model.IdempotencyKey | None:
@@ -58,12 +60,13 @@ def new_message(
     """The message of a submission, with a new id or this one; ``email`` is the rendered form to send."""
     email = email or submission.email
     request_id, row, template = submission.request_id, submission.row, submission.email.template
+    trace = submission.trace
     if isinstance(email, PlainEmail) and template is None:
         return model.NewMessage(
             model.MessageId(str(uuid7())),
             submission.tenant.id,
             model.EMAIL,
-            email.content,
+            email.content if trace is None else with_trace(email.content, trace),
             request_id,
             default_ttl,
             to=email.to,
@@ -76,7 +79,7 @@ def new_message(
         id=message or model.MessageId(str(uuid7())),
         tenant=submission.tenant.id,
         kind=model.EMAIL,
-        content=content_of(email),
+        content=content_of(email) if trace is None else with_trace(content_of(email), trace),
         request_id=request_id,
         ttl=default_ttl if email.ttl is None else timedelta(milliseconds=email.ttl),
         priority=email.priority,

@@ -1,12 +1,13 @@
 """Kinds of jobs: how a worker confirms, delivers and retries each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
 from carteiro.email.message import Email
 from carteiro.jobs.confirmation import Confirmation
 from carteiro.model import (
+    Failure,
     KindName,
     LeasedJob,
     MessageId,
@@ -16,12 +17,14 @@ from carteiro.model import (
     Verdict,
     value,
 )
+from carteiro.policy.lessons import Lesson
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 
 Confirm: TypeAlias = Callable[[LeasedJob], Confirmation]
 Deliver: TypeAlias = Callable[[Parcel, Handover], Awaitable[Outcome]]
 Overrule: TypeAlias = Callable[[Outcome], Outcome]
+Advise: TypeAlias = Callable[[LeasedJob, Failure], Lesson | None]
 Learn: TypeAlias = Callable[[Parcel, Outcome, Verdict], Awaitable[None]]
 
 
@@ -81,9 +84,11 @@ class Kind:
     ``overrule`` applies the operator's own rules to an outcome.
     ``replays_for``: the time for which its provider recognises a repeated call (`Features`).
     ``chain`` chooses before each attempt a kind that has a ``link``.
+    ``lesson`` is what history says about a failure that is to be retried.
     ``learn`` gets the result of each attempt once it is settled, unless all addresses were taken.
     ``function`` is called with the content instead of ``deliver``: a call that ends without an error is done. For kinds
     without ``declares``, ``call_limit`` and ``link``, whose calls need no handover.
+    ``span`` are the attributes of the span of a call, in addition to its provider; None: a call has no span of its own.
     ``close`` is called once, after the last job of the worker.
     """
 
@@ -99,7 +104,9 @@ class Kind:
     render: Render | None = None
     overrule: Overrule | None = None
     replays_for: timedelta | None = None
+    lesson: Advise | None = None
     learn: Learn | None = None
+    span: Mapping[str, str | int] | None = None
     close: Callable[[], Awaitable[None]] | None = None
     chain: Chain | None = None
     link: Link | None = None

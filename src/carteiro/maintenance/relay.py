@@ -161,7 +161,7 @@ class Relay:
         kept: set[MessageId] = set()
         cursor: Cursor | None = None
         while True:
-            page = await self._letters.find(cursor=cursor, limit=_PAGE)
+            page = await self._letters.find(cursor=cursor, limit=_PAGE, is_whole=False)
             await self._desk.bury({letter.id: _expiry_ms(letter) for letter in page.rows})
             kept.update(letter.id for letter in page.rows)
             cursor = page.next

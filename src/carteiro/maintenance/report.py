@@ -75,7 +75,8 @@ class Reporter:
         if not told.circuits and told.queue is None:
             await self.withdraw()
             return
-        is_due = self._reported_at is None or now - self._reported_at >= _BEAT
+        # Also if the clock was set: the end of the last report is by the clock before.
+        is_due = self._reported_at is None or abs(now - self._reported_at) >= _BEAT
         if is_due or _differs(told, self._last):
             await self._reports.put(told, stay=_STAY)
             self._reported_at, self._last = now, told
@@ -95,8 +96,9 @@ class Reporter:
             self._away_since = self._away_since or now
             return replace(self._last.queue or QueueReport(), away_since=self._away_since)
         self._away_since = None
-        if self._looks and self._looks[-1][1].run != memory.run:
-            self._looks.clear()  # what the last server refused does not hold any more
+        if self._looks and (self._looks[-1][1].run != memory.run or self._looks[-1][0] > now):
+            # What the last server refused does not hold any more; or the clock was set back.
+            self._looks.clear()
         self._looks.append((now, memory))
         while len(self._looks) > 1 and self._looks[1][0] <= now - REFUSALS:
             self._looks.popleft()

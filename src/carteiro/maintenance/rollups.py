@@ -3,6 +3,7 @@
 A crash loses nothing and counts nothing twice: notes are deleted in the transaction that adds them up.
 """
 
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -33,17 +34,16 @@ async def roll_up(  # noqa: PLR0913 - the ports, and a setting each
     every: timedelta = timedelta(seconds=10),
 ) -> None:
     """Add up until cancelled; once a minute, look at the queue and delete what is past its retention."""
-    looked_at = datetime.min.replace(tzinfo=UTC)
+    look_at = 0.0  # by a clock that nobody sets
 
     async def page() -> bool:
-        nonlocal looked_at
+        nonlocal look_at
         if await rollups.fold(limit=_PAGE, most=most) == _PAGE:
             return True
-        now = datetime.now(UTC)
-        if now - looked_at < _LOOK_EVERY:
+        if time.monotonic() < look_at:
             return False
-        looked_at = now
-        if figures := await _queue(reading, now):
+        look_at = time.monotonic() + _LOOK_EVERY.total_seconds()
+        if figures := await _queue(reading, datetime.now(UTC)):
             await rollups.see(figures)
         pruned = await failures.prune(older=groups, limit=_PRUNED)
         return pruned + await rollups.prune(minutes=minutes, hours=hours, limit=_PRUNED) >= _PRUNED

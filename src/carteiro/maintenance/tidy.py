@@ -60,21 +60,39 @@ async def tidy(  # noqa: PLR0913 - the ports it tidies, and a setting each
 async def _export_and_drop(
     dead_letters: DeadLetters, reading: Reading, going: Sequence[DeadLetter], folder: Path
 ) -> None:
-    told = [(letter, await reading.events(letter.id)) for letter in going]
-    file = await asyncio.to_thread(_keep, told, folder)
+    part = await asyncio.to_thread(_new_part, folder)
+    try:
+        for each in going:  # one at a time: a content may be a megabyte
+            letter = await dead_letters.show(each.id)
+            if letter is not None:
+                told = [(letter, await reading.events(each.id))]
+                await asyncio.to_thread(_append, told, part)
+        file = await asyncio.to_thread(_completed, part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     dropped = await dead_letters.drop([letter.id for letter in going])
     log.dead_letters_exported(count=dropped, file=str(file))
 
 
-def _keep(told: Sequence[tuple[DeadLetter, Sequence[TimelineEvent]]], folder: Path) -> Path:
-    """Write a new file and fsync it; under its final name it is complete or absent."""
+def _new_part(folder: Path) -> Path:
+    """A new file, which has its final name once it is complete."""
     make_folder(folder)
     now = datetime.now(UTC)
-    file = folder / f"dead-letters-{now:%Y%m%dT%H%M%SZ}-{str(uuid7())[-12:]}.jsonl"
-    part = file.with_suffix(".part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE), "wb") as out:
+    part = folder / f"dead-letters-{now:%Y%m%dT%H%M%SZ}-{str(uuid7())[-12:]}.part"
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE))
+    return part
+
+
+def _append(told: Sequence[tuple[DeadLetter, Sequence[TimelineEvent]]], part: Path) -> None:
+    with part.open("ab") as out:
         export(told, out)
+
+
+def _completed(part: Path) -> Path:
+    """Sync the file, then give it its name."""
+    with part.open("ab") as out:
         sync_file(out)
-    part.rename(file)
-    sync_folder(folder)
+    file = part.rename(part.with_suffix(".jsonl"))
+    sync_folder(file.parent)
     return file

@@ -1,6 +1,7 @@
 """Domain values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
 
 from carteiro.model.access import (
+    MOST_ENDED_KEYS,
     MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
     MOST_SIGN_INS,
@@ -64,6 +65,7 @@ from carteiro.model.feedback import (
     SuppressionReason,
     UnsubscribeLink,
 )
+from carteiro.model.history import GroupHistory, History, Learned
 from carteiro.model.messages import (
     AcceptAnswer,
     Accepted,
@@ -102,9 +104,13 @@ from carteiro.model.outcomes import (
 )
 from carteiro.model.pace import Drawn, ProviderRate, ProviderStanding
 from carteiro.model.redrives import (
+    AUTOMATIC,
     ENDED_REDRIVES,
+    MOST_AUTOMATIC_REDRIVES,
+    MOST_AUTOMATIC_ROUNDS,
     MOST_OPEN_REDRIVES,
     MOST_OPEN_REDRIVES_OF_TENANT,
+    AutomaticPlan,
     Course,
     Ramp,
     Redrive,

@@ -7,6 +7,7 @@ from carteiro.model.basics import KeyId, Metadata, TenantId, value
 
 MOST_LIVE_KEYS = 2  # an old and a new one: enough to rotate keys without downtime
 MOST_LIVE_TOKENS = 100  # of all names together
+MOST_ENDED_KEYS = 200  # of a tenant, and as many tokens: the newest; older ones are deleted
 MOST_SIGN_INS = 20  # of one token in the console
 
 

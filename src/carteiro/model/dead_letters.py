@@ -25,6 +25,10 @@ class DeadLetter:
     ttl: timedelta
     redriven_at: datetime | None
     group: str  # of failures that are alike: see policy/grouping.py
+    # For automatic redrives: the provider that it waits for, those that it had, and the start of its cool-down.
+    waits_for: str | None = None
+    automatic_rounds: int = 0
+    waits_since: datetime | None = None
 
 
 @value

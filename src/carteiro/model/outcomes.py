@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from carteiro.model.basics import ZERO, value
 from carteiro.model.failures import DeadReason, Failure
+from carteiro.model.history import Learned
 
 
 @value
@@ -63,6 +64,7 @@ class Retry:
     after: timedelta
     charged: bool
     failure: Failure
+    learned: Learned | None = None
 
 
 @value
@@ -72,6 +74,7 @@ class Dead:
     reason: DeadReason
     failure: Failure
     charged: bool = False
+    learned: Learned | None = None
 
 
 Verdict: TypeAlias = Sent | Retry | Dead

@@ -1,17 +1,24 @@
 """Redrives: jobs that send many dead letters again, a few first."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
-from carteiro.model.basics import Cursor, MessageId, TenantId, value
+from carteiro.model.basics import MILLISECOND, Cursor, MessageId, TenantId, value
 from carteiro.model.dead_letters import DeadFilter, DeadGroup
 
 RedriveId = NewType("RedriveId", str)
 
 MOST_OPEN_REDRIVES = 100  # of tenants; those for all tenants together do not count
 MOST_OPEN_REDRIVES_OF_TENANT = 5  # and as many for all tenants together
+MOST_AUTOMATIC_REDRIVES = (
+    100  # running ones, at most one of a tenant; they do not count among those above
+)
+MOST_AUTOMATIC_ROUNDS = 10  # of a dead letter
+_GROWTH = 4  # of the cool-down, with each of them
+_FAR_MS = 2**62
+AUTOMATIC = "automatic"  # the requester of an automatic redrive
 
 
 class RedriveState(StrEnum):
@@ -87,7 +94,8 @@ class Redrive:
     """A job that redrives the dead letters that match and were there at its start.
 
     ``tenant`` None: of all tenants. ``reason``: why it was stopped or paused by itself. ``total``: the number that
-    matched at the start. ``version`` changes with every change.
+    matched at the start. ``version`` changes with every change. ``provider`` None: somebody started it; else it is
+    automatic, of the dead letters that waited for this provider.
     """
 
     id: RedriveId
@@ -102,6 +110,7 @@ class Redrive:
     started_at: datetime
     changed_at: datetime
     version: int
+    provider: str | None = None
 
 
 @value
@@ -138,3 +147,34 @@ class TooManyRedrives:
 
     most: int
     of_tenant: bool
+
+
+@value
+class AutomaticPlan:
+    """The operator's settings of automatic redrives: the first cool-down, and 4 times as long before each other one."""
+
+    is_on: bool = True
+    cool_down: timedelta = timedelta(minutes=5)
+    rounds: int = 3
+
+    @property
+    def gathering(self) -> timedelta:
+        """Added to the first cool-down of several: those that died together do not die at the same moment."""
+        return min(timedelta(minutes=1), self.cool_down / 5)
+
+    def cool_down_after(self, rounds: int) -> timedelta:
+        """The time that a dead letter waits after this number of automatic rounds."""
+        growth: int = _GROWTH**rounds
+        return self.cool_down * growth
+
+    def latest_starts(self, now_ms: int) -> list[tuple[int, int]]:
+        """The latest start of a cool-down that is over now, by the number of rounds."""
+        return [
+            (done, now_ms - self.cool_down_after(done) // MILLISECOND)
+            for done in range(self.rounds)
+        ]
+
+    def starts_of_all(self, now_ms: int) -> list[tuple[int, int]]:
+        """The same, and any start for those that have no round left."""
+        over = [(done, _FAR_MS) for done in range(self.rounds, MOST_AUTOMATIC_ROUNDS + 1)]
+        return [*self.latest_starts(now_ms), *over]

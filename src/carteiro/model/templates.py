@@ -32,6 +32,7 @@ class NewTemplate:
     text: str | None = None
     retry_preset: str | None = None
     one_click_unsubscribe: bool = False
+    automatic_redrive: bool = True
 
     @property
     def size(self) -> int:
@@ -51,6 +52,7 @@ class Template:
     text: str | None
     retry_preset: str | None
     one_click_unsubscribe: bool
+    automatic_redrive: bool
     created_at: datetime
     deleted_at: datetime | None = None  # the type was deleted while this was its newest version
 
@@ -67,6 +69,7 @@ class TemplateSummary:
     has_text: bool
     retry_preset: str | None
     one_click_unsubscribe: bool
+    automatic_redrive: bool
     created_at: datetime
     deleted_at: datetime | None = None
 

@@ -65,6 +65,7 @@ class Tenant:
     retry_preset: str | None = None  # None: as configured
     external_id_is_key: bool = False
     contact: str | None = None  # address for notices about the tenant
+    automatic_redrive: bool = True  # of dead letters whose provider has recovered
 
     @property
     def is_held(self) -> bool:

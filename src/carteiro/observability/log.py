@@ -21,6 +21,7 @@ import orjson
 
 from carteiro import model
 from carteiro.errors import CarteiroError
+from carteiro.policy import trace_context
 from carteiro.policy.addresses import mask_text
 
 _ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
@@ -67,6 +68,17 @@ def _become(target: "_Log | _Bridge", level: str) -> None:
     _level = Level[level.upper()]
     _log.drain()
     _log = target
+
+
+def show_traces(*, is_on: bool) -> None:
+    """Put the ids of its trace into each line of a message, until all that turned it on have turned it off."""
+    global _tracing  # noqa: PLW0603 - as the log itself
+    _tracing += 1 if is_on else -1
+
+
+def shows_traces() -> bool:
+    """True if the lines of messages have the ids of their traces."""
+    return _tracing > 0
 
 
 def flush() -> None:
@@ -241,9 +253,13 @@ def rates_away(provider: str, error: BaseException) -> None:
     event(Level.WARN, said, "rates.away", {"provider": provider} | _of_error(error))
 
 
-def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
+def request_failed(
+    request_id: str, error: BaseException, *, status: int, trace_id: str = ""
+) -> None:
     """Report a request that failed with a server error; the client has the same id."""
     fields = {"requestId": request_id, "status": status} | _of_error(error)
+    if trace_id:
+        fields["traceId"] = trace_id
     event(Level.ERROR, "Request failed", "request.failed", fields)
 
 
@@ -256,6 +272,12 @@ def bound_reached(what: str, *, most: int) -> None:
 def upkeep_done(task: str, *, count: int) -> None:
     """Report the changes of one round of a maintenance task."""
     event(Level.INFO, "Upkeep done", "upkeep.done", {"task": task, "count": count})
+
+
+def redrive_started(redrive: str, tenant: str, provider: str, total: int) -> None:
+    """Report that dead letters of a tenant are redriven, as their provider has recovered."""
+    fields = {"redrive": redrive, "tenant": tenant, "provider": provider, "total": total}
+    event(Level.INFO, "Automatic redrive started", "redrive.started", fields)
 
 
 def redrive_halted(redrive: str, state: str, reason: str | None) -> None:
@@ -290,6 +312,17 @@ def dead_letters_exported(*, count: int, file: str) -> None:
     event(Level.WARN, said, "dead_letters.exported", {"count": count, "file": file})
 
 
+def traces_away(url: str) -> None:
+    """Report once that spans cannot be exported; nothing waits for them."""
+    said = "Traces are not accepted by the collector: spans are dropped until it is back, and nothing waits for them"
+    event(Level.WARN, said, "traces.away", {"collector": url})
+
+
+def traces_back(url: str) -> None:
+    """Report that spans are exported again."""
+    event(Level.INFO, "Traces are accepted again", "traces.back", {"collector": url})
+
+
 def unexpected(where: str, error: BaseException) -> None:
     """Report an unexpected error."""
     said = "Unexpected error, please report it"
@@ -303,7 +336,7 @@ def _of(
     job: model.LeasedJob, attempt: int, state: model.State | None, duration: timedelta
 ) -> dict[str, Any]:
     """Return the ids in every line of a message, and the duration of its attempt so far."""
-    return {
+    line = {
         "outboxId": job.lease.job,
         "jobId": job.lease.job,
         "requestId": job.request_id,
@@ -312,6 +345,19 @@ def _of(
         "state": state,
         "durationMs": duration // model.MILLISECOND,
     }
+    if _tracing:
+        line |= trace_ids(trace_context.trace_in(job.content), job.lease.job, attempt)
+    return line
+
+
+def trace_ids(
+    given: trace_context.TraceContext | None, identity: str, attempt: int
+) -> dict[str, Any]:
+    """Return the ids of the trace, the given one or its own, and of the attempt's span; 0: there was no attempt."""
+    trace_id = trace_context.trace_id_of(identity) if given is None else given.trace_id
+    if not attempt:
+        return {"traceId": trace_id}
+    return {"traceId": trace_id, "spanId": trace_context.span_id_of(identity, attempt)}
 
 
 def _through(provider: str, provider_id: str | None) -> dict[str, Any]:
@@ -434,4 +480,5 @@ def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
 
 
 _level = Level.OFF
+_tracing = 0  # how many apps of this process trace
 _log: _Log | _Bridge = _Log(io.BytesIO())

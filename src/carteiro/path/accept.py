@@ -36,6 +36,7 @@ from carteiro.errors import (
 )
 from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
 from carteiro.policy.tenancy import SendingRules, asked_sender
+from carteiro.policy.trace_context import TraceContext, read_trace
 from carteiro.ports import Backend
 from carteiro.runtime.batcher import Gatherer
 from carteiro.runtime.domain_cache import DomainCache
@@ -73,11 +74,15 @@ class Accepting:
         self._lists: WeakValueDictionary[model.TenantId, _Lists] = WeakValueDictionary()
 
     async def items(
-        self, items: Sequence[Mapping[str, Any]], *, connection: object = None
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        connection: object = None,
+        trace: TraceContext | None = None,
     ) -> list[SendAnswer]:
         """Accept the items of the library: unknown tenants are created, no rate limit applies.
 
-        With a ``connection``, in its transaction.
+        With a ``connection``, in its transaction. ``trace`` is for those that bring none.
         """
         given = [
             dict(each) if type(each) is dict or isinstance(each, Mapping) else None
@@ -93,7 +98,7 @@ class Accepting:
         request_id = str(uuid7())  # a list is one request
         turn = Slice()
         for fields in given:
-            submissions.append(self._read(fields, tenants, request_id))
+            submissions.append(self._read(fields, tenants, request_id, trace))
             if turn.spend(_LIKELY_BYTES):
                 await turn.pause()
         commit = self.commit if connection is None else partial(self._join, connection)
@@ -180,6 +185,7 @@ class Accepting:
         fields: dict[str, Any] | None,
         tenants: Mapping[model.TenantId, model.Tenant],
         request_id: str,
+        trace: TraceContext | None,
     ) -> Submission | NotAccepted:
         if fields is None:
             return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
@@ -190,12 +196,15 @@ class Accepting:
             return NotAccepted((FieldError("tenant", NAME_RULE, missing=name is None),))
         if key is not None and not is_key(key):
             return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
+        if "traceparent" in fields or "tracestate" in fields:
+            parent, state = fields.pop("traceparent", None), fields.pop("tracestate", None)
+            trace = read_trace(parent, state) or trace
         try:
             plain = plain_email(fields)
             email = plain or make_email(fields, relay_headers=self._rules.relay_headers)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
-        return Submission(email, tenant, request_id, key)
+        return Submission(email, tenant, request_id, key, trace=trace)
 
     async def _messages(
         self,

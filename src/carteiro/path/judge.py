@@ -4,13 +4,15 @@ In: the outcome of an attempt, or a job just claimed. Out: a verdict. Pure: no c
 randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 from carteiro import model
 from carteiro.policy import classify
 from carteiro.policy.fairness import SUSPECT_CLAIMS
+from carteiro.policy.lessons import Lesson
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import RetryPolicy
@@ -31,6 +33,7 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
     chance: float,
     replays_in: timedelta = model.ZERO,
     elsewhere: timedelta | None = None,
+    lesson: Lesson | None = None,
 ) -> model.Verdict:
     """Turn the outcome of an attempt into a verdict.
 
@@ -38,6 +41,7 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
     ``replays_in``: the time for which the provider still recognizes the key of the call.
     ``elsewhere``: the time until another provider can be tried. Then a fault of this provider is not
     charged and not final: each provider is tried once before the wait of the policy.
+    ``lesson``: what history says about this failure; it ends no doubt.
     """
     if elsewhere is not None and isinstance(
         outcome, model.Rejected | model.Deferred | model.NotMade
@@ -49,7 +53,11 @@ def judge(  # noqa: PLR0911, PLR0913 - one return per outcome; each argument mat
         case model.Rejected(failure):
             return model.Dead(model.DeadReason.PERMANENT_ERROR, failure, charged=True)
         case model.Deferred():
-            return _deferred(outcome, charged_before, policy, expires_in, chance)
+            verdict = _deferred(outcome, charged_before, policy, expires_in, chance)
+            if lesson is None or isinstance(verdict, model.Dead):
+                return verdict
+            failed = charged_before + verdict.charged
+            return _wiser(verdict, lesson, policy.later_delays(failed, chance), expires_in)
         case model.NotMade(failure, wait):
             soon = min(wait, _LONGEST_UNMADE)  # a longer wait may be wrong: ask again soon
             return _retry(soon, failure, charged=False, expires_in=expires_in)
@@ -133,6 +141,20 @@ def _deferred(
         longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
         wait = longer if longer < expires_in else wait  # a longer wait must not expire the message
     return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
+
+
+def _wiser(
+    verdict: model.Retry, lesson: Lesson, later: Iterable[timedelta], expires_in: timedelta
+) -> model.Retry | model.Dead:
+    """The verdict, unless history says that retries are in vain, or that this one comes too early."""
+    if lesson.in_vain is not None:
+        reason = model.DeadReason.MAX_ATTEMPTS_EXCEEDED
+        return model.Dead(reason, verdict.failure, charged=verdict.charged, learned=lesson.in_vain)
+    longer = lesson.instead_of(verdict.after, later)
+    if longer is None or longer[0] >= expires_in:  # a longer wait must not expire the message
+        return verdict
+    wait, learned = longer
+    return replace(verdict, after=wait, learned=learned)
 
 
 def _may_send_again(

@@ -12,6 +12,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from carteiro.model import NOTICES, Failure, GroupState, MessageId
+from carteiro.policy.history import (
+    Result,
+    history_of,
+    history_text,
+    places,
+    retried,
+    with_result,
+)
 
 MOST_GROUPS: Final = 1000
 MOST_TENANTS: Final = 20  # of a group, in one hour; the others are in its total
@@ -21,7 +29,7 @@ SHOWN_MS: Final = 48 * HOUR_MS
 _LONGEST_CODE = 60
 
 Place: TypeAlias = tuple[str, int, str]  # group, hour, tenant; an empty tenant: all of them
-ALL_HOURS: Final = 0  # the hour of a tenant's sums
+ALL_HOURS: Final = 0  # the hour of sums over all hours
 
 
 class Told(NamedTuple):
@@ -81,15 +89,19 @@ class Count:
     first_at: int
     last_at: int
     samples: list[tuple[int, MessageId]] = field(default_factory=list)
+    retried: int = 0  # of all hours, as is the history: results in it
+    history: str = ""
 
     def add(self, other: "Count") -> None:
-        """Add more of the same place."""
+        """Add more of the same place; one of them has its history."""
         self.attempts += other.attempts
         self.deaths += other.deaths
         self.first_at = min(self.first_at, other.first_at)
         self.last_at = max(self.last_at, other.last_at)
         if other.samples:
             self.samples = newest([*self.samples, *other.samples])
+        if other.history:
+            self.retried, self.history = other.retried, other.history
 
 
 def newest(samples: Iterable[tuple[int, MessageId]]) -> list[tuple[int, MessageId]]:
@@ -109,8 +121,9 @@ def told(notes: Iterable[tuple[str, int, str]]) -> Iterator[Told]:
     """The failures of notes; none of Carteiro's own tenant."""
     for form, _, text in notes:
         for tenant, _, _, changes in orjson.loads(text) if form == "changed" else ():
-            for _, at, _, *failed in changes if tenant != NOTICES else ():
-                for message, group, attempts, deaths, said in failed:
+            for _, at, _, *more in changes if tenant != NOTICES else ():
+                if more and more[0] is not None:
+                    message, group, attempts, deaths, said = more[0]
                     yield Told(at, tenant, message, group, attempts, deaths, tuple(said))
 
 
@@ -150,6 +163,22 @@ def add_totals(
             add_count(counts, (each.group, ALL_HOURS, each.tenant), one)
 
 
+def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result]) -> set[Place]:
+    """Add results of retries to the sums that are known; return those that changed."""
+    parts: defaultdict[Place, list[Result]] = defaultdict(list)
+    for each in results:
+        for group, tenant in places(each):
+            parts[group, ALL_HOURS, tenant].append(each)
+    changed = parts.keys() & counts.keys()
+    for place in changed:
+        count = counts[place]
+        history = history_of(count.history)
+        for each in parts[place]:
+            history = with_result(history, each.at, each.figures)
+        count.retried, count.history = retried(history), history_text(history)
+    return changed
+
+
 def beyond(counts: Mapping[Place, Count], most: int) -> set[Place]:
     """The tenants beyond those with the most failures, of each hour."""
     hours: defaultdict[tuple[str, int], list[tuple[int, int, str]]] = defaultdict(list)
@@ -180,6 +209,14 @@ def samples_text(samples: list[tuple[int, MessageId]]) -> str:
 
 
 def counted(row: Iterable[Any]) -> tuple[Place, Count]:
-    """A row of counts: group, hour, tenant, attempts, deaths, first and last time, samples."""
-    group, at, tenant, attempts, deaths, first_at, last_at, samples = row
-    return (group, at, tenant), Count(attempts, deaths, first_at, last_at, samples_of(samples))
+    """A row of counts: group, hour, tenant, attempts, deaths, first and last time, samples, perhaps the history."""
+    group, at, tenant, attempts, deaths, first_at, last_at, samples, *history = row
+    return (group, at, tenant), Count(
+        attempts, deaths, first_at, last_at, samples_of(samples), *history
+    )
+
+
+def row_of(place: Place, count: Count) -> tuple[Any, ...]:
+    """A row as it is stored: see `counted`."""
+    counts = count.attempts, count.deaths, count.first_at, count.last_at
+    return (*place, *counts, samples_text(count.samples), count.retried, count.history)

@@ -13,7 +13,9 @@ from typing import NamedTuple, assert_never
 
 from carteiro import model
 from carteiro.errors import TransitionRefused
+from carteiro.policy.automatic_redrives import waits_for
 from carteiro.policy.grouping import group_of
+from carteiro.policy.history import retry_of
 from carteiro.policy.tags import tag_value
 
 MILLISECOND = model.MILLISECOND
@@ -74,6 +76,7 @@ class Entry:
     failure: model.Failure | None
     duration_ms: int | None
     finished_at: int | None
+    retry_of: str | None = None  # see `carteiro.policy.history`
 
 
 class Stamped(NamedTuple):
@@ -91,6 +94,7 @@ class NewDeadLetter(NamedTuple):
     failure: model.Failure
     failed_attempts: int
     group: str
+    waits_for: str | None = None  # the provider whose recovery redrives it
 
 
 @dataclass(slots=True)
@@ -152,6 +156,7 @@ def finish(
         return model.Settled(entry.state), Change(drop_job=True)
     verdict = _current_verdict(entry, end.verdict, now)
     _refuse_undeclared(entry, verdict)
+    has_attempt = is_open(entry) or end.attempted
     _close_attempt(entry, end)
     match verdict:
         case model.Sent():
@@ -164,6 +169,8 @@ def finish(
             change = _buried(entry, verdict, now)
         case _:
             assert_never(verdict)
+    if not has_attempt:
+        _forget_retry(entry)
     if end.events:
         is_overruled = isinstance(verdict, model.Sent) and verdict is not end.verdict
         told = _without_states(end.events) if is_overruled else end.events
@@ -193,9 +200,10 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
         return None
     if entry.cancel_requested_at is not None:
         return _cancelled(entry, now)
-    return _buried(
-        entry, model.Dead(model.DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now
-    )
+    verdict = model.Dead(model.DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT)
+    change = _buried(entry, verdict, now)
+    _forget_retry(entry)
+    return change
 
 
 def note(  # noqa: PLR0913 - the report, and what is known of the message
@@ -293,27 +301,36 @@ def is_redriven(entry: Entry) -> bool:
     return entry.round > 1 and entry.state not in model.FINISHED
 
 
-def redrive(
-    entry: Entry, *, by: str, has_content: bool, now: int, revision: model.Revision | None = None
+def redrive(  # noqa: PLR0913 - what is known, and what is asked
+    entry: Entry,
+    *,
+    by: str,
+    has_content: bool,
+    now: int,
+    revision: model.Revision | None = None,
+    is_automatic: bool = False,
 ) -> tuple[model.RedriveAnswer, Change | None]:
     """Start a new round of attempts and a new ttl; with a ``revision``, as the next revision.
 
-    ``has_content``: its content was not pruned.
+    ``has_content``: its content was not pruned. ``is_automatic``: nobody asked for it, so it keeps its end of life, and
+    what may have been delivered is not sent again.
     """
     if is_redriven(entry):
         return model.RedriveAnswer.ALREADY, None
-    if entry.state not in model.DEAD:
+    if entry.state not in model.DEAD or (is_automatic and not _may_redrive_itself(entry, now)):
         return model.RedriveAnswer.NOT_FOUND, None
     if revision is not None and revision.of not in {None, entry.revision}:
         return model.RedriveAnswer.CHANGED, None
     if revision is None and not has_content:
         return model.RedriveAnswer.NO_CONTENT, None
+    if entry.failure is not None and entry.finished_at is not None:
+        entry.retry_of = retry_of(entry.provider, entry.failure, entry.finished_at)
     entry.state = model.State.ENQUEUED
     entry.round += 1
     entry.charged = 0
     entry.in_doubt = 0
     entry.due_at = now
-    entry.expires_at = now + entry.ttl_ms
+    entry.expires_at = entry.expires_at if is_automatic else now + entry.ttl_ms
     entry.cancel_requested_at = None
     entry.evidence = None
     entry.finished_at = None
@@ -322,6 +339,11 @@ def redrive(
         entry.revision += 1
         told["revision"] = entry.revision
     return model.RedriveAnswer.REDRIVEN, Change((Stamped(model.EventType.ENQUEUED, told, now),))
+
+
+def _may_redrive_itself(entry: Entry, now: int) -> bool:
+    is_whole = entry.state is model.State.FAILED and not entry.in_doubt and _proof(entry) is None
+    return is_whole and entry.cancel_requested_at is None and now < entry.expires_at
 
 
 def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
@@ -415,6 +437,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
     entry.state = model.State.RETRY_SCHEDULED
     entry.charged += verdict.charged
     entry.failure = verdict.failure
+    entry.retry_of = retry_of(entry.provider, verdict.failure, now)
     wait_ms = verdict.after // MILLISECOND
     entry.due_at = now + wait_ms
     metadata = {
@@ -422,6 +445,7 @@ def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
         "willRetry": True,
         "nextAttemptNumber": entry.attempts + 1,
         "backoffDelay": wait_ms,
+        **_learned_fields(verdict),
     }
     event = Stamped(model.EventType.RETRY_SCHEDULED, metadata, now)
     return Change((event,), park_until=entry.due_at)
@@ -438,13 +462,38 @@ def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
         **_failure_fields(verdict.failure),
         "willRetry": False,
         "reason": reason.value,
+        **_learned_fields(verdict),
     }
     if reason is not verdict.reason:
         metadata["endedBy"] = verdict.reason.value
+    if verdict.learned is not None:
+        _forget_retry(entry)
     event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
     group = group_of(entry.provider, verdict.failure)
-    buried = NewDeadLetter(reason, verdict.failure, entry.charged, group)
+    waiting = waits_for(entry.tenant, entry.kind, entry.provider, reason, verdict.failure)
+    buried = NewDeadLetter(reason, verdict.failure, entry.charged, group, waiting)
     return Change((event,), drop_job=True, buried=buried)
+
+
+def _forget_retry(entry: Entry) -> None:
+    """Let a death not count as that of a retry: none was made, or the policy would have made more."""
+    if entry.state in model.DEAD:
+        entry.retry_of = None
+
+
+def _learned_fields(verdict: model.Retry | model.Dead) -> dict[str, object]:
+    """The evidence for a verdict that the retry policy alone would not give."""
+    if (learned := verdict.learned) is None:
+        return {}
+    told: dict[str, object] = {
+        "group": learned.group,
+        "count": learned.count,
+        "sent": learned.sent,
+        "upperBound": learned.at_most,
+    }
+    if learned.policy_wait is not None:
+        told["policyDelay"] = learned.policy_wait // MILLISECOND
+    return {"learned": told}
 
 
 def _cancelled(entry: Entry, now: int) -> Change:

@@ -3,7 +3,7 @@
 Pure: ``chance`` in [0, 1) comes from the caller.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
@@ -46,6 +46,10 @@ class RetryPolicy:
         spread = 1 + self.jitter * (2 * chance - 1)
         wait_ms = round(wait / MILLISECOND * spread)
         return timedelta(milliseconds=min(max(wait_ms, 0), _LONGEST_MS))
+
+    def later_delays(self, failed: int, chance: float) -> Iterator[timedelta]:
+        """The waits after further failures, as long as there would be one."""
+        return (self.delay(number, chance) for number in range(failed + 1, self.max_attempts))
 
     def charges(self, failure: Failure) -> bool:
         """True if the failure counts against ``max_attempts``."""

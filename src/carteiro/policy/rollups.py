@@ -8,11 +8,13 @@ ones of the minute in which it failed.
 A note is the figures of one list of messages, in one of these forms:
 
 accepted  [tenant, template type, number], …
-sent      [tenant, template type, provider, attempts, slot, number, sum of delays, sum of waits], …
-changed   [tenant, template type, first due at, [[provider, time, figures, failure or nothing], …]], …
+sent      [tenant, template type, provider, attempts, slot, number, sum of delays, sum of waits], …; before the
+          number, of retries alone, the failure that they are a retry of
+changed   [tenant, template type, first due at, [[provider, time, figures, failure, result], …]], …; without what
+          there is not: a failure, and the result of a retry
 seen      figures of the whole installation
 
-Failures are added up to failure groups: see `carteiro.policy.failures`.
+Failures are added up to failure groups: see `carteiro.policy.failures`. So are results: see `carteiro.policy.history`.
 """
 
 from bisect import bisect_right
@@ -26,6 +28,7 @@ from carteiro import model
 from carteiro.model.figures import Figures, Span
 from carteiro.policy.failures import said_of
 from carteiro.policy.grouping import group_of, shown
+from carteiro.policy.history import FAILED, FOUND, LOST, PAUSES, REDRIVEN, SENT
 from carteiro.policy.lifecycle import Change, Entry
 
 Note: TypeAlias = tuple[str, int, str]  # form, time in milliseconds, JSON
@@ -33,12 +36,10 @@ Note: TypeAlias = tuple[str, int, str]  # form, time in milliseconds, JSON
 SPANS: Final[Mapping[Span, int]] = {"minute": 60_000, "hour": 3_600_000}
 _MINUTE = SPANS["minute"]
 # Time from accept to sent, in milliseconds: the upper bounds of slots; the last slot has none.
-DELAYS: Final = (
-    *(50, 100, 250, 500, 1_000, 5_000, 15_000, 60_000, 120_000, 300_000, 900_000),
-    *(3_600_000, 21_600_000, 86_400_000),
-)
+DELAYS: Final = PAUSES
 MOST_ATTEMPTS: Final = 10  # later ones are counted as the tenth
 MOST_CODES: Final = 30  # in one row; a provider has about a dozen that occur
+MOST_TEMPLATES: Final = 50  # in an answer: a tenant may have a thousand rows in each hour
 _MAX = "max"
 _CODES = ("error.", "dead.")
 _OTHER = "other"
@@ -65,36 +66,70 @@ class Was(NamedTuple):
     provider: str | None
     failure: model.Failure | None
     finished_at: int | None
+    retry_of: str | None
 
 
 def was(entry: Entry) -> Was:
     """The entry, before a rule changes it."""
     return Was(
         *(entry.state, entry.attempts, entry.due_at),
-        *(entry.provider, entry.failure, entry.finished_at),
+        *(entry.provider, entry.failure),
+        *(entry.finished_at, entry.retry_of),
     )
 
 
 def changed(before: Was, entry: Entry, change: Change, now: int) -> list[tuple[Any, ...]]:
     """The figures of a change: the provider, the time that they belong to, and the counters; usually one, or none.
 
-    After them the failure, if it failed.
+    After them the failure, if it failed, and the result, if it was a retry.
     """
-    told = [(entry.provider, now, _happened(before, entry, change, now), *_why(before, entry))]
+    figures = _happened(before, entry, change, now)
+    told = [(entry.provider, now, figures, *_more(_why(before, entry), _result(before, entry)))]
     if before.state in model.DEAD and entry.state not in model.DEAD and before.finished_at:
         undone = _failed(before.attempts, before.failure)
         undone = Counter({name: -count for name, count in undone.items()})
-        told.append((before.provider, before.finished_at, undone))
+        told.append(
+            (before.provider, before.finished_at, undone, *_more(None, _found(before, entry)))
+        )
     return [each for each in told if each[2]]
 
 
-def _why(before: Was, entry: Entry) -> Iterator[tuple[Any, ...]]:
+def _more(failure: tuple[Any, ...] | None, result: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """The parts of a note besides the figures: most changes have neither."""
+    if result is None:
+        return () if failure is None else (failure,)
+    return failure, result
+
+
+def _result(before: Was, entry: Entry) -> tuple[Any, ...] | None:
+    """The end of an attempt that is a retry: the failure before it, its number, and what became of it."""
+    if before.retry_of is None or not _has_ended(before, entry):
+        return None
+    names = [FAILED] if entry.state in _FAILED else []
+    if entry.state in model.DEAD and entry.retry_of is not None:
+        names.append(LOST)
+    elif entry.state is model.State.SENT:
+        names = [SENT]
+    number = REDRIVEN if entry.round > 1 else entry.attempts
+    return (before.retry_of, number, names) if names else None
+
+
+def _found(before: Was, entry: Entry) -> tuple[Any, ...] | None:
+    """A message that was lost with a retry, and turns out to be sent."""
+    if before.retry_of is None or entry.state is not model.State.SENT:
+        return None
+    return before.retry_of, REDRIVEN if entry.round > 1 else before.attempts, [FOUND]
+
+
+def _why(before: Was, entry: Entry) -> tuple[Any, ...] | None:
     """The failure of an attempt that ended, or of a message that died."""
     failure, has_died = entry.failure, entry.state in model.DEAD and before.state not in model.DEAD
     has_failed = _has_ended(before, entry) and entry.state in _FAILED
     if failure is not None and (has_failed or has_died):
         said = said_of(failure, shown(entry.provider, failure))
-        yield entry.id, group_of(entry.provider, failure), int(has_failed), int(has_died), said
+        group = group_of(entry.provider, failure)
+        return entry.id, group, int(has_failed), int(has_died), said
+    return None
 
 
 def _has_ended(before: Was, entry: Entry) -> bool:
@@ -196,7 +231,7 @@ def _accepted(told: Sequence[Any], at: int) -> _Told:
 
 
 def _sent(told: Sequence[Any], at: int) -> _Told:
-    for tenant, template, provider, attempts, slot, count, delays, waits in told:
+    for tenant, template, provider, attempts, slot, *_, count, delays, waits in told:
         figures = {
             "sent": count,
             _numbered("sent", attempts): count,

@@ -3,6 +3,7 @@
 from carteiro.model import value
 from carteiro.ports.alerts import Alerts
 from carteiro.ports.audit import Audit
+from carteiro.ports.automatic_redrives import AutomaticRedrives
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.failures import Failures
 from carteiro.ports.inbox import Inbox
@@ -48,6 +49,7 @@ class Backend:
     failures: Failures
     dead_letters: DeadLetters
     redrives: Redrives
+    automatic_redrives: AutomaticRedrives
     reading: Reading
     upkeep: Upkeep
     inbox: Inbox

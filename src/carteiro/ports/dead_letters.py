@@ -30,8 +30,12 @@ class DeadLetters(Protocol):
         *,
         cursor: model.Cursor | None = None,
         limit: int = 100,
+        is_whole: bool = True,
     ) -> model.Page[model.DeadLetter]:
-        """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
+        """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive.
+
+        Without ``is_whole`` their contents, which may be a megabyte each, are left out.
+        """
 
     async def group(
         self,
@@ -59,7 +63,10 @@ class DeadLetters(Protocol):
         """Entries past their time to live, longest past first; none of a redriven message."""
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
-        """Entries to remove so that ``most`` stay: each time the oldest of the tenant with most entries."""
+        """Entries to remove so that ``most`` stay: each time the oldest of the tenant with most entries.
+
+        Their contents are left out.
+        """
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put back entries of dead messages that have none; return the number.

@@ -13,7 +13,9 @@ class Failures(Protocol):
     Promises, one module each in ``tests/contract/failures``:
 
     grouped   Each failed attempt and each death is counted once in the group of its cause, folded or not: by hour,
-              and by tenant. A success adds nothing.
+              and by tenant. The success of a first attempt adds nothing.
+    followed  Each retry is counted once in the history of the group whose failure it follows: whether it was sent, at
+              which attempt, and how long after the failure; and each message that is lost with its last one.
     moved     A state stays until somebody changes it. A resolved group opens again with the next failure, and only
               then. Every change has an audit row.
     bounded   Groups, tenants of an hour and sample messages have a maximum; totals of a group stay exact. Of open
@@ -41,6 +43,19 @@ class Failures(Protocol):
         self, groups: Sequence[str], *, tenant: model.TenantId | None = None
     ) -> Mapping[str, Sequence[model.HourOfFailures]]:
         """The folded failures of these groups in the last 48 hours, by hour, oldest first; without any: left out."""
+
+    async def histories(
+        self, groups: Sequence[str] = (), *, least: int = 1
+    ) -> Sequence[model.GroupHistory]:
+        """Histories of messages that failed in these groups (default: in any) and were tried again.
+
+        Only of groups with at least ``least`` results.
+        """
+
+    async def tenant_histories(
+        self, *, least: int, limit: int
+    ) -> Sequence[tuple[str, model.TenantId, model.History]]:
+        """Group, tenant and history with at least ``least`` results, the most first; notes are not in them."""
 
     async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
         """Change the state, and return the group as it is then; None if there is none.

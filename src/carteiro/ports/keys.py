@@ -20,6 +20,7 @@ class Keys(Protocol):
     keyed    The hash of a key identifies its tenant; the key itself is never stored.
     ended    A key does not work once it expired or was revoked, or its tenant is disabled or gone.
     few      A tenant, and each name of a token, has at most `MOST_LIVE_KEYS` live keys, also with concurrent requests.
+             Of ended ones, the `MOST_ENDED_KEYS` newest are kept.
     named    Live tokens of one name have one role and one tenant, also with concurrent requests.
     """
 
@@ -39,7 +40,7 @@ class Keys(Protocol):
         """The live key with this hash."""
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
-        """The keys of a tenant, newest first, including those that ended."""
+        """The keys of a tenant, newest first, including the newest of those that ended."""
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
         """End keys of this tenant now; False for a key that is not live or not the tenant's."""

@@ -30,7 +30,7 @@ class Rollups(Protocol):
     async def split(
         self, by: Split, span: Span, back: timedelta, *, tenant: TenantId | None = None
     ) -> Mapping[str, Figures]:
-        """As `total`, by tenant, by provider, or of one tenant by template type."""
+        """As `total`, by tenant, by provider, or of one tenant by template type: the 50 with the most messages."""
 
     async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
         """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago, both included."""

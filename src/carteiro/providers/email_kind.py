@@ -28,18 +28,23 @@ from carteiro.providers.failover import Chain
 from carteiro.providers.rate_limiter import Pacer
 from carteiro.providers.registry import limits_of, make_provider
 from carteiro.runtime.domain_cache import DomainCache
+from carteiro.runtime.lessons import Lessons
 
 _NO_STORE: Any = SimpleNamespace(inbox=None)  # providers that deliver nothing need none
 
 
-def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
+def email_kind(
+    settings: Settings, backend: Backend, *, lessons: Lessons | None = None
+) -> tuple[Kind, bool]:
     """The kind that sends e-mail; True if one of its providers is remote.
 
-    A provider on this machine needs no circuit breaker and no rate limiter.
+    A provider on this machine needs no circuit breaker and no rate limiter. ``lessons``: None: they are not applied.
     """
     routes = routes_of(settings)
     providers = {name: make_provider(name, settings, backend) for name in routes.names}
-    kinds = {name: _kind(name, each, settings, backend) for name, each in providers.items()}
+    kinds = {
+        name: _kind(name, each, settings, backend, lessons) for name, each in providers.items()
+    }
     usual = kinds[routes.default[0]]
     is_remote = any(each.features.is_remote for each in providers.values())
     if len(kinds) == 1 and not is_remote:
@@ -95,7 +100,10 @@ async def _look_at(name: str, settings: Settings) -> Looked:
         await provider.close()
 
 
-def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -> Kind:
+def _kind(
+    name: str, provider: Provider, settings: Settings, backend: Backend, lessons: Lessons | None
+) -> Kind:
+    spec, region = spec_of(name), name.partition(":")[2]
     return Kind(
         name=EMAIL,
         provider=name,
@@ -109,7 +117,9 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         start_within=settings.send_limit.tolerance or None,
         connections=getattr(provider, "connections", 0),
         replays_for=provider.features.replays_for,
+        lesson=None if lessons is None else partial(lessons.about, provider=name),
         learn=_learn(backend) if provider.features.is_remote else None,
+        span=spec.span(settings, region),
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
 

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 from carteiro.errors import QueueAway
 from carteiro.model import (
+    DEAD,
     EMAIL,
     FINISHED,
+    AutomaticPlan,
     CancelAnswer,
     QueuePlace,
     StoredMessage,
@@ -18,6 +20,7 @@ from carteiro.policy.breaker import LONGEST_OPEN
 from carteiro.policy.estimate import attempts, estimate, minutes_back
 from carteiro.policy.waiting import Estimate, Waiting, explain, explain_without_queue
 from carteiro.ports import Audit, Backend, Reading
+from carteiro.runtime.outlooks import outlook_of
 
 
 async def find_message(
@@ -35,15 +38,32 @@ async def find_message(
 
 
 async def explain_message(
-    backend: Backend, message: StoredMessage, *, now: datetime | None = None
+    backend: Backend,
+    message: StoredMessage,
+    *,
+    plan: AutomaticPlan,
+    now: datetime | None = None,
 ) -> Waiting:
-    """The reason why a message is not sent yet, until when it waits, and an estimate of when it is sent."""
+    """The reason why a message is not sent yet, until when it waits, and an estimate of when it is sent.
+
+    Of a dead letter also what it waits for; ``plan`` is that of automatic redrives.
+    """
+    now = now or datetime.now(UTC)
     try:
         place = await backend.reading.place(message.id)
     except QueueAway:
-        return explain_without_queue(message)
+        told = explain_without_queue(message)
+    else:
+        told = await _explained(backend, message, place, now)
+    if message.state in DEAD and (letter := await backend.dead_letters.show(message.id)):
+        return replace(told, redrive=await outlook_of(backend, letter, message, plan=plan, now=now))
+    return told
+
+
+async def _explained(
+    backend: Backend, message: StoredMessage, place: QueuePlace | None, now: datetime
+) -> Waiting:
     [tenant] = await backend.tenants.find([message.tenant])
-    now = now or datetime.now(UTC)
     told = explain(message, place, tenant or Tenant(message.tenant), now=now)
     return replace(told, estimate=await _estimate(backend, told, message, place, now))
 

@@ -70,7 +70,8 @@ LISTS = {
     + " AND ".join(f"{each} = coalesce(:{each}, {each})" for each in _AUDIT_NAMES),
     "alert": ", ".join(each.name for each in fields(Alert)),
     "silence": ", ".join(each.name for each in fields(Silence)),
-    "redrive": "id, tenant, wanted, requester, state, reason, ramp, course, total, started_at, changed_at, version",
+    "redrive": "id, tenant, wanted, requester, state, reason, ramp, course, total, started_at, changed_at, version,"
+    " provider",
     "shown": ", ".join(f"m.{_COLUMNS.get(name, name)}" for name in _MESSAGE if name != "content"),
 }
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.observability.log import Level, event
+from carteiro.observability.log import Level, event, shows_traces, trace_ids
+from carteiro.policy.trace_context import read_headers
 from carteiro.tickets.deaths import Death, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
@@ -255,7 +256,15 @@ def _of_parts(parts: Sequence[tuple[str, int]]) -> dict[str, object]:
 
 
 def _named(ticket: Ticket | Unreadable) -> dict[str, object]:
-    return {"ticketId": ticket.id, "taskType": ticket.type, "source": ticket.record.place}
+    record = ticket.record
+    named: dict[str, object] = {
+        "ticketId": ticket.id,
+        "taskType": ticket.type,
+        "source": record.place,
+    }
+    if shows_traces() and isinstance(ticket, Ticket):
+        named |= trace_ids(read_headers(record.headers), record.place, ticket.attempt)
+    return named
 
 
 def _of(death: Death) -> dict[str, object]:

@@ -80,7 +80,7 @@ async def exported(
 
     Await it: its first page is read before an answer begins, so that an error can still be reported.
     """
-    first = await letters.find(wanted, limit=_PAGE)
+    first = await letters.find(wanted, limit=_PAGE, is_whole=False)
     return _lines(letters, reading, wanted, first)
 
 
@@ -91,12 +91,14 @@ async def _lines(
     page: model.Page[model.DeadLetter],
 ) -> AsyncIterator[bytes]:
     while True:
-        for letter in page.rows:
-            entry = to_json(letter, await reading.events(letter.id))
-            yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
+        for each in page.rows:  # one at a time: a content may be a megabyte
+            letter = await letters.show(each.id)
+            if letter is not None:
+                entry = to_json(letter, await reading.events(letter.id))
+                yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
         if page.next is None:
             return
-        page = await letters.find(wanted, cursor=page.next, limit=_PAGE)
+        page = await letters.find(wanted, cursor=page.next, limit=_PAGE, is_whole=False)
 
 
 def _event(event: model.TimelineEvent) -> dict[str, Any]:

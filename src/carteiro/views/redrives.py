@@ -19,6 +19,7 @@ def redrive_json(redrive: Redrive) -> dict[str, Any]:
         "state": redrive.state.value,
         "reason": redrive.reason,
         "by": redrive.by,
+        "provider": redrive.provider,
         "total": redrive.total,
         "redriven": course.redriven,
         "sent": course.sent,

@@ -1,5 +1,6 @@
 """Dead letters, listed: pages follow each other without gaps or duplicates; every part of a filter counts."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -55,6 +56,18 @@ async def test_pages_follow_each_other(backend: Backend, clock: StoreClock) -> N
     assert await _pages(backend, 3) == [newest_first[:3], newest_first[3:6], newest_first[6:]]
     assert await _pages(backend, 7) == [newest_first]
     assert await _pages(backend, 100) == [newest_first]
+
+
+async def test_contents_are_left_out_if_nobody_needs_them(backend: Backend) -> None:
+    """A page of a thousand may have a gigabyte of them; all else is the same."""
+    message = await buried(backend, content='{"html":"<p>Olá</p>"}')
+    whole = await backend.dead_letters.show(message)
+    assert whole is not None
+
+    assert (await backend.dead_letters.find()).rows == [whole]
+    assert whole.content
+    page = await backend.dead_letters.find(is_whole=False)
+    assert page.rows == [replace(whole, content="")]
 
 
 async def test_empty_index_is_one_empty_page(backend: Backend) -> None:

@@ -170,11 +170,8 @@ async def test_old_hours_and_groups_are_deleted(backend: Backend, clock: StoreCl
 
     pruned = [await backend.failures.prune(older=DAY, limit=3) for _ in range(3)]
 
-    assert pruned == [
-        3,
-        2,
-        0,
-    ]  # of each group the total and one tenant; and this one's sum of the group that is gone
+    # Of each group the hour of all and of one tenant; and the sums of the group that is gone, of all and of this one.
+    assert pruned == [3, 3, 0]
     report = await backend.failures.show(FULL_ID)
     assert report is not None
     assert (report.group.attempts, [each.attempts for each in report.hours]) == (2, [1])

@@ -9,6 +9,7 @@ import pytest
 from carteiro.api.access_keys import hash_key
 from carteiro.model import MOST_LIVE_KEYS, Key, Role, TenantId, TooManyKeys
 from carteiro.ports import Backend
+from carteiro.stores.sql import keys
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
 from support.set_ups import Place
@@ -47,6 +48,29 @@ async def test_ended_key_makes_room(backend: Backend, clock: StoreClock) -> None
     answers = await _asked(backend, "new", "newer", "newest")
 
     assert Counter(type(answer) for answer in answers) == {Key: 2, TooManyKeys: 1}
+
+
+async def test_oldest_ended_keys_are_deleted(
+    backend: Backend, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys made and revoked all day must not fill the store, nor the list; live keys and those of others stay."""
+    monkeypatch.setattr(keys, "MOST_ENDED_KEYS", 2)
+    live = await added_key(backend, "live")
+    other = await added_key(backend, "other", tenant=BRASA)
+    await backend.keys.revoke([other.id], tenant=BRASA)
+    token = await added_key(backend, "token", tenant=None, name="ana", role=Role.VIEWER)
+    await backend.keys.revoke([token.id], tenant=None)
+    ended = []
+    for number in range(4):
+        clock.advance(timedelta(minutes=1))
+        ended.append(await added_key(backend, str(number), expires_in=timedelta(minutes=1)))
+    clock.advance(timedelta(minutes=1))
+    new = await added_key(backend, "new")
+
+    kept = [each.id for each in await backend.keys.list(ACME)]
+    assert kept == [new.id, ended[3].id, ended[2].id, live.id]
+    assert [each.id for each in await backend.keys.list(BRASA)] == [other.id]
+    assert [each.id for each in await backend.keys.list(None)] == [token.id]
 
 
 async def test_concurrent_requests_keep_the_limit(backend: Backend) -> None:

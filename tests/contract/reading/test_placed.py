@@ -7,6 +7,7 @@ import pytest
 from carteiro.model import (
     EMAIL,
     LATEST,
+    AutomaticPlan,
     Depth,
     MessageId,
     QueuePlace,
@@ -253,7 +254,9 @@ async def test_message_has_an_estimate_from_the_recent_rate(
     async def estimated() -> Estimate:
         found = await backend.reading.message(last)
         assert found is not None
-        told = (await explain_message(backend, found, now=clock.at())).estimate
+        told = (
+            await explain_message(backend, found, plan=AutomaticPlan(), now=clock.at())
+        ).estimate
         assert told is not None
         return told
 

@@ -92,6 +92,23 @@ async def test_question_adds_up_a_limited_number_of_notes(
     assert await backend.rollups.fold(limit=10, most=10) == 1
 
 
+async def test_answer_has_the_templates_with_the_most_messages(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant may have a thousand rows in each hour of a month: to read all of them takes minutes and gigabytes."""
+    monkeypatch.setattr(rollups, "MOST_TEMPLATES", 2)
+    await backend.tenants.define(tenants_named(["one"]))
+    for number, name in ((1, "b"), (3, "c"), (2, "a")):
+        await accepted(backend.store, *messages(number, "one", template_type=name))
+    await backend.rollups.fold(limit=10, most=10)
+    await accepted(backend.store, *messages(1, "one", template_type="a"))
+    await accepted(backend.store, *messages(1, "one", template_type="new"))
+
+    ask = backend.rollups.split
+    found = await ask("template", "minute", HOUR, tenant=TenantId("one"))
+    assert found == {"a": {"accepted": 3}, "c": {"accepted": 3}}
+
+
 async def test_failure_of_a_trimmed_minute_is_taken_back_from_no_other(
     backend: Backend, clock: StoreClock
 ) -> None:

@@ -15,12 +15,15 @@ NOBODY = TenantId("nobody")
 async def test_template_is_kept_as_it_was_written(backend: Backend, clock: StoreClock) -> None:
     """Every field, numbered and dated."""
     said = ("Olá {{ nome }}", "<p>Olá</p>", "Olá", "transactional")
-    new = NewTemplate(ACME, "welcome", *said, one_click_unsubscribe=True)
+    new = NewTemplate(ACME, "welcome", *said, one_click_unsubscribe=True, automatic_redrive=False)
 
     written = await backend.templates.define(new)
 
     assert written == Template(
-        ACME, "welcome", 1, *said, one_click_unsubscribe=True, created_at=clock.at()
+        *(ACME, "welcome", 1, *said),
+        one_click_unsubscribe=True,
+        automatic_redrive=False,
+        created_at=clock.at(),
     )
     assert await backend.templates.find(ACME, "welcome") == written
 

@@ -37,6 +37,7 @@ async def test_tenant_is_listed_as_it_was_defined(backend: Backend) -> None:
         limits=ApiLimits(1, None, 0),
         retry_preset="classic",
         external_id_is_key=True,
+        automatic_redrive=False,
         contact="ops@acme.example",
     )
     await backend.tenants.define([full])

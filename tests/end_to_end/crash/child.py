@@ -1,20 +1,21 @@
 """The process that is killed: a worker, with or without traffic of its own, that carries a plan out.
 
-Its one argument is its orders as JSON. It prints JSON lines to stdout: each accepted message
-(after the answer) and each reached point (before it dies or stops there).
+It prints JSON lines to stdout: each accepted message (after the answer) and each reached point (before it dies or
+stops there).
 """
 
 import asyncio
 import json
 import os
 import signal
-import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from multiprocessing.connection import Connection
 from random import Random
 
 from carteiro.errors import StoreUnavailable
@@ -25,6 +26,7 @@ from end_to_end.crash.points import Plan, Points, points_inside
 from end_to_end.crash.post_office import LEASE, PostOffice, Tasks, leave_mark, opened
 from end_to_end.crash.postgres_points import points_inside_postgres
 from end_to_end.crash.traffic import play
+from support.forks import become
 
 DEADLY_EXIT = 13
 DEATH = "death"  # the mark that a deadly message leaves
@@ -52,23 +54,12 @@ class Orders:
     lease_s: float = LEASE.total_seconds()
     as_usual: bool = False
 
-    def as_json(self) -> str:
-        """The orders as the child gets them."""
-        return json.dumps(asdict(self))
 
-    @classmethod
-    def of_json(cls, text: str) -> "Orders":
-        """The orders as the child reads them."""
-        told = json.loads(text)
-        plan = told.pop("plan")
-        place = Place(**told.pop("place"))
-        return cls(place, plan=None if plan is None else Plan(**plan), **told)
-
-
-def main() -> None:
-    """Carry the orders out."""
+def carry_out(orders: Orders, environment: Mapping[str, str], said: Connection) -> None:
+    """Carry the orders out, in a process that was forked for them; output goes to the connection."""
+    become(environment, out=said.fileno(), log=str(orders.place.log))
+    warnings.simplefilter("error")
     log.configure("warn")
-    orders = Orders.of_json(sys.argv[1])
     points = Points(orders.plan, say=lambda point: _say(reached=point), blocked=orders.blocked)
     with ExitStack() as stack:
         if orders.plan is not None:
@@ -88,6 +79,7 @@ async def _work(orders: Orders, points: Points) -> None:
         lingering=timedelta(seconds=orders.lingering_s),
         command_timeout=timedelta(seconds=orders.command_timeout_s),
         lease=timedelta(seconds=orders.lease_s),
+        redrives_itself=orders.seed is not None and not orders.as_usual,
         as_usual=orders.as_usual,
         deadly=partial(_die, orders.place),
         unattended=_TASKS if orders.emails_only else _UNATTENDED,
@@ -133,7 +125,3 @@ def _heard(ids: Sequence[MessageId]) -> None:
 def _say(**told: object) -> None:
     """Write a line at once: a buffer dies with the process."""
     os.write(1, json.dumps(told).encode() + b"\n")
-
-
-if __name__ == "__main__":
-    main()

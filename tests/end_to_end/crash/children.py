@@ -4,21 +4,20 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from carteiro.model import MessageId
-from end_to_end.crash.child import Orders
+from end_to_end.crash.child import Orders, carry_out
 from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import opened
 from end_to_end.crash.traffic import prepare
+from support.forks import forks
 
 PATIENCE_S = 180.0  # far more than anything here takes: a wait of this length never ends
 _POLL_S = 0.01
@@ -33,21 +32,12 @@ class Child:
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        self._log = orders.place.log.open("ab")
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-W",
-                "error",
-                str(Path(__file__).with_name("child.py")),
-                orders.as_json(),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
         self.accepted: list[MessageId] = []
         self._started = threading.Event()
+        self._said, said = forks().Pipe(duplex=False)
+        self._process = forks().Process(target=carry_out, args=(orders, {**os.environ}, said))
+        self._process.start()
+        said.close()
         self._listener = threading.Thread(target=self._listen)
         self._listener.start()
 
@@ -60,7 +50,7 @@ class Child:
         """Wait until it works, or has ended without."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._started.wait(_POLL_S):
-            if self._process.poll() is not None:
+            if not self._process.is_alive():
                 self._listener.join(PATIENCE_S)
                 return self._started.is_set()
             if time.monotonic() > deadline:
@@ -75,23 +65,27 @@ class Child:
     def has_stopped(self) -> bool:
         """Wait until it has stopped where its plan says, or ended without having come there."""
         deadline = time.monotonic() + PATIENCE_S
-        asked = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while (found := os.waitid(os.P_PID, self._process.pid, asked)) is None:
+        while not _is_stopped(self._process.pid):
+            if not self._process.is_alive():
+                return False
             if time.monotonic() > deadline:
                 raise NeverHappened("the child neither stopped nor ended")
             time.sleep(_POLL_S)
-        return found.si_code == os.CLD_STOPPED
+        return True
 
     def wait_for_end(self) -> int:
         """Wait until it has ended and its output is read; return its exit code, below 0 the signal."""
-        code = self._process.wait(PATIENCE_S)
+        self._process.join(PATIENCE_S)
+        if self._process.exitcode is None:
+            raise NeverHappened("the child did not end")
         self._listener.join(PATIENCE_S)
-        self._log.close()
-        return code
+        return self._process.exitcode
 
     def tell(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        self._process.send_signal(number)
+        """Send it a signal; one that has ended does not hear it."""
+        assert self._process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
 
     def end(self) -> None:
         """Make sure that it has ended."""
@@ -99,8 +93,7 @@ class Child:
         self.wait_for_end()
 
     def _listen(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
+        with self._said, open(self._said.fileno(), "rb", closefd=False) as lines:
             for line in lines:
                 self._hear(line)
 
@@ -109,6 +102,15 @@ class Child:
         self.accepted += told.get("accepted", ())
         if "started" in told:
             self._started.set()
+
+
+def _is_stopped(pid: int | None) -> bool:
+    """True if no thread of it goes on."""
+    try:
+        tasks = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):  # it, or one of them, has just ended
+        return False
+    return bool(tasks) and all(each.rpartition(")")[2].split()[0] == "T" for each in tasks)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
+from carteiro.model import AUTOMATIC, DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
 from carteiro.policy import failures
 from carteiro.policy.rollups import added, figures_of
 from end_to_end.crash.places import Place
@@ -201,16 +201,19 @@ def _unredriven(place: Place) -> Iterator[str]:
         for each, metadata in found
     ]
     requesters = [(each, metadata.get("redrivenBy", "")) for each, metadata in told]
-    rounds = Counter(each for each in requesters if each[1].startswith(JOB))
+    rounds = Counter(each for each in requesters if each[1].startswith((JOB, AUTOMATIC)))
     for (identity, by), count in rounds.items():
-        if count > 1:
+        if count > 1 and by != AUTOMATIC:
             yield f"redriven: {identity} was sent {count} times by {by}"
+    counted: Counter[str] = Counter()
     for by, state, course in place.rows("SELECT requester, state, course FROM redrives"):
-        sent = sum(count for (_, who), count in rounds.items() if who == by)
-        if json.loads(course)["redriven"] != sent:
-            yield f"redriven: {by} counts {course}, its messages have {sent} rounds"
+        counted[by] += json.loads(course)["redriven"]
         if state == "running":
             yield f"redriven: {by} has not ended: {course}"
+    for by, number in counted.items():
+        sent = sum(count for (_, who), count in rounds.items() if who == by)
+        if number != sent:
+            yield f"redriven: {by} counts {number}, its messages have {sent} rounds"
 
 
 def _unfigured(place: Place, lives: Collection[Life]) -> Iterator[str]:

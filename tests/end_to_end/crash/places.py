@@ -5,7 +5,7 @@ There may be a separate queue: then the store is only the ledger, and the jobs a
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -132,22 +132,30 @@ class Place:
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
         """The result of a query."""
-        with closing(self._connection()) as db:
-            found: Sequence[tuple[Any, ...]] = db.execute(query).fetchall()
-            return found
+        if self.words is SQLITE:
+            with closing(sqlite3.connect(self._file)) as db:
+                return db.execute(query).fetchall()
+        found: Sequence[tuple[Any, ...]] = _answered(self.store, query).fetchall()
+        return found
 
     def change(self, statement: str) -> None:
         """Change the stored data directly."""
-        with closing(self._connection()) as db, db:
-            db.execute(statement)
+        if self.words is SQLITE:
+            with closing(sqlite3.connect(self._file)) as db, db:
+                db.execute(statement)
+        else:
+            _answered(self.store, statement)
 
     def waiting(self) -> Sequence[Any]:
         """Some of the unfinished work: jobs, messages that should have one, and redrives.
 
         A job that moves while the tables are read one by one is in none of them: its message is unfinished.
         """
-        redrives = self.rows("SELECT id FROM redrives WHERE state = 'running'")
-        return [*self.unfinished(5), *self.jobs()[:5], *redrives]
+        return (
+            self.unfinished(5)
+            or self.jobs()[:5]
+            or self.rows("SELECT id FROM redrives WHERE state = 'running'")
+        )
 
     def unfinished(self, most: int = 1_000_000) -> list[MessageId]:
         """Messages that have not ended."""
@@ -192,9 +200,24 @@ class Place:
 
         return Redis.from_url(self.queue, decode_responses=True)
 
-    def _connection(self) -> Any:
-        if self.words is SQLITE:
-            return sqlite3.connect(self.store.removeprefix("sqlite:///"))
-        import psycopg  # noqa: PLC0415 - who keeps a file need not wait for it
+    @property
+    def _file(self) -> str:
+        return self.store.removeprefix("sqlite:///")
 
-        return psycopg.connect(self.store, options="-c search_path=carteiro")
+
+_kept: dict[str, Any] = {}  # the newest connection to PostgreSQL, which is asked all the time
+
+
+def _answered(url: str, statement: str) -> Any:
+    """The answer to a statement, by a connection that is kept until its server, its database or somebody ends it."""
+    import psycopg  # noqa: PLC0415 - who keeps a file need not wait for it
+
+    if url in _kept:
+        with suppress(psycopg.OperationalError):
+            return _kept[url].execute(statement)
+    for each in _kept.values():
+        each.close()
+    _kept.clear()
+    options = "-c search_path=carteiro"
+    _kept[url] = psycopg.connect(url, options=options, autocommit=True)
+    return _kept[url].execute(statement)

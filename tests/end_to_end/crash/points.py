@@ -45,6 +45,7 @@ OPERATIONS = (
     "set",
     "settle",
     "spread",
+    "start",
 )
 OF_ALERTS = frozenset({"delivered", "move", "spread"})
 STEPS = ("asked", "half", "uncommitted", "committed", "answered")

@@ -18,6 +18,7 @@ from carteiro.config import load
 from carteiro.engine.tasks import Task
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Kind, Pool
+from carteiro.maintenance import automatic_redrives
 from carteiro.maintenance.alerts import evaluate_alerts
 from carteiro.maintenance.notices import send_notices
 from carteiro.maintenance.redrives import redrive_once, run_redrives
@@ -49,6 +50,14 @@ async def _quick_redrives(*ports: Any) -> None:
     while True:
         with suppress(StoreUnavailable):
             await redrive_once(*ports)
+        await asyncio.sleep(LEASE.total_seconds() / 5)
+
+
+async def _quick_starts(*ports: Any) -> None:
+    """The same for automatic redrives."""
+    while True:
+        with suppress(StoreUnavailable):
+            await automatic_redrives.start_automatic_redrives(*ports)
         await asyncio.sleep(LEASE.total_seconds() / 5)
 
 
@@ -156,8 +165,11 @@ async def opened(
     as_usual: bool = False,
     deadly: Deadly | None = None,
     unattended: frozenset[str] = frozenset(),
+    redrives_itself: bool = False,
 ) -> AsyncIterator[PostOffice]:
     """Open the store; ``unattended`` are the tasks that this process does not run.
+
+    ``redrives_itself``: dead letters of a throttling provider soon, and once; else none, so that it comes to rest.
 
     ``as_usual``: with the default timeouts, leases, relay and ration of suspects.
     """
@@ -173,6 +185,9 @@ async def opened(
             "delivery.grace_ms": grace // MILLISECOND,
             "postgres.command_timeout_ms": command_timeout // MILLISECOND,
             "sqlite.min_free_bytes": 0,
+            "automatic_redrive.enabled": redrives_itself,
+            "automatic_redrive.cool_down_ms": 20,
+            "automatic_redrive.rounds": 1,
             "workers.sync_task_threads": 4,
         },
     )
@@ -181,6 +196,8 @@ async def opened(
         with (
             patch.object(opening, "relay", relay if as_usual else _QUICK_RELAY),
             patch.object(app, "run_redrives", run_redrives if as_usual else _quick_redrives),
+            patch.object(app, "redrive_automatically", _quick_starts),
+            patch.object(automatic_redrives, "may_try", lambda _: True),
             patch.object(suspicion, "OTHERS", suspicion.OTHERS if as_usual else _OTHERS),
         ):
             async with open_backend(settings) as backend:

@@ -23,6 +23,7 @@ _CHANGES: dict[str, Callable[[list[Any]], bool]] = {
     "notice_drop": lambda _: True,
     "notices_new": bool,
     "reap": lambda rows: rows[0][0] > 0,
+    "redrives_add": lambda _: True,
     "redrives_change": lambda _: True,
     "rollup_take": bool,
     "release": lambda rows: bool(rows[0][0]),

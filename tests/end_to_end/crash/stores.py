@@ -6,9 +6,8 @@ from pathlib import Path
 
 from redis import Redis
 
-from carteiro.stores.postgres import migrate
 from end_to_end.crash.places import Place
-from support.shared_servers import redis_databases, shared_postgres, shared_redis
+from support.shared_servers import a_migrated_database, redis_databases, shared_redis
 
 STORES = ("sqlite", "postgres", "redis+sqlite", "redis+postgres")
 
@@ -18,10 +17,8 @@ def a_place(store: str, folder: Path) -> Iterator[Place]:
     """An empty store, by its name in `STORES`, in a file of this folder or on servers of the tests."""
     queue, _, ledger = store.rpartition("+")
     with ExitStack() as stack:
-        if ledger == "sqlite":
-            url = f"sqlite:///{folder / 'post.db'}"
-        else:
-            url = stack.enter_context(shared_postgres().a_database(migrate))
+        file = f"sqlite:///{folder / 'post.db'}"
+        url = file if ledger == "sqlite" else stack.enter_context(a_migrated_database())
         yield Place(url, str(folder), stack.enter_context(_a_queue()) if queue else "")
 
 

@@ -15,7 +15,7 @@ _COPIES = "message_id, tenant, to_address, subject, content, provider_message_id
 
 _A_REDRIVE = (
     "INSERT INTO redrives SELECT 'r', '', '{}', 'job 1', 'finished', NULL, '{}', '{\"redriven\": 1}',"
-    " 1, 1, 1, 1, true"
+    " 1, 1, 1, 1, true, NULL"
 )
 
 _BREACHES = {

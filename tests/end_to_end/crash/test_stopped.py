@@ -40,7 +40,7 @@ def _slept_through(place: Place, point: str) -> tuple[list[Life], list[Life]]:
     accepted = sent(place, _EMAILS)
     with child(Orders(place, Plan(point, action="stop"), until_idle=True)) as sleeper:
         sleeper.wait_for_stop()
-        bring_to_rest(place)
+        bring_to_rest(place, as_usual=True)
         before = lives(place)
         sleeper.tell(signal.SIGCONT)
         assert sleeper.wait_for_end() == 0

@@ -38,6 +38,7 @@ def some_of_everything(chance: Random) -> list[dict[str, Any]]:
         *(an_email("ok") for _ in range(5)),
         an_email("throttle-1"),
         an_email("throttle-1", delivery="at_most_once"),
+        an_email("throttle-5"),  # dies, and is redriven automatically
         an_email("greylist"),
         an_email("bounce-550"),
         an_email("full-552"),

@@ -1,43 +1,27 @@
 """A ticket lane with real processes: its tickets, its workers, and their results."""
 
 import json
-import os
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext, ForkServerProcess
-from multiprocessing.forkserver import ensure_running
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import redis
 
 from carteiro.tickets.dead_letters.envelope import DeadTicket, opened
 from end_to_end.tickets.points import Plan
 from end_to_end.tickets.process import run_worker
 from support.commands import environment_of_a_command
+from support.forks import forks
 from support.services import PATIENCE
 from support.ticket_topic import QUICK, TicketTopic
 
 _POLL_S = 0.05
 _NO_SUCH_KEY = -2
-
-
-@cache
-def _forks() -> ForkServerContext:
-    """Forks workers from a process with all their imports: a new one takes a second or more for them."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["end_to_end.tickets.process"])
-    with pytest.MonkeyPatch.context() as environment:  # it finds modules by this alone
-        environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-        ensure_running()
-    return context
 
 
 @dataclass(frozen=True)
@@ -101,7 +85,7 @@ class Lane:
 
     def start(self, plan: Plan | None = None, **options: str) -> ForkServerProcess:
         """A worker."""
-        process = _forks().Process(
+        process = forks().Process(
             target=run_worker, args=(str(self.log), self._environment(plan, options))
         )
         process.start()

@@ -1,22 +1,18 @@
 """``carteiro tickets run`` in a separate process, which is forked after all imports."""
 
-import os
 import sys
 from collections.abc import Mapping
 
 from carteiro.cli import main
 from carteiro.tickets.consume import counter, kafka_log, runner, worker
 from carteiro.tickets.dead_letters import publisher
+from support.forks import become
 
 PRELOADED = (counter, kafka_log, publisher, runner, worker)
 
 
 def run_worker(log: str, environment: Mapping[str, str]) -> None:
     """Run the command, with these settings; its output goes to this file."""
-    os.environ.clear()
-    os.environ.update(environment)
-    said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    become(environment, log=log)
     sys.argv = ["carteiro", "tickets", "run", "--app", "end_to_end.tickets.app"]
     main()

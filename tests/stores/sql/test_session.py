@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from carteiro.stores import sql
-from carteiro.stores.postgres import PostgresOptions, migrate
+from carteiro.stores.postgres import PostgresOptions
 from carteiro.stores.postgres.database import Database as PostgresDatabase
 from carteiro.stores.sql.session import Database, Session
 from carteiro.stores.sqlite.database import SqliteDatabase, finished
 from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.writer import Writer
 from carteiro.stores.statements import expanded, numbered, statements_of
-from support.shared_servers import shared_postgres
+from support.shared_servers import a_migrated_database
 
 NOW = 1_000
 
@@ -24,7 +24,7 @@ NOW = 1_000
 async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     """A database of each dialect, without a tenant."""
     if request.param == "postgres":
-        with shared_postgres().a_database(migrate) as url:
+        with a_migrated_database() as url:
             opened = PostgresDatabase(url, PostgresOptions(clock=lambda: NOW))
             await opened.open()
             yield opened

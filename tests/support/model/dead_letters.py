@@ -44,14 +44,21 @@ class ModelDeadLetters:
     # --- finding ------------------------------------------------------------------------------
 
     async def find(
-        self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
+        self,
+        wanted: DeadFilter = _ANY,
+        *,
+        cursor: Cursor | None = None,
+        limit: int = 100,
+        is_whole: bool = True,
     ) -> Page[DeadLetter]:
         """The entries that match, newest first."""
         newest = sorted(self._matching(wanted), key=_age, reverse=True)
         if cursor is not None:
             end = key_of(cursor, (0, ""))
             newest = [letter for letter in newest if _age(letter) < end]
-        page = [self._whole(letter) for letter in newest[:limit]]
+        page = newest[:limit]
+        if is_whole:
+            page = [self._whole(letter) for letter in page]
         return Page(page, cursor_at(*_age(page[-1])) if page and len(newest) > limit else None)
 
     async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
@@ -147,7 +154,9 @@ class ModelDeadLetters:
     def _mark(self, message: MessageId, now: int) -> None:
         letter = self._tables.dead_letters.get(message)
         if letter is not None:
-            self._tables.dead_letters[message] = replace(letter, redriven_at=to_datetime(now))
+            self._tables.dead_letters[message] = replace(
+                letter, redriven_at=to_datetime(now), automatic_rounds=0
+            )
 
     # --- keeping ------------------------------------------------------------------------------
 
@@ -174,7 +183,7 @@ class ModelDeadLetters:
         going = [
             letter for tenant, count in gives.items() for letter in self._oldest(tenant, count)
         ]
-        return [self._whole(letter) for letter in sorted(going, key=_age)]
+        return sorted(going, key=_age)
 
     async def restore(self, letters: Sequence[DeadLetter]) -> int:
         """Put entries back whose messages are still dead and have none; return their number."""

@@ -321,6 +321,7 @@ class Tables:
         self.touch(job.kind, job.tenant, until)
 
     def _letter(self, row: Row, buried: NewDeadLetter, now: int) -> DeadLetter:
+        known = self.dead_letters.get(row.entry.id)
         return DeadLetter(
             id=row.entry.id,
             tenant=row.entry.tenant,
@@ -335,4 +336,7 @@ class Tables:
             ttl=self.dead_letter_ttl,
             redriven_at=None,
             group=buried.group,
+            waits_for=buried.waits_for,
+            automatic_rounds=known.automatic_rounds if known else 0,
+            waits_since=to_datetime(now) if buried.waits_for else None,
         )

@@ -10,13 +10,19 @@ import orjson
 import pytest
 import redis
 
+from carteiro.observability.otel import OtelTracing
+from carteiro.observability.otlp import exporter_of
+from carteiro.observability.tracing import Tracing
 from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.span_budget import SpanLimits
 from carteiro.tickets.consume.handlers import Tickets
 from carteiro.tickets.consume.worker import TicketWorker
 from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, DeadTicket, opened
 from carteiro.tickets.ticket import Ticket
+from support.collector import CALLER, SPAN, TRACE, a_collector
 from support.deaths import random_bytes, random_text, settings_of
 from support.kafka_server import Broker, KafkaServer, a_kafka
+from support.receiving import a_receiver
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 from support.shared_servers import shared_alertmanager, shared_kafka, shared_redis
@@ -80,6 +86,7 @@ class Site:
         retry: RetryPolicy = SOON,
         redis: str | None = None,
         urls: Mapping[str, str] | None = None,
+        tracing: Tracing | None = None,
         **settings: object,
     ) -> AsyncIterator[TicketWorker]:
         """A worker, until the end of the block."""
@@ -98,7 +105,8 @@ class Site:
         }
         tickets = Tickets()
         tickets.handler("BUILD", retry=retry)(self.handle)
-        worker = TicketWorker(settings_of(**(given | settings)), tickets, urls=urls or {})
+        asked = settings_of(**(given | settings))
+        worker = TicketWorker(asked, tickets, urls=urls or {}, tracing=tracing)
         running = asyncio.create_task(worker.run())
         try:
             yield worker
@@ -476,3 +484,34 @@ async def test_tickets_are_posted_and_the_answer_decides(site: Opens) -> None:
         "s0": ("max_retries_exceeded", "Timeout"),
         "refused": ("max_retries_exceeded", "NETWORK_ERROR"),
     }
+
+
+# --- traces -----------------------------------------------------------------------------------
+
+
+async def test_a_ticket_is_one_trace_from_its_header_through_every_execution(site: Opens) -> None:
+    """The first is a child of the producer's span, a later one has a link to it; a URL gets it in a header."""
+    here = site()
+    with a_collector() as collector:
+        tracing = OtelTracing(exporter_of(collector.url), SpanLimits(of_all=100, of_one=100))
+        async with a_receiver() as receiver:
+            headers = [("traceparent", CALLER.encode()), ("tracestate", b"a=1")]
+            fields = {"ticket_id": here.id("flaky"), "fails": 1}
+            here.topic.put(fields, headers=headers)
+            posted = {"ticket_id": here.id("posted"), "task_type": "POST"}
+            here.topic.put(posted, headers=headers)
+            here.put("bare")
+            async with here.working(urls={"POST": receiver.url}, tracing=tracing):
+                await here.topic.until_committed(3)
+        tracing.close()
+
+    *builds, bare = sorted(collector.named("process BUILD"), key=lambda each: each.trace != TRACE)
+    first, second = builds
+    assert {(each.trace, each.parent, each.kind) for each in builds} == {(TRACE, SPAN, "CONSUMER")}
+    assert (first.failed, second.failed) == (True, False)
+    assert (first.links, second.links) == ([], [first.id])
+    assert (bare.parent, bare.links) == ("", [])
+    post = collector.one("process POST")
+    [request] = receiver.received
+    assert request.headers["traceparent"] == f"00-{TRACE}-{post.id}-01"
+    assert request.headers["tracestate"] == "a=1"

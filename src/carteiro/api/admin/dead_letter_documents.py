@@ -115,9 +115,23 @@ class DeadLetterView(Document):
     redriven_at: Moment | None
 
 
+class OutlookView(Document):
+    """The recovery that a dead letter waits for. ``provider`` null: none redrives it, and ``text`` says why.
+
+    ``round`` of ``rounds`` is the next automatic redrive, not before ``notBefore``.
+    """
+
+    text: str
+    provider: str | None
+    not_before: Moment | None
+    round: int | None
+    rounds: int | None
+
+
 class DeadLetterDetail(DeadLetterView):
     """A dead letter with its content (null once pruned) and its history, oldest first."""
 
+    automatic_redrive: OutlookView
     original_data: Any
     events: list[EventView]
 

@@ -16,9 +16,10 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.refusal import Refusal, bad_value, found, not_found
 from carteiro.dead_letters.redrive import revise
-from carteiro.model import DeadLetter, MessageId, RedriveAnswer
+from carteiro.model import AutomaticPlan, DeadLetter, MessageId, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
+from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import exported, import_, to_json
 
 _PATIENCE_S = 10.0  # the longest time of one request
@@ -36,8 +37,9 @@ class DeadLetterEndpoints(Endpoints):
 
     prefix = "/admin/v1/dead-letters"
 
-    def __init__(self, backend: Backend, rules: SendingRules) -> None:
+    def __init__(self, backend: Backend, rules: SendingRules, plan: AutomaticPlan) -> None:
         self._rules = rules
+        self._plan = plan
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -49,7 +51,9 @@ class DeadLetterEndpoints(Endpoints):
         """Matching dead letters, newest first, without their content."""
         asked = read_query(request, dead.DeadPageQuestion)
         wanted = dead.wanted_by(request, asked)
-        page = await self._letters.find(wanted, cursor=asked.after, limit=asked.limit)
+        page = await self._letters.find(
+            wanted, cursor=asked.after, limit=asked.limit, is_whole=False
+        )
         return dead.DeadLetterPage.response(page, dead.letter_view)
 
     @Endpoint("GET", "/groups", "Group dead letters", dead.Groups, query=dead.GroupQuestion)
@@ -69,10 +73,13 @@ class DeadLetterEndpoints(Endpoints):
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
-        """One dead letter with its content and its history, oldest first."""
+        """One dead letter with its content, its history, oldest first, and what it waits for."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        return dead.DeadLetterDetail.model_validate(to_json(letter, events)).as_response(nulls=True)
+        told = await outlook_of(self._backend, letter, plan=self._plan)
+        outlook = dead.OutlookView.of(told).model_dump(by_alias=True)
+        document = to_json(letter, events) | {"automaticRedrive": outlook}
+        return dead.DeadLetterDetail.model_validate(document).as_response(nulls=True)
 
     # --- redriving
 
@@ -143,7 +150,9 @@ class DeadLetterEndpoints(Endpoints):
         dropped, cursor = 0, None
         until = time.monotonic() + _PATIENCE_S
         while True:
-            page = await self._letters.find(wanted, cursor=cursor, limit=dead.MOST_AT_ONCE)
+            page = await self._letters.find(
+                wanted, cursor=cursor, limit=dead.MOST_AT_ONCE, is_whole=False
+            )
             dropped += await self._letters.drop([each.id for each in page.rows])
             cursor = page.next
             if cursor is None or time.monotonic() > until:
@@ -163,7 +172,7 @@ class DeadLetterEndpoints(Endpoints):
         limit = asked.limit
         if asked.matching is not None and asked.ids is None:
             wanted = replace(dead.wanted_by(request, asked.matching), is_redriven=False)
-            page = await self._letters.find(wanted, limit=limit)
+            page = await self._letters.find(wanted, limit=limit, is_whole=False)
             return [each.id for each in page.rows], page.next is not None
         if asked.ids is not None and asked.matching is None:
             ids = [MessageId(str(each)) for each in asked.ids[:limit]]

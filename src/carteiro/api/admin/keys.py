@@ -102,7 +102,7 @@ class KeyEndpoints(Endpoints):
     @Endpoint("GET", _OF_TENANT, "List each key of a tenant", KeyList)
     @Endpoint("GET", _OF_ADMINISTRATORS, "List each admin token", KeyList)
     async def list(self, request: Request) -> Response:
-        """Keys, newest first, expired and revoked ones too; never the keys themselves."""
+        """Keys, newest first, also the 200 newest expired or revoked ones; never the keys themselves."""
         keys = await self._keys.list(await self._owner(request))
         items = [KeyView.of(each, company_id=each.tenant) for each in keys]
         return KeyList(items=items).as_response(nulls=True)

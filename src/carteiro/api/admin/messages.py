@@ -4,6 +4,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro.api.admin.dead_letter_documents import OutlookView
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import Document, Moment
 from carteiro.api.email_documents import Cancelled, EmailPage, EmailView, summary, view
@@ -12,7 +13,7 @@ from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import within
 from carteiro.api.reading import read_query
 from carteiro.api.refusal import found
-from carteiro.model import KindName, State, StoredMessage
+from carteiro.model import AutomaticPlan, KindName, State, StoredMessage
 from carteiro.policy.waiting import Why
 from carteiro.ports import Backend
 from carteiro.runtime.messages import explain_message, note_cancel
@@ -45,6 +46,7 @@ class WaitingView(Document):
     text: str
     expires_at: Moment
     estimate: EstimateView | None
+    redrive: OutlookView | None
 
 
 class MessageEndpoints(Endpoints):
@@ -52,8 +54,9 @@ class MessageEndpoints(Endpoints):
 
     prefix = "/admin/v1/messages"
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, plan: AutomaticPlan) -> None:
         self._backend = backend
+        self._plan = plan
         self._reading = backend.reading
 
     @Endpoint("GET", "", "List messages", EmailPage, query=MessageQuestion)
@@ -76,15 +79,19 @@ class MessageEndpoints(Endpoints):
 
     @Endpoint("GET", "/{id}/explain", "Ask why a message waits", WaitingView)
     async def explain(self, request: Request) -> Response:
-        """The first reason why it waits now, and until when; and an estimate of when it is sent."""
+        """The first reason why it waits now, and until when; and an estimate of when it is sent.
+
+        Of a dead letter, ``redrive`` says which provider it waits for, or why it is not redriven automatically.
+        """
         message = await self._found(request)
-        told = await explain_message(self._backend, message)
+        told = await explain_message(self._backend, message, plan=self._plan)
         return WaitingView.of(
             told,
             outbox_id=message.id,
             status=message.state,
             expires_at=message.expires_at,
             estimate=told.estimate and EstimateView.of(told.estimate),
+            redrive=told.redrive and OutlookView.of(told.redrive),
         ).as_response(nulls=True)
 
     @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))

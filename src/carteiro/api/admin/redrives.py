@@ -74,6 +74,9 @@ class RedriveView(Document):
     state: RedriveState
     reason: str | None
     by: str
+    provider: str | None = Field(
+        description="Of an automatic redrive: the provider that recovered."
+    )
     total: int
     redriven: int
     sent: int

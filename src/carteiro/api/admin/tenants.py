@@ -56,6 +56,9 @@ class TenantChange(Question):
     contact: str | None = Field(
         default=None, max_length=320, description="Address for notices about the tenant."
     )
+    automatic_redrive: bool = Field(
+        default=True, description="Redrive its dead letters automatically after an outage."
+    )
 
     def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
         """The tenant with these changes; `InvalidMessage` if it is not valid."""
@@ -92,6 +95,7 @@ class TenantView(Document):
     retry_preset: str | None
     external_id_is_key: bool
     contact: str | None
+    automatic_redrive: bool
 
 
 class TenantPage(PageDocument):

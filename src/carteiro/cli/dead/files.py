@@ -54,10 +54,14 @@ async def _exported(desk: Desk, wanted: DeadFilter, target: IO[bytes]) -> int:
     letters, reading = desk.backend.dead_letters, desk.backend.reading
 
     async def write(page: list[DeadLetter]) -> int:
-        told = [(each, await reading.events(each.id)) for each in page]
-        return dead_letters.export(told, target)
+        count = 0
+        for each in page:  # one at a time: a content may be a megabyte
+            letter = await letters.show(each.id)
+            if letter is not None:
+                count += dead_letters.export([(letter, await reading.events(each.id))], target)
+        return count
 
-    return await page_by_page("exported", partial(letters.find, wanted), write)
+    return await page_by_page("exported", partial(letters.find, wanted, is_whole=False), write)
 
 
 @at_a_desk

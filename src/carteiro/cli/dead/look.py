@@ -1,6 +1,6 @@
 """``carteiro dead ls | show | group``: show dead letters."""
 
-from functools import partial
+from collections.abc import Awaitable
 from typing import Annotated
 
 import typer
@@ -8,16 +8,19 @@ import typer
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.dead.letters import COLUMNS, address_of, content_of, known_letter
 from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import document_of
 from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters.redrive import causes_of
-from carteiro.model import EMAIL, DeadLetter
+from carteiro.model import EMAIL, Cursor, DeadLetter, Page
 from carteiro.ports.dead_letters import GroupBy
+from carteiro.runtime.outlooks import outlook_of
 from carteiro.views.dead_letters import to_json
 
 _BEGINNING = 200
+_PAGE = 50
 
 
 @at_a_desk
@@ -32,16 +35,24 @@ async def ls(
 ) -> None:
     """List dead letters, newest first."""
     wanted = await choice.as_filter(desk, is_redriven=redriven)
-    asked = partial(desk.backend.dead_letters.find, wanted)
-    await print_pages(desk.out, asked, COLUMNS, to_json, what="dead letters", limit=limit)
+    letters = desk.backend.dead_letters
+
+    def ask(*, cursor: Cursor | None, limit: int) -> Awaitable[Page[DeadLetter]]:
+        """A small page: contents may be a megabyte each."""
+        return letters.find(wanted, cursor=cursor, limit=min(limit, _PAGE))
+
+    await print_pages(desk.out, ask, COLUMNS, to_json, what="dead letters", limit=limit)
 
 
 @at_a_desk
 async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
-    """Show one dead letter with its history."""
+    """Show one dead letter with its history, and what it waits for."""
     letter = await known_letter(desk, message, tenant=tenant)
     events = await desk.backend.reading.events(letter.id)
-    desk.out.thing(to_json(letter, events), _facts(letter))
+    told = await outlook_of(desk.backend, letter, plan=desk.settings.automatic_plan)
+    facts = {"automatic redrive": told.text, "not before": told.not_before}
+    document = to_json(letter, events) | {"automaticRedrive": document_of(told)}
+    desk.out.thing(document, _facts(letter) | facts)
     desk.out.beside("Timeline", events, TIMELINE)
 
 

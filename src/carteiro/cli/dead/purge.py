@@ -36,5 +36,5 @@ async def purge(
     async def drop(page: list[DeadLetter]) -> int:
         return await letters.drop([row.id for row in page])
 
-    dropped = await page_by_page("dropped", partial(letters.find, wanted), drop)
+    dropped = await page_by_page("dropped", partial(letters.find, wanted, is_whole=False), drop)
     desk.out.answer({"dropped": dropped}, f"Dropped {dropped}.")

@@ -7,7 +7,7 @@ from carteiro.errors import ConfigError, needing_extra
 from carteiro.model.checkup import Finding, Level
 
 _OF_THE_LANE = ("tickets.", "ticket_urls.")
-_OF_ANY = ("log.", "metrics.", "api.host")  # the last two are set in the image
+_OF_ANY = ("log.", "tracing.", "metrics.", "api.host")  # the last two are set in the image
 _DEFAULT = "default"
 _SQLITE = "sqlite:///"
 

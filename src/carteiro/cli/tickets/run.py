@@ -13,6 +13,7 @@ from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError, needing_extra
+from carteiro.observability.tracing import open_tracing
 from carteiro.tickets import events
 from carteiro.tickets.consume.handlers import Tickets, load_app
 
@@ -46,19 +47,22 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
         from carteiro.tickets.consume.worker import TicketWorker  # noqa: PLC0415 - as above
 
     stop = stop_on_signals()
-    worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
-    page = page_part(settings, worker.page, lambda: worker.waits_for, paused=lambda: worker.paused)
-
-    async def work() -> None:
-        """Keep the page until all has ended, so that it shows the last tickets, too."""
-        try:
-            await worker.run()
-        finally:
-            page.stop()
-
-    part = ProcessPart(work, worker.stop, worker.stop_now)
     try:
-        await run_together([part, replace(page, stop=_nothing)], stop)
+        async with open_tracing(settings.tracing.target, settings.tracing.limits) as tracing:
+            urls = settings.ticket_urls
+            worker = TicketWorker(settings.tickets, tickets, urls=urls, tracing=tracing)
+            waits, paused = lambda: worker.waits_for, lambda: worker.paused
+            page = page_part(settings, worker.page, waits, paused=paused)
+
+            async def work() -> None:
+                """Keep the page until all has ended, so that it shows the last tickets, too."""
+                try:
+                    await worker.run()
+                finally:
+                    page.stop()
+
+            part = ProcessPart(work, worker.stop, worker.stop_now)
+            await run_together([part, replace(page, stop=_nothing)], stop)
     except HandlersGoOn as error:  # the loop would wait for them for ever
         events.handlers_go_on(str(error))
         leave_at_once()

@@ -30,7 +30,9 @@ class DeadLetterPages(Pages):
     async def list(self, visit: Visit) -> Response:
         """Matching dead letters, newest first."""
         wanted = wanted_in(visit)
-        page = await self._letters.find(wanted, cursor=cursor_in(visit), limit=PAGE_ROWS)
+        page = await self._letters.find(
+            wanted, cursor=cursor_in(visit), limit=PAGE_ROWS, is_whole=False
+        )
         return visit.page(
             "dead_letters.html",
             page=page,

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from importlib.resources import files
+from urllib.parse import urlsplit
 
 from carteiro.config import ProviderSpec, Settings
 from carteiro.errors import ConfigError
@@ -37,4 +38,9 @@ SPEC = ProviderSpec(
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
     answers=ANSWERS,
     feedback=FEEDBACK,
+    span=lambda settings, _region: {
+        "http.request.method": "POST",
+        "url.template": "/emails",
+        "server.address": urlsplit(settings.section(ResendSettings).url).hostname or "",
+    },
 )

@@ -44,4 +44,10 @@ SPEC = ProviderSpec(
     check=look_at_events,
     region="[a-z]{2}(-[a-z]+)+-[0-9]+",
     validate=refuse_one_region_twice,
+    span=lambda settings, region: {
+        "rpc.system": "aws-api",
+        "rpc.service": "SESv2",
+        "rpc.method": "SendEmail",
+        "cloud.region": region or settings.section(SesSettings).region,
+    },
 )

@@ -29,6 +29,12 @@ def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
         raise ConfigError(text) from None
 
 
+def _span(settings: Settings, _region: str) -> dict[str, str | int]:
+    asked = settings.section(SmtpSettings)
+    server: dict[str, str | int] = {"server.address": asked.host, "server.port": asked.port}
+    return server | {"network.protocol.name": "smtp", "network.transport": "tcp"}
+
+
 SPEC = ProviderSpec(
     name="smtp",
     features=SmtpProvider.features,
@@ -41,4 +47,5 @@ SPEC = ProviderSpec(
         | {"AUTH_ERROR", "SMTPUTF8_MISSING", "SMTP_TIMEOUT", "TLS_ERROR", "UNKNOWN"},
     ),
     host=lambda settings: settings.section(SmtpSettings).host,
+    span=_span,
 )

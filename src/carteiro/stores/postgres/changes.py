@@ -14,7 +14,7 @@ from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import numbers, texts
 
 _LEAVE, _DROP, _PARK, _HOLD = range(4)
-_TEXT_COLUMNS = frozenset({0, 8, 11, 12, 13, 14})  # of `entry_row`; the others are numbers
+_TEXT_COLUMNS = frozenset({0, 8, 11, 12, 13, 14, 17})  # of `entry_row`; the others are numbers
 
 Stored: TypeAlias = tuple[set[int], bool]
 
@@ -168,4 +168,5 @@ def _buried(items: Sequence[_Item]) -> tuple[str, ...]:
         texts([failure_text(letter.failure) for _, letter in dead]),
         numbers([letter.failed_attempts for _, letter in dead]),
         texts([letter.group for _, letter in dead]),
+        texts([letter.waits_for for _, letter in dead]),
     )

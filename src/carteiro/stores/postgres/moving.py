@@ -32,7 +32,7 @@ _TRUTHS = frozenset(
             "is_active",
             "is_clean",
         ),
-        "one_click_unsubscribe",
+        *("one_click_unsubscribe", "automatic_redrive"),
     }
 )
 

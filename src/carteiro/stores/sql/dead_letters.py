@@ -35,11 +35,12 @@ class SqlDeadLetters:
         *,
         cursor: model.Cursor | None = None,
         limit: int = 100,
+        is_whole: bool = True,
     ) -> model.Page[model.DeadLetter]:
         """The matching entries, newest first; ``moved_after`` is inclusive, ``moved_before`` exclusive."""
         asked = _parameters_of(wanted, cursor)
         found = await self._db.fetch(_finding(wanted), **asked, limit=limit + 1)
-        letters = await self._loaded([row[0] for row in found[:limit]])
+        letters = await self._loaded([row[0] for row in found[:limit]], is_whole=is_whole)
         has_more = len(found) > limit > 0  # also if all of this page were removed in between
         return model.Page(
             letters, cursor_at(found[limit - 1][1], found[limit - 1][0]) if has_more else None
@@ -47,8 +48,8 @@ class SqlDeadLetters:
 
     async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
         """Count the matching entries by one field; the largest group first."""
-        asked = _parameters_of(wanted, None)
-        rows = await self._db.fetch("dead_letters_group", **asked, by=by)
+        asked, whose = _parameters_of(wanted, None), "" if wanted.tenant is None else "_of_tenant"
+        rows = await self._db.fetch(f"dead_letters_group{whose}", **asked, by=by)
         return [
             model.DeadGroup(key, count, moment(oldest), moment(newest))
             for key, count, oldest, newest in rows
@@ -56,7 +57,7 @@ class SqlDeadLetters:
 
     async def show(self, message: model.MessageId) -> model.DeadLetter | None:
         """The entry of one message."""
-        found = await self._loaded([message])
+        found = await self._loaded([message], is_whole=True)
         return found[0] if found else None
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
@@ -75,8 +76,11 @@ class SqlDeadLetters:
             for identity, at in await self._db.fetch("dead_letters_moved", ids=ids)
         }
 
-    async def _loaded(self, ids: Sequence[model.MessageId]) -> list[model.DeadLetter]:
-        rows = await self._db.fetch("dead_letters_load", ids=ids) if ids else []
+    async def _loaded(
+        self, ids: Sequence[model.MessageId], *, is_whole: bool
+    ) -> list[model.DeadLetter]:
+        asked = {"ids": ids, "is_whole": is_whole}
+        rows = await self._db.fetch("dead_letters_load", **asked) if ids else []
         return [_dead_letter_of(row) for row in rows]
 
     # --- redriving ----------------------------------------------------------------------------
@@ -127,7 +131,7 @@ class SqlDeadLetters:
         for tenant, count in giving_way(shares, excess=min(limit, excess)).items():
             found = await self._db.fetch("dead_letters_oldest", tenant=tenant, limit=count)
             going += [(moved_at, identity) for identity, moved_at in found]
-        return await self._loaded([identity for _, identity in sorted(going)])
+        return await self._loaded([identity for _, identity in sorted(going)], is_whole=False)
 
     async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put back entries of dead messages that have none; return the number."""

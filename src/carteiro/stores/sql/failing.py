@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Any
 
 from carteiro.model import Via
-from carteiro.policy import failures
+from carteiro.policy import failures, history
 from carteiro.policy.failures import ALL_HOURS, MOST_GROUPS, MOST_TENANTS, Group
 from carteiro.runtime.acting import acting_as, on_this_machine
 from carteiro.stores.sql.audit import Noted, note
@@ -18,9 +18,10 @@ from carteiro.stores.sql.session import Session
 async def add_failures(
     session: Session, notes: Iterable[Any], tenants: Container[str], now: int
 ) -> None:
-    """Add the failures of notes; of these tenants also by tenant."""
-    told = [*failures.told(tuple(each) for each in notes)]
-    if not told:
+    """Add the failures of notes, and the results of retries; of these tenants also by tenant."""
+    notes = [tuple(each) for each in notes]
+    told, results = [*failures.told(notes)], [*history.results(notes)]
+    if not told and not results:
         return
     groups = await groups_of(session, sorted({each.group for each in told}))
     reopened = failures.add_groups(groups, told)
@@ -28,16 +29,21 @@ async def add_failures(
     failures.add_counts(counts, told, tenants)
     hours = sorted({place[:2] for place in counts})
     failures.add_totals(counts, told, tenants)
-    totals = [(group, tenant) for group, at, tenant in counts if at == ALL_HOURS]
+    failures.add_totals(counts, [each._replace(tenant="") for each in told], {""})
+    totals = {(group, tenant) for group, at, tenant in counts if at == ALL_HOURS}
+    totals |= {
+        place for each in results for place in history.places(each) if each.tenant in tenants
+    }
     changed, known = set(counts), set[failures.Place]()
-    for row in await session.fetch("failure_counts_these", hours=hours, totals=totals):
+    for row in await session.fetch("failure_counts_these", hours=hours, totals=sorted(totals)):
         place, count = failures.counted(row)
         known.add(place)
         failures.add_count(counts, place, count)
+    changed |= failures.add_results(counts, results)
     await put(session, groups.values())
     beyond = failures.beyond(counts, MOST_TENANTS)
     rows = [
-        (*place, *astuple(each)[:-1], failures.samples_text(each.samples))
+        failures.row_of(place, each)
         for place, each in counts.items()
         if place in changed and place not in beyond
     ]

@@ -10,6 +10,7 @@ from typing import Any
 from carteiro import model
 from carteiro.policy import failures
 from carteiro.policy.failures import SHOWN_MS, Count, Group, Place, Told
+from carteiro.policy.history import history_of, retried, together, up_to
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import FAR, in_ms, made, moment
 from carteiro.stores.cursors import cursor_at, key_of
@@ -84,11 +85,38 @@ class SqlFailures:
     async def _read(self, statement: str, **asked: object) -> Sequence[Any]:
         return await self._db.read(lambda session: session.fetch(statement, **asked))
 
+    async def histories(
+        self, groups: Sequence[str] = (), *, least: int = 1
+    ) -> Sequence[model.GroupHistory]:
+        """Histories of messages that failed in these groups (default: in any) and were tried again."""
+        await self._fold_all()
+        now = await self._db.now()
+        rows = await self._read("failure_histories_of_all", groups=[*groups], least=least)
+        if not rows:
+            return []
+        found = await self._groups(None)
+        return await asyncio.to_thread(_histories, rows, found, now)
+
+    async def tenant_histories(
+        self, *, least: int, limit: int
+    ) -> Sequence[tuple[str, model.TenantId, model.History]]:
+        """Group, tenant and history with at least ``least`` results, the most first; notes are not in them."""
+        now = await self._db.now()
+        rows = await self._read("failure_histories", least=least, limit=limit)
+
+        def histories() -> Sequence[tuple[str, model.TenantId, model.History]]:
+            return [(group, tenant, up_to(history_of(text), now)) for group, tenant, text in rows]
+
+        return await asyncio.to_thread(histories)
+
+    async def _fold_all(self) -> None:
+        while await fold(self._db, limit=_NOTES) == _NOTES:
+            pass
+
     async def move(self, group: str, state: model.GroupState) -> model.FailureGroup | None:
         """Change the state, and return the group as it is then; None if there is none."""
         now = await self._db.now()
-        while await fold(self._db, limit=_NOTES) == _NOTES:
-            pass  # it may be new, or open again
+        await self._fold_all()  # it may be new, or open again
         moved = await self._db.write(lambda session: _move(session, group, state, now))
         return None if moved is None else made(model.FailureGroup, astuple(moved))
 
@@ -136,6 +164,26 @@ def _groups(
         for (group, _, _), each in counts.items()
         if group in found
     }
+
+
+def _histories(
+    rows: Sequence[Any], groups: Mapping[str, model.FailureGroup], now: int
+) -> Sequence[model.GroupHistory]:
+    parts: defaultdict[str, dict[str, model.History]] = defaultdict(dict)
+    for group, tenant, text in rows:
+        if group in groups:
+            parts[group][tenant] = up_to(history_of(text), now)
+    return [
+        model.GroupHistory(
+            groups[group], whole, together(_without_largest(by_tenant)), len(by_tenant)
+        )
+        for group, by_tenant in parts.items()
+        if (whole := by_tenant.pop("", None)) is not None
+    ]
+
+
+def _without_largest(by_tenant: Mapping[str, model.History]) -> Sequence[model.History]:
+    return sorted(by_tenant.values(), key=retried)[:-1]
 
 
 def _taken_apart(rows: Sequence[Any]) -> tuple[dict[Place, Count], list[Told]]:

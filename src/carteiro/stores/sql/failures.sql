@@ -11,7 +11,7 @@ WHERE what = 'changed';
 -- As `failure_counts_of_group`: all hours together, of each group of a tenant. :tenant
 SELECT 'count' AS what, group_id, at, tenant, attempts, deaths, first_at, last_at, samples
 FROM carteiro.failure_counts
-WHERE tenant = :tenant AND at = 0
+WHERE tenant = :tenant AND tenant > '' AND at = 0
 UNION ALL
 SELECT what, '', at, '', 0, 0, 0, 0, figures FROM carteiro.rollup_notes
 WHERE what = 'changed';
@@ -93,6 +93,33 @@ WHERE id IN (
 )
 RETURNING id;
 
+-- name: failure_histories
+-- The histories of tenants with some results, those with the most first. :least; :limit
+SELECT group_id, tenant, history FROM carteiro.failure_counts
+WHERE retried > 0 AND retried >= :least AND tenant > ''
+ORDER BY retried DESC
+LIMIT :limit;
+
+-- name: failure_histories_of_all (sqlite)
+-- The histories of groups, of all tenants together (an empty one) and of each. :least; :groups = [group id, …] or empty for all
+SELECT c.group_id, c.tenant, c.history
+FROM (
+    SELECT group_id FROM failure_counts
+    WHERE
+        retried > 0 AND retried >= :least AND tenant = ''
+        AND (:groups = '[]' OR group_id IN (SELECT value FROM json_each(:groups)))
+) AS g
+CROSS JOIN failure_counts AS c ON c.group_id = g.group_id AND c.at = 0 AND c.retried > 0;
+
+-- name: failure_histories_of_all (postgres)
+-- The histories of groups, of all tenants together (an empty one) and of each. :least; :groups = [group id, …] or empty for all
+SELECT c.group_id, c.tenant, c.history
+FROM carteiro.failure_counts AS g
+JOIN carteiro.failure_counts AS c ON c.group_id = g.group_id AND c.at = 0 AND c.retried > 0
+WHERE
+    g.retried > 0 AND g.retried >= :least AND g.tenant = ''
+    AND (cardinality(:groups::text[]) = 0 OR g.group_id = ANY (:groups::text[]));
+
 -- name: failure_counts_drop (sqlite)
 -- Deletes the hours of groups. :ids = [group id, …]
 DELETE FROM failure_counts
@@ -104,23 +131,28 @@ DELETE FROM carteiro.failure_counts
 WHERE group_id = ANY (:ids::text[]);
 
 -- name: failure_counts_put (sqlite)
--- Stores hours of groups. :rows = [[group id, at, tenant, attempts, deaths, first_at, last_at, samples], …]
-INSERT OR REPLACE INTO failure_counts (group_id, at, tenant, attempts, deaths, first_at, last_at, samples)
+-- Stores hours of groups. :rows = [[group id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history], …]
+INSERT OR REPLACE INTO failure_counts (
+    group_id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history
+)
 SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+    value ->> 9
 FROM json_each(:rows);
 
 -- name: failure_counts_put (postgres)
--- Stores hours of groups. :rows = [[group id, at, tenant, attempts, deaths, first_at, last_at, samples], …]
-INSERT INTO carteiro.failure_counts (group_id, at, tenant, attempts, deaths, first_at, last_at, samples)
+-- Stores hours of groups. :rows = [[group id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history], …]
+INSERT INTO carteiro.failure_counts (
+    group_id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history
+)
 SELECT *
 FROM unnest(
     :rows_0::text[], :rows_1::bigint[], :rows_2::text[], :rows_3::bigint[], :rows_4::bigint[], :rows_5::bigint[],
-    :rows_6::bigint[], :rows_7::text[]
+    :rows_6::bigint[], :rows_7::text[], :rows_8::bigint[], :rows_9::text[]
 )
 ON CONFLICT (group_id, at, tenant) DO UPDATE
 SET attempts = excluded.attempts, deaths = excluded.deaths, first_at = excluded.first_at, last_at = excluded.last_at,
-    samples = excluded.samples;
+    samples = excluded.samples, retried = excluded.retried, history = excluded.history;
 
 -- name: failure_counts_lose (sqlite)
 -- Deletes some counts. :rows = [[group id, at, tenant], …]
@@ -140,17 +172,17 @@ WHERE c.group_id = i.group_id AND c.at = i.at AND c.tenant = i.tenant;
 
 -- name: failure_counts_these (sqlite)
 -- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM json_each(:hours) AS i
 CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = i.value ->> 1
 UNION ALL
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM json_each(:totals) AS i
 CROSS JOIN failure_counts AS c ON c.group_id = i.value ->> 0 AND c.at = 0 AND c.tenant = i.value ->> 1;
 
 -- name: failure_counts_these (postgres)
 -- The known counts of these hours, and of these tenants over all hours. :hours = [[group id, at], …]; :totals = [[group id, tenant], …]
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM unnest(:hours_0::text[], :hours_1::bigint[]) AS i (group_id, at)
 CROSS JOIN LATERAL (
     SELECT * FROM carteiro.failure_counts AS f
@@ -158,7 +190,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS c
 UNION ALL
-SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples
+SELECT c.group_id, c.at, c.tenant, c.attempts, c.deaths, c.first_at, c.last_at, c.samples, c.retried, c.history
 FROM unnest(:totals_0::text[], :totals_1::text[]) AS i (group_id, tenant)
 CROSS JOIN LATERAL (
     SELECT * FROM carteiro.failure_counts AS f

@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid_utils import uuid7
 
 from carteiro.model import (
+    MOST_ENDED_KEYS,
     MOST_LIVE_KEYS,
     MOST_LIVE_TOKENS,
     Key,
@@ -63,6 +64,7 @@ class SqlKeys:
             said = {"hint": hint, "expires_at": ends, "name": name, "role": role}
             new = {"id": str(uuid7()), "tenant": tenant} | said
             await session.run("key_add", key_hash=key_hash, now=now, **new)
+            await session.run("keys_trim", tenant=owner, now=now, most=MOST_ENDED_KEYS)
             key = made(Key, await session.first("key_by_hash", key_hash=key_hash))
             after = {"name": key.name, "role": role, "expires_at": key.expires_at}
             await note(session, now, Noted("add", kind, key.id, tenant, after=after))

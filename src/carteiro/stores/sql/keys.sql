@@ -33,6 +33,21 @@ WHERE
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at DESC, id DESC;
 
+-- name: keys_trim
+-- Deletes ended keys of a tenant, except the newest. :tenant, null for the tokens of administrators; :now; :most
+DELETE FROM carteiro.access_keys
+WHERE
+    ((tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL))
+    AND (revoked_at IS NOT NULL OR expires_at <= :now)
+    AND id NOT IN (
+        SELECT id FROM carteiro.access_keys
+        WHERE
+            ((tenant = :tenant::text AND role IS NULL) OR (:tenant::text IS NULL AND role IS NOT NULL))
+            AND (revoked_at IS NOT NULL OR expires_at <= :now)
+        ORDER BY created_at DESC, id DESC
+        LIMIT :most
+    );
+
 -- name: keys_revoke (sqlite)
 -- Ends live keys of a tenant. :ids = [id, …]; :tenant, null for the tokens of administrators; :now
 UPDATE access_keys

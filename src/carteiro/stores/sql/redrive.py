@@ -27,6 +27,7 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
     revision: Revision | None,
     now: int,
     has_queue: bool,
+    is_automatic: bool = False,
 ) -> list[RedriveAnswer]:
     """Redrive dead messages, each once. Their entries are locked, so they cannot change between judging and storing."""
     await session.run("redrive_lock", ids=ids)
@@ -42,7 +43,12 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
             continue
         is_whole = held.message_no in has_content
         answer, change = lifecycle.redrive(
-            held.entry, by=by, has_content=is_whole, now=now, revision=revision
+            held.entry,
+            by=by,
+            has_content=is_whole,
+            now=now,
+            revision=revision,
+            is_automatic=is_automatic,
         )
         if change is not None:
             changed.append((held, change))
@@ -55,7 +61,8 @@ async def redrive(  # noqa: PLR0913 - what is asked, and of whom
         if has_queue:
             numbers = [held.message_no for held in redriven]
             await session.run("redrive_put", numbers=numbers, now=now)
-        await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
+        marked = [held.id for held in redriven]
+        await session.run("redrive_mark", ids=marked, now=now, is_automatic=is_automatic)
         if revision is not None:
             await _revise(session, changed[0][0], revision, now)
         letters = [(held.id, held.entry.tenant) for held in redriven]

@@ -67,22 +67,7 @@ class SqlRedrives:
     ) -> Redrive | model.TooManyRedrives:
         """Start a redrive of the dead letters that match now; ``by`` is recorded as the requester."""
         now = await self._db.now()
-        end = min(wanted.moved_before or moment(now), moment(now))
-        wanted = replace(wanted, moved_before=end, is_redriven=False)
-        new = Redrive(
-            model.RedriveId(str(uuid7())),
-            wanted.tenant,
-            wanted,
-            by,
-            RedriveState.RUNNING,
-            None,
-            ramp,
-            Course(step_at=now),
-            total,
-            moment(now),
-            moment(now),
-            version=1,
-        )
+        new = new_redrive(wanted, now, by=by, ramp=ramp, total=total)
         return await self._db.write(lambda session: _start(session, new, now))
 
     async def list(
@@ -127,7 +112,7 @@ class SqlRedrives:
             before = None if row is None else _redrive_of(row)
             if before is None or version not in {None, before.version}:
                 return None
-            if before.state not in _BEFORE[state]:
+            if not _may_become(before, state):
                 return before
             return await _set(session, before, state, reason, now)
 
@@ -210,6 +195,7 @@ class SqlRedrives:
             revision=None,
             now=now,
             has_queue=self._has_queue,
+            is_automatic=redrive.provider is not None,
         )
         gone = [
             each
@@ -218,6 +204,9 @@ class SqlRedrives:
         ]
         if gone:
             await session.run("redrives_put", id=redrive.id, ids=gone, run=course.run, now=now)
+        if redrive.provider is not None and len(gone) + len(held) < len(ids):
+            left = [each for each in ids if each not in {*gone, *held}]
+            await session.run("automatic_dismiss", ids=left)  # else the next page has them again
         course = replace(
             course,
             redriven=course.redriven + len(gone),
@@ -249,6 +238,28 @@ async def _start(session: Session, new: Redrive, now: int) -> Redrive | model.To
     of_tenants = sum(counts.values()) - counts.get("", 0)
     if new.tenant is not None and of_tenants >= model.MOST_OPEN_REDRIVES:
         return model.TooManyRedrives(model.MOST_OPEN_REDRIVES, of_tenant=False)
+    return await add_redrive(session, new, now)
+
+
+def new_redrive(  # noqa: PLR0913 - its fields
+    wanted: model.DeadFilter,
+    now: int,
+    *,
+    by: str,
+    ramp: Ramp,
+    total: int,
+    provider: str | None = None,
+) -> Redrive:
+    """A redrive of the dead letters that match and were there before now."""
+    end = min(wanted.moved_before or moment(now), moment(now))
+    wanted = replace(wanted, moved_before=end, is_redriven=False)
+    named = model.RedriveId(str(uuid7())), wanted.tenant, wanted, by, RedriveState.RUNNING, None
+    times = moment(now), moment(now)
+    return Redrive(*named, ramp, Course(step_at=now), total, *times, version=1, provider=provider)
+
+
+async def add_redrive(session: Session, new: Redrive, now: int) -> Redrive:
+    """Store a redrive that starts, and its audit row."""
     await session.run(
         "redrives_add",
         id=new.id,
@@ -257,14 +268,25 @@ async def _start(session: Session, new: Redrive, now: int) -> Redrive | model.To
         ramp=_text(asdict(new.ramp)),
         total=new.total,
         now=now,
+        provider=new.provider,
         **_changing(new),
     )
     wanted = {name: each for name, each in asdict(new.wanted).items() if each is not None}
     if "text" in wanted:
         wanted["text"] = True  # it may be an address
     said = {"wanted": wanted, "total": new.total, **asdict(new.ramp)}
+    if new.provider is not None:
+        said["provider"] = new.provider
     await note(session, now, Noted("start", "redrive", new.id, new.tenant, after=said))
     return new
+
+
+def _may_become(before: Redrive, state: RedriveState) -> bool:
+    if before.provider is not None and state is RedriveState.FINISHED:
+        return (
+            before.state not in model.ENDED_REDRIVES
+        )  # also one that has stopped: nobody waits to resume it
+    return before.state in _BEFORE[state]
 
 
 async def _set(

@@ -1,7 +1,9 @@
 -- name: redrives_add
--- Adds a redrive. :id; :tenant, '' for all; :wanted; :by; :ramp; :course; :total; :now
-INSERT INTO carteiro.redrives (id, tenant, wanted, requester, state, ramp, course, total, started_at, changed_at, version, is_clean)
-VALUES (:id, :tenant, :wanted, :by, 'running', :ramp, :course, :total, :now, :now, 1, false);
+-- Adds a redrive. :id; :tenant, '' for all; :wanted; :by; :ramp; :course; :total; :now; :provider, of an automatic one
+INSERT INTO carteiro.redrives (
+    id, tenant, wanted, requester, state, ramp, course, total, started_at, changed_at, version, is_clean, provider
+)
+VALUES (:id, :tenant, :wanted, :by, 'running', :ramp, :course, :total, :now, :now, 1, false, :provider);
 
 -- name: redrives_change
 -- Stores the state and the course of a redrive if it has the version. :id; :version; :state; :reason; :wanted; :course; :now
@@ -16,11 +18,11 @@ WHERE id = :id AND version = :version;
 UPDATE carteiro.redrives SET is_clean = true WHERE id = :id;
 
 -- name: redrives_due
--- Running redrives, ended ones with items, and those that were paused or stopped before a time: :abandoned, and of tenants
--- :abandoned_of_tenant
+-- Running redrives, ended ones with items, automatic ones that stopped, and those that were paused or stopped before a time:
+-- :abandoned, and of tenants :abandoned_of_tenant
 SELECT {redrive} FROM carteiro.redrives
 WHERE NOT is_clean AND (
-        state NOT IN ('paused', 'stopped')
+        state NOT IN ('paused', 'stopped') OR (state = 'stopped' AND provider IS NOT NULL)
         OR changed_at <= CASE tenant WHEN '' THEN :abandoned::bigint ELSE :abandoned_of_tenant::bigint END
     )
 ORDER BY id;
@@ -66,9 +68,9 @@ ORDER BY started_at DESC, id DESC
 LIMIT :limit;
 
 -- name: redrives_open
--- The number of open redrives, by tenant.
+-- The number of open redrives that somebody started, by tenant.
 SELECT tenant, count(*) FROM carteiro.redrives
-WHERE NOT is_clean AND state IN ('running', 'paused', 'stopped')
+WHERE NOT is_clean AND provider IS NULL AND state IN ('running', 'paused', 'stopped')
 GROUP BY tenant;
 
 -- name: redrives_show

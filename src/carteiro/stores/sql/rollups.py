@@ -12,7 +12,7 @@ from carteiro.model import ZERO, TenantId
 from carteiro.model.figures import Figures, Span, Split, TemplateResult
 from carteiro.policy import rollups
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.rollups import SPANS, Key
+from carteiro.policy.rollups import MOST_TEMPLATES, SPANS, Key
 from carteiro.stores.columns import moment
 from carteiro.stores.sql.door import lock
 from carteiro.stores.sql.failing import add_failures
@@ -54,9 +54,8 @@ class SqlRollups:
         start = await self._db.now() - back // MILLISECOND
         since = start - start % SPANS[span]
         whose, by = tenant or "", statement.removeprefix("rollups_by_")
-        rows = await self._db.read(
-            lambda session: session.fetch(statement, span=span, tenant=whose, since=since)
-        )
+        asked = {"span": span, "tenant": whose, "since": since, "most": MOST_TEMPLATES}
+        rows = await self._db.read(lambda session: session.fetch(statement, **asked))
 
         def sums() -> dict[str, Figures]:
             sums: defaultdict[str, Figures] = defaultdict(Counter)
@@ -65,8 +64,10 @@ class SqlRollups:
                     rollups.add(sums[name], rollups.figures_of(text))
             notes = (row[:3] for row in rows if row[0])
             for key, figures in rollups.added(notes, tenant=whose).items():
-                if key.span == span and key.at >= since and _is_asked(key, by, whose):
-                    rollups.add(sums[getattr(key, by, "")], figures)
+                name = getattr(key, by, "")
+                has_room = by != "template" or name in sums or len(sums) < MOST_TEMPLATES
+                if key.span == span and key.at >= since and _is_asked(key, by, whose) and has_room:
+                    rollups.add(sums[name], figures)
             return dict(sums)
 
         return await asyncio.to_thread(sums)  # many notes may wait: others go on meanwhile

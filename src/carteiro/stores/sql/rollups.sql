@@ -63,9 +63,17 @@ SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;
 
 -- name: rollups_by_template
--- As `rollups_by_provider`, of the templates of a tenant. :span; :tenant; :since
+-- As `rollups_by_provider`, of the templates of a tenant with the most messages. :span; :tenant; :since; :most
 SELECT '' AS what, at, figures, template FROM carteiro.rollups
-WHERE span = :span AND tenant = :tenant AND template > '' AND at >= :since
+WHERE
+    span = :span AND tenant = :tenant AND at >= :since
+    AND template IN (
+        SELECT template FROM carteiro.rollups
+        WHERE span = :span AND tenant = :tenant AND template > '' AND at >= :since
+        GROUP BY template
+        ORDER BY sum(weight) DESC, template
+        LIMIT :most
+    )
 UNION ALL
 SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;
@@ -87,12 +95,12 @@ SELECT what, at, figures, '' FROM carteiro.rollup_notes
 WHERE at >= :since;
 
 -- name: rollup_attempts (sqlite)
--- The attempts of messages. :numbers = [message no, …]
-SELECT e.message_no, e.attempts
+-- The attempts of messages, and the failure that the last one is a retry of. :numbers = [message no, …]
+SELECT e.message_no, e.attempts, e.retry_of
 FROM json_each(:numbers) AS i CROSS JOIN entries AS e ON e.message_no = i.value;
 
 -- name: rollup_changed (sqlite)
--- Adds a note of changed messages. :rows = [[message no, [[provider, time, figures], …]], …]; :now
+-- Adds a note of changed messages. :rows = [[message no, [[provider, time, figures, …], …]], …]; :now
 INSERT INTO rollup_notes (what, at, figures)
 SELECT
     'changed', :now,

@@ -5,6 +5,7 @@ from carteiro.ports.joining import Joining
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.alerts import SqlAlerts
 from carteiro.stores.sql.audit import SqlAudit
+from carteiro.stores.sql.automatic_redrives import SqlAutomaticRedrives
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
 from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.failures import SqlFailures
@@ -62,6 +63,7 @@ async def set_up(  # noqa: PLR0913 - what a database has of its own
         failures=SqlFailures(db),
         dead_letters=SqlDeadLetters(db, wake, entries, has_queue=has_queue),
         redrives=SqlRedrives(db, wake, entries, has_queue=has_queue),
+        automatic_redrives=SqlAutomaticRedrives(db),
         reading=SqlReading(db, has_queue=has_queue),
         upkeep=upkeep,
         inbox=SqlInbox(db),

@@ -84,6 +84,7 @@ async def _define(
         "version": defined.version,
         "retry_preset": defined.retry_preset,
         "one_click_unsubscribe": defined.one_click_unsubscribe,
+        "automatic_redrive": defined.automatic_redrive,
     }
     await note(session, now, Noted("put", "template", template.type, tenant, after=after))
     return defined

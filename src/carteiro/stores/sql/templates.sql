@@ -9,7 +9,8 @@ WHERE
 -- name: templates_find
 -- One version of a template; without :version the newest, unless it is deleted. :tenant; :type; :version or null
 SELECT
-    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at
+    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, automatic_redrive,
+    created_at, deleted_at
 FROM carteiro.templates
 WHERE
     tenant = :tenant AND type = :type

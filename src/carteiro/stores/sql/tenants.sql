@@ -2,7 +2,7 @@
 -- The next tenants by id, after a given one. :after; :limit
 SELECT
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, contact
+    limits, retry_preset, external_id_is_key, contact, automatic_redrive
 FROM carteiro.tenants
 WHERE id > :after
 ORDER BY id
@@ -18,7 +18,7 @@ ON CONFLICT (name) DO UPDATE SET weight = excluded.weight;
 -- The tenants that take their weight from a tier. :tier
 SELECT
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, contact
+    limits, retry_preset, external_id_is_key, contact, automatic_redrive
 FROM carteiro.tenants
 WHERE tier = :tier AND weight IS NULL;
 

@@ -431,7 +431,7 @@ class Changes:
         self._held: _Rows = []
         self._dropped: dict[str, _Rows] = {"ready": [], "delayed": [], "leased": []}
         self._put: dict[str, _Rows] = {"ready": [], "delayed": []}
-        self._buried: list[tuple[str, str, str | None, int, str]] = []
+        self._buried: list[tuple[str, str, str | None, int, str, str | None, int | None]] = []
         self._unburied: list[str] = []
         self._touched: dict[int, list[int]] = {}
         self._freed: set[int] = set()
@@ -448,9 +448,10 @@ class Changes:
         if change.drop_job:
             self._drop(held, entry)
         if change.buried is not None:
-            reason, failure, failed, group = change.buried
+            reason, failure, failed, group, waits_for = change.buried
             text = columns.failure_text(failure)
-            self._buried.append((entry.id, reason.value, text, failed, group))
+            waiting = (waits_for, self.now if waits_for else None)
+            self._buried.append((entry.id, reason.value, text, failed, group, *waiting))
         if change.unburied:
             self._unburied.append(entry.id)
 

@@ -26,7 +26,10 @@ def note_accepted(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -
 def note_sent(db: sqlite3.Connection, ended: Sequence[tuple[Row, Sent]], now: int) -> None:
     """Note messages that were just sent."""
     later = [each[0][NO] for each in ended if each[0][STATE] is not None]
-    attempts = dict(run(db, "rollup_attempts", numbers=as_json(later)).fetchall()) if later else {}
+    made_by = {}
+    if later:
+        found = run(db, "rollup_attempts", numbers=as_json(later)).fetchall()
+        made_by = {no: (attempts, retry_of) for no, attempts, retry_of in found}
     groups: dict[tuple[Any, ...], list[int]] = {}
     slot = low = high = 0
     for row, (
@@ -40,8 +43,10 @@ def note_sent(db: sqlite3.Connection, ended: Sequence[tuple[Row, Sent]], now: in
         if not low <= delay < high:
             slot = bisect_right(DELAYS, delay)
             low, high = _EDGES[slot], _EDGES[slot + 1]
-        made = 1 if row[STATE] is None else attempts[row[NO]]
-        key = (row[TENANT], row[TEMPLATE], provider, made, slot)
+        made, retry_of = (1, None) if row[STATE] is None else made_by[row[NO]]
+        key: tuple[Any, ...] = (row[TENANT], row[TEMPLATE], provider, made, slot)
+        if retry_of is not None:
+            key += (retry_of,)
         wait = delay - ms if ms < delay else 0
         if key in groups:
             group = groups[key]

@@ -9,6 +9,7 @@ import httpx
 
 from carteiro.errors import DeliveryFailed
 from carteiro.model import Category, Failure, Scope
+from carteiro.observability.tracing import Tracing
 from carteiro.policy.classify import network
 from carteiro.tickets.ticket import Ticket
 
@@ -27,12 +28,14 @@ class HttpHandler:
 
     url: str
     client: httpx.AsyncClient
+    tracing: Tracing | None = None
 
     async def __call__(self, ticket: Ticket) -> None:
         """Post it; raises what the answer means."""
-        asked = self.client.stream(
-            "POST", self.url, content=ticket.record.body, headers=_headers(ticket)
-        )
+        headers = _headers(ticket)
+        if self.tracing is not None:
+            headers = {**headers, **self.tracing.carried()}
+        asked = self.client.stream("POST", self.url, content=ticket.record.body, headers=headers)
         try:
             async with asked as answer:
                 said = await _start_of(answer)

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from carteiro.config import TicketSettings
+from carteiro.observability.tracing import Tracing
 from carteiro.runtime.ending import ended
 from carteiro.tickets import events
 from carteiro.tickets.alerts import ALERTMANAGER_UP, Alert, Alerts, held_alerts, paused_alert
@@ -15,6 +16,7 @@ from carteiro.tickets.consume.http_handler import HttpHandler, http_client
 from carteiro.tickets.consume.kafka_log import KafkaLog
 from carteiro.tickets.consume.metrics import HELD_KEYS, LAG, REDIS_UP, TicketMetrics
 from carteiro.tickets.consume.runner import Runner
+from carteiro.tickets.consume.tracing import traced
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.dead_letters.publisher import Publisher
 from carteiro.tickets.dead_letters.topic import have_dlq_topic
@@ -25,11 +27,18 @@ class TicketWorker:
     """Runs the handlers, and posts to ``urls`` the tickets of types that have one."""
 
     def __init__(
-        self, settings: TicketSettings, tickets: Tickets, *, urls: Mapping[str, str]
+        self,
+        settings: TicketSettings,
+        tickets: Tickets,
+        *,
+        urls: Mapping[str, str],
+        tracing: Tracing | None = None,
     ) -> None:
         self._settings = settings
         self._http = http_client(settings.concurrency)
-        handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http), urls)
+        handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http, tracing), urls)
+        if tracing is not None:
+            handlers = traced(handlers, tracing)
         self._metrics = TicketMetrics([each.type for each in handlers])
         self._alerts = Alerts(
             settings.alertmanager,

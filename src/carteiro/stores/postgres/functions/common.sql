@@ -129,7 +129,8 @@ SELECT
     coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at, coalesce(e.attempts, 0) AS attempts,
     coalesce(e.charged, 0) AS charged, coalesce(e.in_doubt, 0) AS in_doubt, coalesce(e.round, 1) AS round,
     coalesce(e.revision, 1) AS revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
-    e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.timeline, m.content
+    e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.timeline, m.content,
+    e.retry_of
 FROM carteiro.messages AS m LEFT JOIN carteiro.entries AS e ON e.message_no = m.no;
 
 -- The events of a timeline. Names and values stay as they were written: operators of JSON refuse characters that Postgres

@@ -226,12 +226,12 @@ CREATE OR REPLACE FUNCTION carteiro.save(
     p_state text[], p_due_at bigint[], p_expires_at bigint[], p_attempts integer[], p_charged integer[],
     p_in_doubt integer[], p_round integer[], p_revision integer[], p_holder text[], p_held_until bigint[],
     p_cancel_requested_at bigint[], p_evidence text[], p_provider text[], p_provider_id text[], p_failure json[],
-    p_duration_ms bigint[], p_finished_at bigint[], p_timeline text[],
+    p_duration_ms bigint[], p_finished_at bigint[], p_retry_of text[], p_timeline text[],
     p_job integer[], p_until bigint[],
     p_event_item integer[], p_event_position integer[], p_event_type text[], p_event_metadata json[],
     p_event_at bigint[],
     p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
-    p_failed_attempts integer[], p_group text[],
+    p_failed_attempts integer[], p_group text[], p_waits_for text[],
     p_unburied_item integer[], p_figures json[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
     OUT stored integer[], OUT has_work boolean
 )
@@ -273,11 +273,11 @@ BEGIN
         FROM unnest(
             p_no, p_tenant, p_kind, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
             p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
-            p_duration_ms, p_finished_at, p_timeline
+            p_duration_ms, p_finished_at, p_retry_of, p_timeline
         ) WITH ORDINALITY AS a (
             no, tenant, kind, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
             held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at,
-            timeline, item
+            retry_of, timeline, item
         )
         WHERE
             CASE
@@ -297,7 +297,7 @@ BEGIN
             revision = a.revision, holder = a.holder, held_until = a.held_until,
             cancel_requested_at = a.cancel_requested_at, evidence = a.evidence, provider = a.provider,
             provider_message_id = a.provider_id, failure = a.failure, duration_ms = a.duration_ms,
-            finished_at = a.finished_at, timeline = e.timeline || a.timeline
+            finished_at = a.finished_at, retry_of = a.retry_of, timeline = e.timeline || a.timeline
         FROM asked AS a
         WHERE a.version > 0 AND e.message_no = a.no AND e.version = a.version
         RETURNING a.item
@@ -306,12 +306,12 @@ BEGIN
         INSERT INTO carteiro.entries (
             message_no, version, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
             held_until, cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms,
-            finished_at, tenant, is_email, created_at, timeline
+            finished_at, retry_of, tenant, is_email, created_at, timeline
         )
         SELECT
             a.no, 2, a.state, a.due_at, a.expires_at, a.attempts, a.charged, a.in_doubt, a.round, a.revision, a.holder,
             a.held_until, a.cancel_requested_at, a.evidence, a.provider, a.provider_id, a.failure, a.duration_ms,
-            a.finished_at, m.tenant, m.kind = 'email:send', m.created_at, a.timeline
+            a.finished_at, a.retry_of, m.tenant, m.kind = 'email:send', m.created_at, a.timeline
         FROM asked AS a JOIN carteiro.messages AS m ON m.no = a.no
         WHERE a.version = 0
         ON CONFLICT (message_no) DO NOTHING
@@ -405,18 +405,21 @@ BEGIN
     IF cardinality(p_buried_item) > 0 THEN
         INSERT INTO carteiro.dead_letters (
             message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at,
-            enqueued_at, moved_at, ttl_ms, failure_group, said
+            enqueued_at, moved_at, ttl_ms, failure_group, said, waits_for, waits_since
         )
         SELECT m.id, m.no, m.tenant, m.kind, b.reason, b.code, b.category, b.failure, b.failed, p_now, m.created_at,
-            p_now, p_ttl_ms, b.failure_group, carteiro.said(b.code, b.failure, m.to_address)
-        FROM unnest(p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts, p_group)
-            AS b (item, reason, code, category, failure, failed, failure_group)
+            p_now, p_ttl_ms, b.failure_group, carteiro.said(b.code, b.failure, m.to_address), b.waits_for,
+            CASE WHEN b.waits_for IS NOT NULL THEN p_now END
+        FROM unnest(
+            p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts, p_group, p_waits_for
+        ) AS b (item, reason, code, category, failure, failed, failure_group, waits_for)
         JOIN carteiro.messages AS m ON m.no = p_no[b.item]
         WHERE v_all OR b.item = ANY (stored)
         ON CONFLICT (message_id) DO UPDATE
         SET reason = excluded.reason, code = excluded.code, category = excluded.category, failure = excluded.failure,
             failed_attempts = excluded.failed_attempts, failed_at = excluded.failed_at, moved_at = excluded.moved_at,
-            ttl_ms = excluded.ttl_ms, redriven_at = NULL, failure_group = excluded.failure_group, said = excluded.said;
+            ttl_ms = excluded.ttl_ms, redriven_at = NULL, failure_group = excluded.failure_group, said = excluded.said,
+            waits_for = excluded.waits_for, waits_since = excluded.waits_since;
     END IF;
     IF cardinality(p_unburied_item) > 0 THEN
         DELETE FROM carteiro.dead_letters AS d
@@ -569,7 +572,7 @@ BEGIN
         BEGIN
             WITH held AS MATERIALIZED (
                 SELECT
-                    m.no, m.tenant, m.kind, m.created_at, m.due_at, m.template_type, a.duration_ms, a.place,
+                    m.no, m.tenant, m.kind, m.created_at, m.due_at, m.template_type, a.duration_ms, a.place, e.retry_of,
                     coalesce(a.provider_id, '') AS provider_id, e.ctid AS entry, e.version,
                     coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at,
                     coalesce(e.attempts, 0) + p_attempted[a.place] AS attempts
@@ -618,7 +621,7 @@ BEGIN
             ),
             sent AS MATERIALIZED (
                 SELECT
-                    h.no, h.place, h.tenant, h.kind, h.expires_at, h.template_type, h.attempts, h.duration_ms,
+                    h.no, h.place, h.tenant, h.kind, h.expires_at, h.template_type, h.attempts, h.duration_ms, h.retry_of,
                     greatest(0, p_now - h.due_at) AS delay
                 FROM held AS h
                 WHERE
@@ -632,15 +635,17 @@ BEGIN
             ),
             noted AS (
                 INSERT INTO carteiro.rollup_notes (what, at, figures)
-                SELECT 'sent', p_now, json_agg(json_build_array(
+                SELECT 'sent', p_now, json_agg(CASE WHEN g.retry_of IS NULL THEN json_build_array(
                     g.tenant, g.template_type, g.provider, g.attempts, g.slot, g.count, g.delays, g.waits
-                ))
+                ) ELSE json_build_array(
+                    g.tenant, g.template_type, g.provider, g.attempts, g.slot, g.retry_of, g.count, g.delays, g.waits
+                ) END)
                 FROM (
-                    SELECT s.tenant, s.template_type, p_provider[s.place] AS provider, s.attempts,
+                    SELECT s.tenant, s.template_type, p_provider[s.place] AS provider, s.attempts, s.retry_of,
                         width_bucket(s.delay, ARRAY[{delays}]::bigint[]) AS slot, count(*), sum(s.delay) AS delays,
                         sum(greatest(0, s.delay - s.duration_ms)) AS waits
                     FROM sent AS s
-                    GROUP BY s.tenant, s.template_type, provider, s.attempts, slot
+                    GROUP BY s.tenant, s.template_type, provider, s.attempts, s.retry_of, slot
                 ) AS g
                 HAVING count(*) > 0
             )

@@ -135,6 +135,8 @@ DECLARE
     v_from text := (SELECT t.default_from FROM carteiro.tenants AS t WHERE t.id = v_tenant);
     v_content text;
     v_request text := gen_random_uuid()::text;
+    v_trace text := current_setting('carteiro.traceparent', true);
+    v_trace_state text := current_setting('carteiro.tracestate', true);
     v_now bigint := carteiro.now_ms();
     v_why text;
 BEGIN
@@ -165,6 +167,14 @@ BEGIN
     )::text, 2);
     IF octet_length(v_content) > 1048576 THEN
         RAISE EXCEPTION 'payload must have at most 1 MiB' USING ERRCODE = 'check_violation';
+    END IF;
+    -- As policy/trace_context.py has it; zeros and an unknown version are ignored there. A number alone in braces would
+    -- stand for a list of columns.
+    IF v_trace ~ '^[0-9a-f]{2,2}-[0-9a-f]{32,32}-[0-9a-f]{16,16}-[0-9a-f]{2,2}$' THEN
+        IF length(v_trace_state) BETWEEN 1 AND 512 AND v_trace_state ~ '^[ -~]*$' THEN
+            v_trace := v_trace || ' ' || v_trace_state;
+        END IF;
+        v_content := left(v_content, -1) || ',"trace-context":' || to_json(v_trace)::text || '}';
     END IF;
     SELECT a.o_why INTO v_why FROM carteiro.accept(
         ARRAY[greatest(v_now, p_due_at)], ARRAY[v_content],

@@ -21,6 +21,7 @@ CREATE TABLE carteiro.tenants (
     retry_preset text,
     external_id_is_key boolean NOT NULL DEFAULT false,
     contact text,
+    automatic_redrive boolean NOT NULL DEFAULT true,
     next_token_us bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL
 );
@@ -161,6 +162,7 @@ CREATE TABLE carteiro.entries (
     failure json,                         -- the last one
     duration_ms bigint,
     finished_at bigint,                   -- not set: it is unfinished, and has a job
+    retry_of text,                        -- group@time of the failure that its last or next attempt is a retry of
     tenant text COLLATE "C" NOT NULL,
     is_email boolean NOT NULL,
     created_at bigint NOT NULL,
@@ -268,6 +270,9 @@ CREATE TABLE carteiro.dead_letters (
     ttl_ms bigint NOT NULL,
     redriven_at bigint,
     failure_group text COLLATE "C" NOT NULL, -- of failures that are alike: see policy/grouping.py
+    waits_for text COLLATE "C",              -- the provider whose recovery redrives it; NULL: none does
+    automatic_rounds integer NOT NULL DEFAULT 0, -- since somebody redrove it last
+    waits_since bigint,                      -- the start of its cool-down
     said text COLLATE "C" NOT NULL           -- code, reason and address, as they are searched
 );
 CREATE INDEX dead_letters_by_age ON carteiro.dead_letters (moved_at, message_id);
@@ -277,6 +282,9 @@ CREATE INDEX dead_letters_for_reason ON carteiro.dead_letters (reason, moved_at,
 CREATE INDEX dead_letters_in_group ON carteiro.dead_letters (failure_group, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON carteiro.dead_letters ((moved_at + ttl_ms), message_id)
     WHERE redriven_at IS NULL;
+CREATE INDEX dead_letters_waiting
+    ON carteiro.dead_letters (waits_for, tenant, automatic_rounds, waits_since, message_id)
+    WHERE waits_for IS NOT NULL AND redriven_at IS NULL;
 
 -- Jobs that redrive dead letters: see policy/ramp.py. tenant '': all of them.
 CREATE TABLE carteiro.redrives (
@@ -292,7 +300,8 @@ CREATE TABLE carteiro.redrives (
     started_at bigint NOT NULL,
     changed_at bigint NOT NULL,
     version bigint NOT NULL,
-    is_clean boolean NOT NULL               -- ended, and without items
+    is_clean boolean NOT NULL,              -- ended, and without items
+    provider text COLLATE "C"               -- of an automatic one: its dead letters waited for this provider
 );
 CREATE INDEX redrives_by_age ON carteiro.redrives (started_at, id);
 CREATE INDEX redrives_of_tenant ON carteiro.redrives (tenant, started_at, id);
@@ -319,6 +328,7 @@ CREATE TABLE carteiro.templates (
     text text,
     retry_preset text,
     one_click_unsubscribe boolean NOT NULL DEFAULT false,
+    automatic_redrive boolean NOT NULL DEFAULT true,
     created_at bigint NOT NULL,
     deleted_at bigint,
     bytes integer NOT NULL GENERATED ALWAYS AS (
@@ -587,7 +597,7 @@ CREATE TABLE carteiro.failure_groups (
     deaths bigint NOT NULL
 ) WITH (fillfactor = 70);
 
--- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
+-- By hour and tenant; '': all of them. Also all hours together: a list of groups must not read each hour.
 CREATE TABLE carteiro.failure_counts (
     group_id text COLLATE "C" NOT NULL,
     at bigint NOT NULL, -- the start of the hour; 0: all hours
@@ -597,10 +607,13 @@ CREATE TABLE carteiro.failure_counts (
     first_at bigint NOT NULL,
     last_at bigint NOT NULL,
     samples text NOT NULL, -- JSON: the newest messages of the tenant, [[time, id], …]
+    retried bigint NOT NULL DEFAULT 0, -- of all hours: results in the history
+    history text NOT NULL DEFAULT '', -- JSON, of all hours: see policy/history.py
     PRIMARY KEY (group_id, at, tenant)
 ) WITH (fillfactor = 70);
 CREATE INDEX failure_counts_by_age ON carteiro.failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
 CREATE INDEX failure_counts_of_tenant ON carteiro.failure_counts (tenant, at);
+CREATE INDEX failure_counts_retried ON carteiro.failure_counts (retried) WHERE retried > 0;
 
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -99,14 +99,39 @@ FROM (
 GROUP BY key
 ORDER BY count(*) DESC, key;
 
+-- name: dead_letters_group_of_tenant
+-- As `dead_letters_group`, of one tenant, by its index.
+-- :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
+SELECT key, count(*), min(moved_at), max(moved_at)
+FROM (
+    SELECT
+        CASE :by::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
+            WHEN 'group' THEN d.failure_group ELSE d.category END AS key,
+        d.moved_at
+    FROM carteiro.dead_letters AS d
+    WHERE
+        d.tenant = :tenant AND d.moved_at >= :moved_after::bigint
+        AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+        AND carteiro.is_wanted(
+            d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :group::text, :is_redriven::boolean, :text::text
+        )
+) AS wanted
+GROUP BY key
+ORDER BY count(*) DESC, key;
+
 -- name: dead_letters_load
--- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
+-- Dead letters in the given order, with their contents from the ledger if :is_whole. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group, d.waits_for,
+    d.automatic_rounds, d.waits_since
 FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
-LEFT JOIN LATERAL (SELECT n.content FROM carteiro.messages AS n WHERE n.no = d.message_no LIMIT 1) AS c ON true
+LEFT JOIN LATERAL (
+    SELECT n.content FROM carteiro.messages AS n
+    WHERE :is_whole::boolean AND n.no = d.message_no
+    LIMIT 1
+) AS c ON true
 ORDER BY i.place;
 
 -- name: dead_letters_moved
@@ -166,7 +191,8 @@ ORDER BY message_no
 FOR UPDATE;
 
 -- name: redrive_mark
--- Marks dead letters as redriven. :ids = [id, …]; :now
+-- Marks dead letters as redriven; automatic rounds count from the last redrive that somebody asked for.
+-- :ids = [id, …]; :now; :is_automatic
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
     WHERE message_id = ANY (:ids::text[])
@@ -174,7 +200,7 @@ WITH mine AS (
     FOR UPDATE
 )
 UPDATE carteiro.dead_letters
-SET redriven_at = :now
+SET redriven_at = :now, automatic_rounds = CASE WHEN :is_automatic::boolean THEN automatic_rounds + 1 ELSE 0 END
 WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
 
 -- name: redrive_put

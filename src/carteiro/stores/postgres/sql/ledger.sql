@@ -31,7 +31,7 @@ SELECT
     (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
     m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
-    m.failure, m.duration_ms, m.finished_at
+    m.failure, m.duration_ms, m.finished_at, m.retry_of
 FROM unnest(:ids::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.id = i.id OFFSET 0) AS m
 LEFT JOIN LATERAL carteiro.lease_of(m.no, m.tenant, m.kind) AS l ON true
@@ -45,11 +45,11 @@ FROM carteiro.save(
     $7::text::text[], $8::text::bigint[], $9::text::bigint[], $10::text::integer[], $11::text::integer[],
     $12::text::integer[], $13::text::integer[], $14::text::integer[], $15::text::text[], $16::text::bigint[],
     $17::text::bigint[], $18::text::text[], $19::text::text[], $20::text::text[], $21::text::json[],
-    $22::text::bigint[], $23::text::bigint[], $24::text::text[],
-    $25::text::integer[], $26::text::bigint[],
-    $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
-    $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-    $37::text::integer[], $38::text::text[], $39::text::integer[], $40::text::json[], $41, $42, $43
+    $22::text::bigint[], $23::text::bigint[], $24::text::text[], $25::text::text[],
+    $26::text::integer[], $27::text::bigint[],
+    $28::text::integer[], $29::text::integer[], $30::text::text[], $31::text::json[], $32::text::bigint[],
+    $33::text::integer[], $34::text::text[], $35::text::text[], $36::text::text[], $37::text::json[],
+    $38::text::integer[], $39::text::text[], $40::text::text[], $41::text::integer[], $42::text::json[], $43, $44, $45
 );
 
 -- name: settle_sent

@@ -21,7 +21,7 @@ SELECT
     (SELECT max(v.position) FROM carteiro.events AS v WHERE v.message_no = m.no), length(m.timeline),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt,
     m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider, m.provider_message_id,
-    m.failure, m.duration_ms, m.finished_at
+    m.failure, m.duration_ms, m.finished_at, m.retry_of
 FROM (
     SELECT o.*
     FROM tenants AS t
@@ -70,7 +70,7 @@ WHERE e.finished_at IS NULL;
 DELETE FROM carteiro.queue_changes WHERE no = ANY ($1::bigint[]) RETURNING no;
 
 -- name: requests_apply
--- As `save`, for requested changes: deletes the requests of stored ones. $44 = [change, …], an item each
+-- As `save`, for requested changes: deletes the requests of stored ones. $46 = [change, …], an item each
 WITH saved AS MATERIALIZED (
     SELECT stored, has_work
     FROM carteiro.save(
@@ -78,16 +78,16 @@ WITH saved AS MATERIALIZED (
         $7::text::text[], $8::text::bigint[], $9::text::bigint[], $10::text::integer[], $11::text::integer[],
         $12::text::integer[], $13::text::integer[], $14::text::integer[], $15::text::text[], $16::text::bigint[],
         $17::text::bigint[], $18::text::text[], $19::text::text[], $20::text::text[], $21::text::json[],
-        $22::text::bigint[], $23::text::bigint[], $24::text::text[],
-        $25::text::integer[], $26::text::bigint[],
-        $27::text::integer[], $28::text::integer[], $29::text::text[], $30::text::json[], $31::text::bigint[],
-        $32::text::integer[], $33::text::text[], $34::text::text[], $35::text::text[], $36::text::json[],
-        $37::text::integer[], $38::text::text[], $39::text::integer[], $40::text::json[], $41, $42, $43
+        $22::text::bigint[], $23::text::bigint[], $24::text::text[], $25::text::text[],
+        $26::text::integer[], $27::text::bigint[],
+        $28::text::integer[], $29::text::integer[], $30::text::text[], $31::text::json[], $32::text::bigint[],
+        $33::text::integer[], $34::text::text[], $35::text::text[], $36::text::text[], $37::text::json[],
+        $38::text::integer[], $39::text::text[], $40::text::text[], $41::text::integer[], $42::text::json[], $43, $44, $45
     )
 ),
 applied AS (
     DELETE FROM carteiro.queue_changes AS c
     USING saved AS s
-    WHERE c.no = ANY (ARRAY(SELECT ($44::bigint[])[i] FROM unnest(s.stored) AS i))
+    WHERE c.no = ANY (ARRAY(SELECT ($46::bigint[])[i] FROM unnest(s.stored) AS i))
 )
 SELECT stored, has_work FROM saved;

@@ -73,7 +73,7 @@ FOR NO KEY UPDATE;
 -- Creates or changes tenants, each named once; if the rate does not change, the drawn tokens stay.
 -- The caller holds the lock of the ring.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
--- limits, retry preset, external_id_is_key, contact, stride], …]; :now
+-- limits, retry preset, external_id_is_key, contact, automatic_redrive, stride], …]; :now
 WITH woken AS ( -- their seats are woken by `tenants_reseat`, except those that claim has still to make of its notes
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT DISTINCT n.kind, n.tenant, :now::bigint
@@ -84,13 +84,14 @@ WITH woken AS ( -- their seats are woken by `tenants_reseat`, except those that 
 )
 INSERT INTO carteiro.tenants AS t (
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, contact, stride, created_at
+    limits, retry_preset, external_id_is_key, contact, automatic_redrive, stride, created_at
 )
 SELECT d.*, :now::bigint
 FROM unnest(
     :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::double precision[], :rows_4::integer[],
     :rows_5::double precision[], :rows_6::boolean[], :rows_7::boolean[], :rows_8::text[], :rows_9::text[],
-    :rows_10::text[], :rows_11::text[], :rows_12::text[], :rows_13::boolean[], :rows_14::text[], :rows_15::bigint[]
+    :rows_10::text[], :rows_11::text[], :rows_12::text[], :rows_13::boolean[], :rows_14::text[], :rows_15::boolean[],
+    :rows_16::bigint[]
 ) AS d (id)
 ORDER BY d.id
 ON CONFLICT (id) DO UPDATE
@@ -99,6 +100,7 @@ SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride
     disabled = excluded.disabled, default_from = excluded.default_from, from_domains = excluded.from_domains,
     allowed_networks = excluded.allowed_networks, limits = excluded.limits, retry_preset = excluded.retry_preset,
     external_id_is_key = excluded.external_id_is_key, contact = excluded.contact,
+    automatic_redrive = excluded.automatic_redrive,
     next_token_us = CASE
         WHEN t.rate_per_second IS NOT DISTINCT FROM excluded.rate_per_second THEN t.next_token_us
         ELSE 0
@@ -117,7 +119,7 @@ RETURNING id;
 -- The tenants with these ids. :ids = [tenant, …]
 SELECT
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, contact
+    limits, retry_preset, external_id_is_key, contact, automatic_redrive
 FROM carteiro.tenants
 WHERE id = ANY (:ids::text[]);
 

@@ -19,7 +19,8 @@ CREATE TABLE tenants (
     limits TEXT,                                  -- JSON: [a minute, an hour, a day]
     retry_preset TEXT,
     external_id_is_key INTEGER NOT NULL DEFAULT 0,
-    contact TEXT
+    contact TEXT,
+    automatic_redrive INTEGER NOT NULL DEFAULT 1
 ) STRICT, WITHOUT ROWID;
 
 -- Owners of domains: the domains of tenants.from_domains, in normal form. A domain belongs to only one tenant.
@@ -156,6 +157,7 @@ CREATE TABLE entries (
     failure TEXT,                         -- the last one, as JSON
     duration_ms INTEGER,
     finished_at INTEGER,                  -- not set: it is unfinished, and has a job
+    retry_of TEXT,                        -- group@time of the failure that its last or next attempt is a retry of
     timeline TEXT NOT NULL                -- [type, time, metadata], each followed by a comma: see `timelines`
 ) STRICT;
 
@@ -213,6 +215,9 @@ CREATE TABLE dead_letters (
     ttl_ms INTEGER NOT NULL,
     redriven_at INTEGER,
     failure_group TEXT NOT NULL,          -- of failures that are alike: see policy/grouping.py
+    waits_for TEXT,                       -- the provider whose recovery redrives it; NULL: none does
+    automatic_rounds INTEGER NOT NULL DEFAULT 0,  -- since somebody redrove it last
+    waits_since INTEGER,                  -- the start of its cool-down
     code TEXT GENERATED ALWAYS AS (failure ->> 'code') VIRTUAL,
     category TEXT GENERATED ALWAYS AS (failure ->> 'category') VIRTUAL
 ) STRICT, WITHOUT ROWID;
@@ -222,6 +227,8 @@ CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id)
 CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
 CREATE INDEX dead_letters_in_group ON dead_letters (failure_group, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
+CREATE INDEX dead_letters_waiting ON dead_letters (waits_for, tenant, automatic_rounds, waits_since, message_id)
+    WHERE waits_for IS NOT NULL AND redriven_at IS NULL;
 
 -- Jobs that redrive dead letters: see policy/ramp.py. tenant '': all of them.
 CREATE TABLE redrives (
@@ -237,7 +244,8 @@ CREATE TABLE redrives (
     started_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    is_clean INTEGER NOT NULL               -- ended, and without items
+    is_clean INTEGER NOT NULL,              -- ended, and without items
+    provider TEXT                         -- of an automatic one: its dead letters waited for this provider
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX redrives_by_age ON redrives (started_at, id);
 CREATE INDEX redrives_of_tenant ON redrives (tenant, started_at, id);
@@ -262,6 +270,7 @@ CREATE TABLE templates (
     version INTEGER NOT NULL,
     retry_preset TEXT,
     one_click_unsubscribe INTEGER NOT NULL DEFAULT 0,
+    automatic_redrive INTEGER NOT NULL DEFAULT 1,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER,
     bytes INTEGER NOT NULL DEFAULT 0,     -- of the three below; no generated column: no index would cover it
@@ -508,7 +517,7 @@ CREATE TABLE failure_groups (
     deaths INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- By hour and tenant; '': all of them. Of a tenant also all hours together: a list of its groups must not read each hour.
+-- By hour and tenant; '': all of them. Also all hours together: a list of groups must not read each hour.
 CREATE TABLE failure_counts (
     group_id TEXT NOT NULL,
     at INTEGER NOT NULL,                  -- the start of the hour; 0: all hours
@@ -518,10 +527,13 @@ CREATE TABLE failure_counts (
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
     samples TEXT NOT NULL,                -- JSON: the newest messages of the tenant, [[time, id], …]
+    retried INTEGER NOT NULL DEFAULT 0,   -- of all hours: results in the history
+    history TEXT NOT NULL DEFAULT '',     -- JSON, of all hours: see policy/history.py
     PRIMARY KEY (group_id, at, tenant)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX failure_counts_by_age ON failure_counts ((CASE at WHEN 0 THEN last_at ELSE at END));
 CREATE INDEX failure_counts_of_tenant ON failure_counts (tenant, at);
+CREATE INDEX failure_counts_retried ON failure_counts (retried) WHERE retried > 0;
 
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
@@ -545,7 +557,7 @@ SELECT
     coalesce(e.expires_at, m.due_at + m.ttl_ms) AS expires_at, coalesce(e.attempts, 0) AS attempts,
     coalesce(e.charged, 0) AS charged, coalesce(e.in_doubt, 0) AS in_doubt, coalesce(e.round, 1) AS round,
     coalesce(e.revision, 1) AS revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
-    e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+    e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.retry_of
 FROM messages AS m LEFT JOIN entries AS e ON e.message_no = m.no;
 
 -- All events, in order: the acceptance of an e-mail, the timeline of the entry, then those that it has no room for.

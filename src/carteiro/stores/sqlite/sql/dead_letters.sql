@@ -111,8 +111,8 @@ ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
 -- name: dead_letters_group
--- Counts of dead letters by :by (code, tenant, reason, category or group), the largest group first;
--- null matches all. :tenant; :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
+-- Counts of dead letters of all tenants by :by (code, tenant, reason, category or group), the largest group first;
+-- null matches all. :without; :kind; :reason; :code; :category; :group; :is_redriven; :text, in lower case; :moved_after;
 -- :before_at and :before_id
 SELECT
     CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
@@ -121,7 +121,6 @@ SELECT
 FROM dead_letters AS d
 WHERE
     d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
-    AND (:tenant IS NULL OR d.tenant = :tenant)
     AND d.tenant <> :without
     AND (:kind IS NULL OR d.kind = :kind)
     AND (:reason IS NULL OR d.reason = :reason)
@@ -136,14 +135,38 @@ WHERE
 GROUP BY key
 ORDER BY count(*) DESC, key;
 
+-- name: dead_letters_group_of_tenant
+-- As `dead_letters_group`, of one tenant, by its index. :tenant; :kind; :reason; :code; :category; :group; :is_redriven; :text, in
+-- lower case; :moved_after; :before_at and :before_id; :by
+SELECT
+    CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason
+        WHEN 'group' THEN d.failure_group ELSE d.category END AS key,
+    count(*), min(d.moved_at), max(d.moved_at)
+FROM dead_letters AS d
+WHERE
+    d.tenant = :tenant AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:code IS NULL OR d.code = :code)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:group IS NULL OR d.failure_group = :group)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+GROUP BY key
+ORDER BY count(*) DESC, key;
+
 -- name: dead_letters_load
--- Dead letters with their contents from the ledger, in the given order. :ids = [id, …]
+-- Dead letters in the given order, with their contents from the ledger if :is_whole. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
-    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group, d.waits_for,
+    d.automatic_rounds, d.waits_since
 FROM json_each(:ids) AS i
 CROSS JOIN dead_letters AS d ON d.message_id = i.value
-LEFT JOIN messages AS m ON m.id = d.message_id
+LEFT JOIN messages AS m ON :is_whole AND m.id = d.message_id
 LEFT JOIN contents AS c ON c.message_no = m.no
 ORDER BY i.key;
 
@@ -175,9 +198,10 @@ FROM contents
 WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: redrive_mark
--- Marks dead letters as redriven. :ids = [id, …]; :now
+-- Marks dead letters as redriven; automatic rounds count from the last redrive that somebody asked for.
+-- :ids = [id, …]; :now; :is_automatic
 UPDATE dead_letters
-SET redriven_at = :now
+SET redriven_at = :now, automatic_rounds = iif(:is_automatic, automatic_rounds + 1, 0)
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
 -- name: redrive_put

@@ -1,14 +1,16 @@
 -- name: bury
--- Stores dead letters; a new failure of a redriven one replaces its entry.
--- :rows = [[message id, reason, failure, failed attempts, group], …]; :now; :ttl_ms
+-- Stores dead letters; a new failure of a redriven one replaces its entry, which keeps the number of automatic rounds.
+-- :rows = [[message id, reason, failure, failed attempts, group, the provider that it waits for, and since when], …]; :now; :ttl_ms
 INSERT OR REPLACE INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
-    failure_group
+    failure_group, waits_for, waits_since, automatic_rounds
 )
 SELECT
     m.id, m.tenant, m.kind, r.value ->> 1, r.value ->> 2, r.value ->> 3, :now, m.created_at, :now, :ttl_ms,
-    r.value ->> 4
-FROM json_each(:rows) AS r JOIN messages AS m ON m.id = r.value ->> 0;
+    r.value ->> 4, r.value ->> 5, r.value ->> 6, coalesce(d.automatic_rounds, 0)
+FROM json_each(:rows) AS r
+JOIN messages AS m ON m.id = r.value ->> 0
+LEFT JOIN dead_letters AS d ON d.message_id = m.id;
 
 -- name: declare_first
 -- Stores the first attempt of a message to which nothing had happened before.
@@ -103,7 +105,7 @@ SELECT
     coalesce((SELECT length(e.timeline) FROM entries AS e WHERE e.message_no = m.no), 0),
     m.id, m.tenant, m.kind, m.declares, m.ttl_ms, m.state, m.due_at, m.expires_at, m.attempts, m.charged,
     m.in_doubt, m.round, m.revision, m.holder, m.held_until, m.cancel_requested_at, m.evidence, m.provider,
-    m.provider_message_id, m.failure, m.duration_ms, m.finished_at
+    m.provider_message_id, m.failure, m.duration_ms, m.finished_at, m.retry_of
 FROM json_each(:ids) AS i
 CROSS JOIN ledger AS m
 LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
@@ -126,15 +128,15 @@ DELETE FROM delayed WHERE message_no IN (SELECT value ->> 1 FROM json_each(:rows
 -- name: save_entries
 -- Stores what has happened to a message. ? = message no, timeline, state, due_at, expires_at, attempts, charged, in_doubt,
 -- round, revision, holder, held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms,
--- finished_at
+-- finished_at, retry_of
 INSERT INTO entries (
     message_no, tenant, is_email, created_at, timeline, state, due_at, expires_at, attempts, charged, in_doubt, round,
     revision, holder, held_until, cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms,
-    finished_at
+    finished_at, retry_of
 )
 SELECT
     no, tenant, kind = 'email:send', created_at,
-    ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19
+    ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20
 FROM messages
 WHERE no = ?1
 ON CONFLICT (message_no) DO UPDATE
@@ -144,7 +146,8 @@ SET
     in_doubt = excluded.in_doubt, round = excluded.round, revision = excluded.revision, holder = excluded.holder,
     held_until = excluded.held_until, cancel_requested_at = excluded.cancel_requested_at,
     evidence = excluded.evidence, provider = excluded.provider, provider_message_id = excluded.provider_message_id,
-    failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at;
+    failure = excluded.failure, duration_ms = excluded.duration_ms, finished_at = excluded.finished_at,
+    retry_of = excluded.retry_of;
 
 -- name: settle_first
 -- Stores a sent message to which nothing had happened before. ? = message no, tenant, is_email, created_at, due_at,

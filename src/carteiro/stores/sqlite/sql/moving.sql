@@ -98,6 +98,7 @@ UNION ALL SELECT 'jobs', count(*) FROM unfinished;
 SELECT
     d.message_id, m.no AS message_no, d.tenant, d.kind, d.reason, d.code, d.category, d.failure, d.failed_attempts,
     d.failed_at, d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at, d.failure_group,
+    d.waits_for, d.automatic_rounds, d.waits_since,
     lower(
         d.code || char(10) || coalesce(replace(d.failure, '\u0000', '\ufffd') ->> 'reason', '')
         || char(10) || coalesce(m.to_address, '')
@@ -110,7 +111,7 @@ ORDER BY d.message_id;
 -- The next entries. :after = [message no]
 SELECT
     message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
-    cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
+    cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, retry_of, tenant,
     is_email, created_at, timeline
 FROM entries
 WHERE message_no > (:after ->> 0)
@@ -125,7 +126,7 @@ ORDER BY message_no, position;
 
 -- name: move_failure_counts
 -- The next hours of failure groups. :after = [group, at, tenant]
-SELECT group_id, at, tenant, attempts, deaths, first_at, last_at, samples
+SELECT group_id, at, tenant, attempts, deaths, first_at, last_at, samples, retried, history
 FROM failure_counts
 WHERE (group_id, at, tenant) > (:after ->> 0, :after ->> 1, :after ->> 2)
 ORDER BY group_id, at, tenant;
@@ -258,7 +259,9 @@ ORDER BY tenant, key, reason;
 
 -- name: move_templates
 -- The next versions of templates. :after = [tenant, type, version]
-SELECT tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at
+SELECT
+    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, automatic_redrive, created_at,
+    deleted_at
 FROM templates
 WHERE (tenant, type, version) > (:after ->> 0, :after ->> 1, :after ->> 2)
 ORDER BY tenant, type, version;
@@ -267,7 +270,7 @@ ORDER BY tenant, type, version;
 -- The next tenants. :after = [id]
 SELECT
     id, name, tier, weight, stride, cap, rate_per_second, paused, disabled, default_from, from_domains,
-    allowed_networks, limits, retry_preset, external_id_is_key, contact, next_token_us, created_at
+    allowed_networks, limits, retry_preset, external_id_is_key, contact, automatic_redrive, next_token_us, created_at
 FROM tenants
 WHERE id > (:after ->> 0)
 ORDER BY id;

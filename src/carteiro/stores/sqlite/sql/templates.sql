@@ -1,15 +1,17 @@
 -- name: templates_define
 -- Adds a version of a template, after all others.
--- :tenant; :type; :subject; :html; :text; :retry_preset; :one_click_unsubscribe; :bytes; :now
+-- :tenant; :type; :subject; :html; :text; :retry_preset; :one_click_unsubscribe; :automatic_redrive; :bytes; :now
 INSERT INTO templates (
-    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, bytes, created_at
+    tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, automatic_redrive,
+    bytes, created_at
 )
 SELECT
-    :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :one_click_unsubscribe, :bytes,
-    :now
+    :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :one_click_unsubscribe,
+    :automatic_redrive, :bytes, :now
 FROM templates
 WHERE tenant = :tenant AND type = :type
-RETURNING tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, created_at, deleted_at;
+RETURNING tenant, type, version, subject, html, text, retry_preset, one_click_unsubscribe, automatic_redrive,
+    created_at, deleted_at;
 
 -- name: templates_forget
 -- Deletes templates with all their versions. :tenant; :types = [type, …]
@@ -28,7 +30,7 @@ WHERE
 -- of a row, where IS NULL would read a long text. :tenant; :most = the maximum
 SELECT
     t.tenant, t.type, t.version, t.subject, typeof(t.html) <> 'null', typeof(t.text) <> 'null', t.retry_preset,
-    t.one_click_unsubscribe, t.created_at, t.deleted_at
+    t.one_click_unsubscribe, t.automatic_redrive, t.created_at, t.deleted_at
 FROM (SELECT type, max(version) AS version FROM templates WHERE tenant = :tenant GROUP BY type) AS n
 CROSS JOIN templates AS t ON t.tenant = :tenant AND t.type = n.type AND t.version = n.version
 WHERE t.deleted_at IS NULL
@@ -48,7 +50,7 @@ ORDER BY t.deleted_at, t.type;
 -- :tenant; :type; :most = the maximum
 SELECT
     tenant, type, version, subject, typeof(html) <> 'null', typeof(text) <> 'null', retry_preset,
-    one_click_unsubscribe, created_at, deleted_at
+    one_click_unsubscribe, automatic_redrive, created_at, deleted_at
 FROM templates
 WHERE tenant = :tenant AND type = :type
 ORDER BY version DESC

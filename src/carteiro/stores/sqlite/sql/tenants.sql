@@ -49,20 +49,21 @@ RETURNING id;
 -- The tenants with these ids. :ids = [id, …]
 SELECT
     t.id, t.name, t.tier, t.weight, t.cap, t.rate_per_second, t.paused, t.disabled, t.default_from, t.from_domains,
-    t.allowed_networks, t.limits, t.retry_preset, t.external_id_is_key, t.contact
+    t.allowed_networks, t.limits, t.retry_preset, t.external_id_is_key, t.contact, t.automatic_redrive
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
 -- name: tenants_define
 -- Creates or changes tenants, each named once; if the rate does not change, the drawn tokens stay.
 -- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
--- limits, retry preset, external_id_is_key, contact, stride], …]; :now
+-- limits, retry preset, external_id_is_key, contact, automatic_redrive, stride], …]; :now
 INSERT INTO tenants (
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key, contact, stride, created_at
+    limits, retry_preset, external_id_is_key, contact, automatic_redrive, stride, created_at
 )
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, :now
+    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16,
+    :now
 FROM json_each(:rows)
 WHERE true
 ON CONFLICT (id) DO UPDATE
@@ -71,6 +72,7 @@ SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride
     disabled = excluded.disabled, default_from = excluded.default_from, from_domains = excluded.from_domains,
     allowed_networks = excluded.allowed_networks, limits = excluded.limits, retry_preset = excluded.retry_preset,
     external_id_is_key = excluded.external_id_is_key, contact = excluded.contact,
+    automatic_redrive = excluded.automatic_redrive,
     next_token_us = iif(rate_per_second IS excluded.rate_per_second, next_token_us, 0);
 
 -- name: tenants_reseat
