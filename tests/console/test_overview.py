@@ -9,6 +9,7 @@ import pytest
 
 from carteiro.app import Carteiro
 from carteiro.console.overview import STEPS, Overviews
+from carteiro.errors import QueueAway
 from carteiro.model import MessageFilter, Role
 from carteiro.ports import Backend, Rollups
 from carteiro.views.kpis import SPANS, Range
@@ -153,3 +154,16 @@ async def test_first_mail_is_never_a_real_one() -> None:
         answer = await person.sent("first-mail")
         assert answer.status_code == 409
         assert (await post.backend.reading.messages(MessageFilter())).rows == []
+
+
+async def test_page_opens_while_the_queue_is_away(
+    post: Carteiro, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that nobody knows who waits; everything else is there."""
+
+    async def standings(_: object, kind: str) -> list[object]:
+        raise QueueAway(kind)
+
+    monkeypatch.setattr(type(post.backend.tenants), "standings", standings)
+    async with a_person(post) as person:
+        assert "the queue is unreachable" in await person.page()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import nlargest
 from typing import Final, TypeAlias
 
+from carteiro.errors import QueueAway
 from carteiro.model import (
     EMAIL,
     FailureFilter,
@@ -66,9 +67,12 @@ class GroupNow:
 
 @value
 class Foremost:
-    """The tenants with the most waiting, and the groups with the most failures: read less often."""
+    """The tenants with the most waiting, and the groups with the most failures: read less often.
 
-    waiting: Sequence[Standing]
+    ``waiting`` None: the queue, which counts them, is unreachable.
+    """
+
+    waiting: Sequence[Standing] | None
     groups: Sequence[GroupNow]
 
 
@@ -133,8 +137,11 @@ class Overviews:
             self._foremost[tenant] = now + _SLOW_S, known
         return known
 
-    async def _waiting(self) -> Sequence[Standing]:
-        standings = await self._backend.tenants.standings(EMAIL)
+    async def _waiting(self) -> Sequence[Standing] | None:
+        try:
+            standings = await self._backend.tenants.standings(EMAIL)
+        except QueueAway:
+            return None
         most = nlargest(_SHOWN, standings, key=lambda each: each.waiting)
         return [each for each in most if each.waiting]
 
