@@ -156,10 +156,10 @@ async def test_first_mail_is_never_a_real_one() -> None:
         assert (await post.backend.reading.messages(MessageFilter())).rows == []
 
 
-async def test_page_opens_while_the_queue_is_away(
+async def test_page_opens_while_the_queue_is_unreachable(
     post: Carteiro, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that nobody knows who waits; everything else is there."""
+    """It says so; everything else is there."""
 
     async def standings(_: object, kind: str) -> list[object]:
         raise QueueAway(kind)
