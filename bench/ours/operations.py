@@ -78,7 +78,7 @@ async def fill_groups(post: Carteiro) -> None:
     said = ("sandbox", "rule", "", "mailbox full", "452", "QUOTA_ERROR", "recipient", "open")
     groups = [(f"{each:012x}", *said, now, now, now, None, 9, 9) for each in range(MOST_GROUPS)]
     counts = [
-        (each[0], hour, tenant, 9, 9, now, now, "[]")
+        (each[0], hour, tenant, 9, 9, now, now, "[]", 0, "")
         for each in groups
         for tenant in ("", _name(0))
     ]
