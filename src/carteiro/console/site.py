@@ -28,6 +28,9 @@ from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.dead_letters import DeadLetterPages
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.failures import FailurePages
+from carteiro.console.pages.message import MessagePages
+from carteiro.console.pages.message_bulk import MessageBulkPages
+from carteiro.console.pages.messages import MessageSearchPages
 from carteiro.console.pages.overview import OverviewPages, offer_overviews
 from carteiro.console.pages.redrives import RedrivePages, offer_progress
 from carteiro.console.rendering import ROOT
@@ -86,6 +89,9 @@ class Console:
             FailurePages(ports.failures),
             DeadLetterPages(ports),
             RedrivePages(ports),
+            MessageSearchPages(ports),
+            MessageBulkPages(ports),
+            MessagePages(ports, office.settings),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),
