@@ -16,6 +16,7 @@ from contextlib import nullcontext
 import any_store
 import calls
 import chain
+import console
 import http_api
 import mime
 import operations
@@ -115,6 +116,7 @@ def main() -> None:
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "suspects": lambda: suspects.measure(2000, asked.pairs),
         "operations": lambda: operations.measure(max(1000, asked.jobs // 10), asked.jobs),
+        "console": lambda: console.measure(asked.kept, asked.jobs),
         "tickets": lambda: tickets.measure(asked.jobs, asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, _sizes(asked)),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

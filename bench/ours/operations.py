@@ -42,7 +42,7 @@ def _database(post: Carteiro) -> Any:
     return rollups._db  # noqa: SLF001 - see above
 
 
-async def _fill(post: Carteiro, tenants: int, *, failed: int) -> None:
+async def fill(post: Carteiro, tenants: int, *, failed: int) -> None:
     """The rows of the last hour and of the same hour yesterday: as many tenants and templates as a minute keeps."""
     await post.backend.tenants.ensure([TenantId(_name(each)) for each in range(tenants)])
     minute = SPANS["minute"]
@@ -71,14 +71,14 @@ async def _fill(post: Carteiro, tenants: int, *, failed: int) -> None:
         await connection.close()
 
 
-async def _groups(post: Carteiro) -> None:
+async def fill_groups(post: Carteiro) -> None:
     """As many failure groups as are kept, each of an hour."""
     now = int(time.time() * 1000)
     hour = now - now % HOUR_MS
     said = ("sandbox", "rule", "", "mailbox full", "452", "QUOTA_ERROR", "recipient", "open")
     groups = [(f"{each:012x}", *said, now, now, now, None, 9, 9) for each in range(MOST_GROUPS)]
     counts = [
-        (each[0], hour, tenant, 9, 9, now, now, "[]")
+        (each[0], hour, tenant, 9, 9, now, now, "[]", 0, "")
         for each in groups
         for tenant in ("", _name(0))
     ]
@@ -153,13 +153,13 @@ async def _measure(tenants: int) -> None:
         async with opened(Path(folder), provider="sandbox") as post:
             await _until_told(post)
             await fold_all(post.backend.rollups, most=_KEPT)
-            await _fill(post, tenants, failed=0)
-            await _groups(post)
+            await fill(post, tenants, failed=0)
+            await fill_groups(post)
             await _evaluate(post, "evaluate, idle")
             await _idle_rollups(post)
             for loaded in (TENANTS, tenants):
                 await _load(post, loaded, tenants)
-            await _fill(post, tenants, failed=20)
+            await fill(post, tenants, failed=20)
             await _evaluate(post, "evaluate, every template fails")
 
 

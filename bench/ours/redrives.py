@@ -26,7 +26,7 @@ INSERT INTO {schema}messages (
 SELECT
     n, {identity}, 'tenant-' || (n % {tenants}), 'email:send', {true}, 'at_least_once', 5, 86400000, 'request',
     'user-' || n || '@example.com', 1800000000000 + n, 1800000000000 + n
-FROM {series};
+FROM {all};
 INSERT INTO {schema}dead_letters (
     message_id, {more}tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms,
     failure_group
@@ -44,7 +44,8 @@ _SQLITE = {
     "more": "",
     "numbers": "",
     "identity": "printf('01900000-0000-7000-8000-%012x', n)",
-    "series": "(WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {letters}) SELECT n FROM s)",
+    "series": "(WITH RECURSIVE s (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM s WHERE n < {last})"
+    " SELECT n FROM s)",
 }
 _POSTGRES = {
     "schema": "carteiro.",
@@ -52,22 +53,27 @@ _POSTGRES = {
     "more": "message_no, code, category, said, ",
     "numbers": "n, '550', 'PERMANENT_ERROR', '550' || E'\\nno such user\\nuser-' || n || '@example.com', ",
     "identity": "'01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0')",
-    "series": "generate_series(1, {letters}) AS n",
+    "series": "generate_series({first}, {last}) AS n",
 }
 
 
-async def _fill(folder: Path, letters: int) -> None:
+async def fill(
+    folder: Path, letters: int, *, messages: int = 0, tenants: int = _TENANTS, first: int = 1
+) -> None:
+    """Messages, and dead letters of the first ones; ``first`` is the number of the first message."""
     url = os.environ.get("BENCH_STORE", "").format(name=folder.name)
-    parts: dict[str, Any] = {"tenants": _TENANTS}
+    parts: dict[str, Any] = {"tenants": tenants, **(_POSTGRES if url else _SQLITE)}
+    series = parts["series"]
+    parts["all"] = series.format(first=first, last=first - 1 + max(messages, letters))
+    parts["series"] = series.format(first=first, last=first - 1 + letters)
     if not url:
-        parts |= _SQLITE | {"series": _SQLITE["series"].format(letters=letters)}
         with closing(sqlite3.connect(folder / "carteiro.db")) as db, db:
             db.executescript(_FILL.format(**parts))
         return
-    parts |= _POSTGRES | {"series": _POSTGRES["series"].format(letters=letters)}
     connection = await asyncpg.connect(url)
     await connection.execute(_FILL.format(**parts))
     await connection.execute("ANALYZE carteiro.dead_letters")
+    await connection.execute("ANALYZE carteiro.messages")
     await connection.close()
 
 
@@ -75,7 +81,7 @@ async def _measure(letters: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with opened(folder) as post:
-            await _fill(folder, letters)
+            await fill(folder, letters)
             everything, mine = DeadFilter(), DeadFilter(tenant=TenantId("tenant-7"))
             backend = post.backend
             await _timed("plan, all tenants", lambda: plan_redrive(backend, everything))

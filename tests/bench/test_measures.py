@@ -24,6 +24,7 @@ TINY: dict[str, tuple[object, ...]] = {
 THROUGH_SMTP = ("chain_ours", "smtp_client", "smtp_ours")
 WITH_SERVERS = {
     "ours.after_load",
+    "ours.console",
     "ours.growth",
     "ours.operations",
     "ours.redis_memory",

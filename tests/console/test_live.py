@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from carteiro.app import Carteiro
-from carteiro.console.hub import Hub, Topic
+from carteiro.console.hub import MOST_READERS, Hub, Topic
 from carteiro.console.visit import Visit
 from carteiro.errors import StoreUnavailable
 from carteiro.model import TenantId
@@ -134,12 +134,56 @@ async def test_hub_is_bounded_and_closes() -> None:
     news = [hub.watch(topics, None, cast("Visit", Looking())) for _ in range(2)]
     for each in news:
         await next_news(each)
-    assert hub.is_full
+    assert hub.is_full(topics, None)
     hub.close()
 
     assert [await next_news(each) for each in news] == ["end", "end"]
     assert hub.readers == 0
-    assert hub.is_full
+    assert hub.is_full(topics, None)
+
+
+async def test_things_have_topics_of_their_own_whose_readers_are_bounded() -> None:
+    """Each thing has one reader for all that watch it; a new one is refused once there are many, a known one is not."""
+    source = Source()
+    hub = Hub(every_s=0)
+
+    def make(about: str) -> Topic | None:
+        if not about.isdigit():
+            return None
+        return Topic(f"thing:{about}", "GET /admin/v1/audit", source.read, source.show)
+
+    hub.offer_each("thing", make)
+    names = [*(f"thing:{number}" for number in range(MOST_READERS + 1)), "thing:0"]
+    topics = [found for each in names if (found := hub.topic(each))]
+    assert len(topics) == len(names)
+    assert [hub.topic(each) for each in ("thing:x", "thing:", "thing", "other:1")] == [None] * 4
+
+    visit = cast("Visit", Looking())
+    news = [hub.watch([each], None, visit) for each in (*topics[:MOST_READERS], topics[-1])]
+    for each in news:
+        await next_news(each)
+    assert hub.readers == MOST_READERS
+    assert hub.is_full([topics[MOST_READERS]], None)
+    assert hub.is_full([topics[0]], ACME)
+    assert not hub.is_full([topics[0]], None)
+    for each in news:
+        await each.aclose()
+    assert hub.readers == 0
+
+
+async def test_slow_topic_is_read_at_some_ticks() -> None:
+    """The first, and then each as often as it says; the others only tell its viewers that time goes on."""
+    source = Source()
+    hub = Hub(every_s=0)
+    topic = Topic("audit", "GET /admin/v1/audit", source.read, source.show, every=3)
+    news = hub.watch([topic], None, cast("Visit", Looking()))
+    ticks = 0
+    async for _, html in news:
+        ticks += not html
+        if ticks > 9:
+            break
+    assert 3 <= source.reads <= 5
+    await news.aclose()
 
 
 # --- over a connection --------------------------------------------------------------------------

@@ -73,3 +73,4 @@ def test_language_is_the_chosen_one_else_the_best_of_the_browser() -> None:
 def test_numbers_are_written_as_the_language_does() -> None:
     assert words_in("en").number(1234567.5) == "1,234,567.5"
     assert words_in("pt").number(1234567.5) == "1.234.567,5"
+    assert words_in("en").number(10.0) == "10"

@@ -62,7 +62,8 @@ def pages_of(post: Carteiro, values: dict[str, dict[str, str]]) -> list[str]:
     found = []
     for method, path in add_console(create_api(post), post).shown:
         own = values.get(path.partition("/")[0], {})
-        if method == "GET" and path != "live" and "/files/" not in path:
+        is_page = path != "live" and "/files/" not in path and not path.endswith("/export")
+        if method == "GET" and is_page:
             found.append(filled(path, own))
     return found
 

@@ -111,7 +111,7 @@ async def values_of_paths(post: Carteiro) -> dict[str, dict[str, str]]:
         "static": {"name": "unknown"},
         **things,
         "inbox": things["inbox"] | {"number": "1"},
-        "dead-letters": things["messages"],
+        "dead-letters": things["messages"] | {"group": things["failures"]["id"]},
         "tenants": things["messages"],
         "templates": things["messages"],
     }

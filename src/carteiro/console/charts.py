@@ -12,7 +12,7 @@ WIDTH: Final = 640
 HEIGHT: Final = 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 22
 _GRID_LINES = 4
-_NICE = (1, 2, 2.5, 5, 10)
+_NICE = (1.2, 2, 4, 8, 12)  # a quarter of them, or of ten times them, is whole
 _MOST_LABELS = 7
 
 
@@ -78,6 +78,20 @@ def sparkline(title: str, values: Sequence[float | None], *, colour: int = 1) ->
     )
     return Markup(  # noqa: S704 - numbers, and a title that is escaped
         '<svg class="sparkline" viewBox="0 0 120 32" role="img" preserveAspectRatio="none">'
+        f"<title>{escape(title)}</title>{drawn}</svg>"
+    )
+
+
+def progress(title: str, total: float, parts: Sequence[tuple[float, int]]) -> Markup:
+    """One bar of several parts, each a number and its colour; the rest of ``total`` stays empty."""
+    whole = max(1.0, total, sum(number for number, _ in parts))
+    drawn, x = "", 0.0
+    for number, colour in parts:
+        width = WIDTH * number / whole
+        drawn += f'<rect class="bar c{colour}" x="{x:.1f}" width="{width:.1f}" height="8"/>'
+        x += width
+    return Markup(  # noqa: S704 - as above
+        f'<svg class="progress" viewBox="0 0 {WIDTH} 8" role="img" preserveAspectRatio="none">'
         f"<title>{escape(title)}</title>{drawn}</svg>"
     )
 

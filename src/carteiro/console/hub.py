@@ -1,8 +1,9 @@
 """One reader feeds all open pages: a snapshot a second, and only while somebody watches."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from carteiro.errors import CarteiroError
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from carteiro.console.visit import Visit
 
 MOST_VIEWERS: Final = 500
+MOST_READERS: Final = 200  # each asks the store once a second
 EVERY_S: Final = 1.0
 _MOST_UNREAD: Final = 20  # ticks that a slow viewer may be behind
 
@@ -24,13 +26,15 @@ class Topic:
     """A live part of pages.
 
     ``read`` takes a snapshot for all tenants, or one. ``show`` renders it for a viewer, as HTML without I/O; viewers
-    with the same language and zone share the result. ``needs`` is as that of a page.
+    with the same language and zone share the result. ``needs`` is as that of a page. ``every``: ticks from one
+    read to the next.
     """
 
     name: str
     needs: str
     read: Callable[[TenantId | None], Awaitable[Snapshot]]
     show: Callable[[Snapshot, "Visit"], str]
+    every: int = 1
 
 
 class _Channel:
@@ -66,6 +70,7 @@ class Hub:
 
     def __init__(self, *, most_viewers: int = MOST_VIEWERS, every_s: float | None = None) -> None:
         self._topics: dict[str, Topic] = {}
+        self._families: dict[str, Callable[[str], Topic | None]] = {}
         self._channels: dict[tuple[str, TenantId | None], _Channel] = {}
         self._most_viewers = most_viewers
         self._every_s = EVERY_S if every_s is None else every_s
@@ -81,10 +86,22 @@ class Hub:
         """Add a topic."""
         self._topics[topic.name] = topic
 
-    @property
-    def is_full(self) -> bool:
-        """True if nobody else may watch."""
-        return self._is_closed or len(self._viewers) >= self._most_viewers
+    def offer_each(self, name: str, make: Callable[[str], Topic | None]) -> None:
+        """Add a topic for each thing of a kind: ``NAME:ID``, for which ``make`` gets the part after the colon."""
+        self._families[name] = make
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic with this name."""
+        family, _, about = name.partition(":")
+        if about and family in self._families:
+            return self._families[family](about)
+        return self._topics.get(name)
+
+    def is_full(self, topics: Sequence[Topic], tenant: TenantId | None) -> bool:
+        """True if nobody else may watch, or nothing else may be watched."""
+        new = sum((each.name, tenant) not in self._channels for each in topics)
+        is_too_much = new > 0 and len(self._channels) + new > MOST_READERS
+        return self._is_closed or len(self._viewers) >= self._most_viewers or is_too_much
 
     @property
     def readers(self) -> int:
@@ -142,21 +159,26 @@ class Hub:
             self._channels.pop((channel.topic.name, channel.tenant), None)
 
     async def _read(self, channel: _Channel) -> None:
-        while True:
-            # A store that is down ends nothing: pages keep what they show, and go on when it is back.
-            with suppress(CarteiroError):
-                try:
-                    snapshot = await channel.topic.read(channel.tenant)
-                except CarteiroError:
-                    raise
-                except Exception as error:  # noqa: BLE001 - of one topic: the others go on
-                    log.unexpected(f"console.{channel.topic.name}", error)
-                else:
-                    if not channel.number or snapshot != channel.snapshot:
-                        channel.snapshot, channel.shown = snapshot, {}
-                        channel.number += 1
+        for tick in count():
+            if not tick % channel.topic.every:
+                await self._look(channel)
             for viewer in channel.viewers:
                 viewer.unread += 1
                 viewer.is_dropped = viewer.unread > _MOST_UNREAD * len(viewer.seen)
                 viewer.news.set()
             await asyncio.sleep(self._every_s)
+
+    @staticmethod
+    async def _look(channel: _Channel) -> None:
+        # A store that is down ends nothing: pages keep what they show, and go on when it is back.
+        with suppress(CarteiroError):
+            try:
+                snapshot = await channel.topic.read(channel.tenant)
+            except CarteiroError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of one topic: the others go on
+                log.unexpected(f"console.{channel.topic.name}", error)
+            else:
+                if not channel.number or snapshot != channel.snapshot:
+                    channel.snapshot, channel.shown = snapshot, {}
+                    channel.number += 1

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -9,6 +11,8 @@ from carteiro.api.reading import Time
 from carteiro.api.refusal import bad_value
 from carteiro.console.visit import Visit
 from carteiro.model import Cursor, value
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 PAGE_ROWS = 50
 _LONGEST = 255
@@ -40,6 +44,15 @@ def text_in(visit: Visit, name: str) -> str | None:
     if given is not None and len(given) > _LONGEST:
         raise bad_value(name, f"should have at most {_LONGEST} characters")
     return given
+
+
+def choice_in(visit: Visit, name: str, known: type[Choice]) -> Choice | None:
+    """The value of a filter that has few; None: it is not set. A `Refusal` if it has another."""
+    given = text_in(visit, name)
+    try:
+        return None if given is None else known(given)
+    except ValueError:
+        raise bad_value(name, f"should be one of {', '.join(known)}") from None
 
 
 def time_in(visit: Visit, name: str) -> datetime | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from carteiro.console.visit import Visit
 
 _MOST_TOPICS: Final = 8
+_LONGEST_NAME: Final = 100
 _LOOKED_AT_S: Final = 5.0  # a stream ends this long after its sign-in at the latest
 _LONGEST_S: Final = 900.0  # then the browser opens another one
 _HEARTBEAT_S: Final = 15.0  # proxies close what is silent
@@ -31,12 +32,12 @@ class LivePages(Pages):
     async def stream(self, visit: "Visit") -> Response:
         """Events named after the topics in the query, with their HTML; more when something changes."""
         names = dict.fromkeys(visit.request.query_params.getlist("topic"))
-        topics = [self._hub.topics[each] for each in names if each in self._hub.topics]
+        topics = [found for each in names if (found := self._hub.topic(each[:_LONGEST_NAME]))]
         if not topics or len(names) > _MOST_TOPICS:
             raise Refusal(404, "There is no such topic")
         if not all(visit.may(each.needs) for each in topics):
             raise Refusal(403, visit.words("shell.not_for_you"))
-        if self._hub.is_full:
+        if self._hub.is_full(topics, visit.within()):
             raise too_busy("Too many pages are open")
         visit.request.scope.pop(SHARE).end()  # it waits, and reads nothing itself
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -30,5 +30,6 @@ def environment() -> Environment:
         "line_chart": charts.line,
         "bar_chart": charts.bars,
         "sparkline": charts.sparkline,
+        "progress_bar": charts.progress,
     }
     return made

@@ -22,20 +22,24 @@ from carteiro.console.cookies import is_same_origin
 from carteiro.console.door import Door
 from carteiro.console.hub import Hub
 from carteiro.console.live import LivePages
+from carteiro.console.overview import Overviews
 from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.alerts import AlertPages
 from carteiro.console.pages.audit import AuditPages, newest_change
+from carteiro.console.pages.dead_letters import DeadLetterPages
 from carteiro.console.pages.entrance import EntrancePages
+from carteiro.console.pages.failures import FailurePages
 from carteiro.console.pages.inbox import InboxPages, newest_mails
 from carteiro.console.pages.message import MessagePages
 from carteiro.console.pages.message_bulk import MessageBulkPages
 from carteiro.console.pages.messages import MessageSearchPages
+from carteiro.console.pages.overview import OverviewPages, offer_overviews
 from carteiro.console.pages.providers import ProviderPages
+from carteiro.console.pages.redrives import RedrivePages, offer_progress
 from carteiro.console.pages.settings import SettingPages
 from carteiro.console.pages.suppressions import SuppressionPages
 from carteiro.console.pages.templates import TemplatePages
 from carteiro.console.pages.tenants import TenantPages
-from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
 from carteiro.model import TenantId
@@ -91,8 +95,14 @@ class Console:
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
         self.hub.offer(newest_mails(ports.inbox))
+        offer_progress(self.hub, ports.redrives)
+        overviews = Overviews(ports)
+        offer_overviews(self.hub, overviews)
         return [
-            WelcomePages(),
+            OverviewPages(office, overviews),
+            FailurePages(ports.failures),
+            DeadLetterPages(ports),
+            RedrivePages(ports),
             MessageSearchPages(ports),
             MessageBulkPages(ports),
             MessagePages(ports, office.settings),

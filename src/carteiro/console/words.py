@@ -39,7 +39,7 @@ class Words:
 
     def number(self, number: float) -> str:
         """The number, with separators of this language."""
-        english = f"{number:,}"
+        english = f"{int(number) if number == int(number) else number:,}"
         return english if self.language == ENGLISH else english.translate(str.maketrans(",.", ".,"))
 
     @property

@@ -12,48 +12,61 @@ _DOUBT = "docs/runbooks/duplicates.md"
 
 @value
 class Advice:
-    """The next step, in one sentence, and the page of the docs."""
+    """The next step, in one sentence, and the page of the docs; ``name``: the sentence in other languages."""
 
+    name: str
     action: str
     runbook: str
 
 
 _FIX_AND_REDRIVE = "then redrive its dead letters."
 _ADDRESSES = Advice(
+    "addresses",
     "Correct the addresses, and ask the tenant for the source of its list: a redrive would fail again.",
     _GROW,
 )
-_CONTENT = Advice("Correct the content with carteiro dead edit: a redrive would fail again.", _GROW)
+_CONTENT = Advice(
+    "content", "Correct the content with carteiro dead edit: a redrive would fail again.", _GROW
+)
 _SENDER = Advice(
+    "sender",
     f"Check SPF, DKIM and DMARC of the sender's domain, and the sender in the settings; {_FIX_AND_REDRIVE}",
     _FAILURES,
 )
 _ACCOUNT = Advice(
+    "account",
     f"Check account, sender and certificate in the settings, and try the provider by hand; {_FIX_AND_REDRIVE}",
     _FAILURES,
 )
 _SLOWER = Advice(
-    f"Send slower, by a send limit or a rate of the tenant; {_FIX_AND_REDRIVE}", _FAILURES
+    "slower", f"Send slower, by a send limit or a rate of the tenant; {_FIX_AND_REDRIVE}", _FAILURES
 )
 _WAIT = Advice(
+    "wait",
     f"Wait, as retries are spread over time; if it lasts, use another provider, {_FIX_AND_REDRIVE}",
     _FAILURES,
 )
-_THEIRS = Advice(f"Wait for the recipient's side, {_FIX_AND_REDRIVE}", _GROW)
+_THEIRS = Advice("theirs", f"Wait for the recipient's side, {_FIX_AND_REDRIVE}", _GROW)
 # By the first word of the rule: failures that Carteiro itself found.
 _BY_RULE: Mapping[str, Advice] = {
     "in_doubt": Advice(
-        "Look for the messages at the provider before you redrive: they may have been sent.", _DOUBT
+        "in_doubt",
+        "Look for the messages at the provider before you redrive: they may have been sent.",
+        _DOUBT,
     ),
     "crashes_worker": Advice(
-        f"Find in the worker's log why it died, and fix that; {_FIX_AND_REDRIVE}", _GROW
+        "crashes_worker",
+        f"Find in the worker's log why it died, and fix that; {_FIX_AND_REDRIVE}",
+        _GROW,
     ),
     "lifecycle": Advice(
-        f"Find out with carteiro explain why they waited; {_FIX_AND_REDRIVE}", _NOTHING
+        "lifecycle", f"Find out with carteiro explain why they waited; {_FIX_AND_REDRIVE}", _NOTHING
     ),
     "validation": _CONTENT,
     "task": Advice(
-        f"Find the exception in the worker's log, and correct the task; {_FIX_AND_REDRIVE}", _GROW
+        "task",
+        f"Find the exception in the worker's log, and correct the task; {_FIX_AND_REDRIVE}",
+        _GROW,
     ),
 }
 _BY_SCOPE: Mapping[Scope, Advice] = {

@@ -3,14 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate
 from typing import Final, TypeAlias
 
 from carteiro.model import TenantId, value
 from carteiro.model.figures import Figures, TemplateResult
 from carteiro.model.reports import QueueReport, Report
-from carteiro.policy.kpis import count
-from carteiro.policy.rollups import DELAYS
+from carteiro.policy.kpis import count, delay_within
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
@@ -187,21 +185,9 @@ def distance(one: Counter[str], other: Counter[str]) -> float:
 def delivery_time(
     now: datetime, minutes: Mapping[datetime, Figures], share: float = _P95
 ) -> float | None:
-    """Seconds from accept to sent that this share of the recently sent messages took at most; None if none was sent.
-
-    Inside a slot of the histogram values are taken to be spread evenly, as by Prometheus.
-    """
+    """Seconds from accept to sent that this share of the recently sent messages took at most; None if none was sent."""
     figures = added(each for at, each in minutes.items() if at > now - RECENT - _MINUTE)
-    slots = [count(figures, f"delay.{slot}") for slot in range(len(DELAYS) + 1)]
-    rank = share * sum(slots)
-    if not rank:
-        return None
-    upto = list(accumulate(slots))
-    slot = next(slot for slot, number in enumerate(upto) if number >= rank)
-    if slot == len(DELAYS):
-        return DELAYS[-1] / 1000
-    low, high = (0, *DELAYS)[slot], DELAYS[slot]
-    return (low + (high - low) * (rank - (upto[slot] - slots[slot])) / slots[slot]) / 1000
+    return delay_within(figures, share)
 
 
 def queue_age_p95(now: datetime, minutes: Mapping[datetime, Figures]) -> float:

@@ -1,10 +1,11 @@
 """Key figures of a range of time, with their goals."""
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 from carteiro.model.figures import AttemptSuccess, Figures, Kpi
-from carteiro.policy.rollups import MOST_ATTEMPTS
+from carteiro.policy.rollups import DELAYS, MOST_ATTEMPTS
 
 _ATTEMPTS: Final = range(1, MOST_ATTEMPTS + 1)
 
@@ -34,6 +35,23 @@ def by_attempt(figures: Figures) -> list[AttemptSuccess]:
         if (ended := count(figures, f"ended.{each}"))
         for sent in (count(figures, f"sent.{each}"),)
     ]
+
+
+def delay_within(figures: Figures, share: float) -> float | None:
+    """Seconds from accept to sent that this share of the sent messages took at most; None if none was sent.
+
+    Inside a slot of the histogram values are taken to be spread evenly, as by Prometheus.
+    """
+    slots = [count(figures, f"delay.{slot}") for slot in range(len(DELAYS) + 1)]
+    rank = share * sum(slots)
+    if not rank:
+        return None
+    upto = list(accumulate(slots))
+    slot = next(slot for slot, number in enumerate(upto) if number >= rank)
+    if slot == len(DELAYS):
+        return DELAYS[-1] / 1000
+    low, high = (0, *DELAYS)[slot], DELAYS[slot]
+    return (low + (high - low) * (rank - (upto[slot] - slots[slot])) / slots[slot]) / 1000
 
 
 def count(figures: Figures, name: str) -> int:

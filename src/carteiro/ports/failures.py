@@ -1,6 +1,6 @@
 """Failure groups: messages that fail alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -38,6 +38,11 @@ class Failures(Protocol):
         self, group: str, *, tenant: model.TenantId | None = None
     ) -> model.FailureReport | None:
         """One group, up to 48 hours before it was last seen; None if there is none, or the tenant has no part in it."""
+
+    async def hours(
+        self, groups: Sequence[str], *, tenant: model.TenantId | None = None
+    ) -> Mapping[str, Sequence[model.HourOfFailures]]:
+        """The folded failures of these groups in the last 48 hours, by hour, oldest first; without any: left out."""
 
     async def histories(
         self, groups: Sequence[str] = (), *, least: int = 1

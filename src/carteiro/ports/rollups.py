@@ -41,6 +41,11 @@ class Rollups(Protocol):
         Of those in which anything ended. Weights are those of now, and Carteiro's own tenant is left out.
         """
 
+    async def line(
+        self, span: Span, back: timedelta, *, tenant: TenantId | None = None
+    ) -> dict[datetime, Figures]:
+        """The folded figures of all messages, or of a tenant, by minute or hour, from ``back`` ago."""
+
     async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
         """The templates with the largest share of failed messages, of those with at least ``least`` finished ones.
 

@@ -4,7 +4,7 @@ A file has one entry a line (JSON lines, UTF-8). A message may occur several tim
 files: an import restores its entry once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import IO, Annotated, Any
 
@@ -17,10 +17,12 @@ from carteiro import model
 from carteiro.email.message import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.policy.grouping import GROUP, group_of
+from carteiro.ports import DeadLetters, Reading
 from carteiro.views.moments import in_iso
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
+_PAGE = 100
 _MOST_FAULTS = 20  # reported at once: a file of another kind has one on each line
 
 
@@ -69,6 +71,34 @@ def export(
         file.write(orjson.dumps(to_json(letter, events), option=orjson.OPT_APPEND_NEWLINE))
         count += 1
     return count
+
+
+async def exported(
+    letters: DeadLetters, reading: Reading, wanted: model.DeadFilter
+) -> AsyncIterator[bytes]:
+    """Matching dead letters with their history, as lines of a file, newest first.
+
+    Await it: its first page is read before an answer begins, so that an error can still be reported.
+    """
+    first = await letters.find(wanted, limit=_PAGE, is_whole=False)
+    return _lines(letters, reading, wanted, first)
+
+
+async def _lines(
+    letters: DeadLetters,
+    reading: Reading,
+    wanted: model.DeadFilter,
+    page: model.Page[model.DeadLetter],
+) -> AsyncIterator[bytes]:
+    while True:
+        for each in page.rows:  # one at a time: a content may be a megabyte
+            letter = await letters.show(each.id)
+            if letter is not None:
+                entry = to_json(letter, await reading.events(letter.id))
+                yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
+        if page.next is None:
+            return
+        page = await letters.find(wanted, cursor=page.next, limit=_PAGE, is_whole=False)
 
 
 def _event(event: model.TimelineEvent) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class Range(StrEnum):
     MONTH = "30d"
 
 
-_SPANS: Mapping[Range, tuple[Span, timedelta]] = {
+SPANS: Mapping[Range, tuple[Span, timedelta]] = {
     Range.HOUR: ("minute", timedelta(hours=1)),
     Range.DAY: ("minute", timedelta(days=1)),
     Range.WEEK: ("hour", timedelta(days=7)),
@@ -77,7 +77,7 @@ class KpiReport:
 
 async def report(rollups: Rollups, asked: Range, tenant: TenantId | None) -> KpiReport:
     """The figures of all tenants, with their providers; or of one, with its templates."""
-    span, back = _SPANS[asked]
+    span, back = SPANS[asked]
     figures = await rollups.total(span, back, tenant=tenant)
     providers = await rollups.split("provider", span, back) if tenant is None else {}
     templates = await rollups.split("template", span, back, tenant=tenant) if tenant else {}

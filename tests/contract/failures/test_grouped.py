@@ -79,6 +79,30 @@ async def test_group_has_the_whole_story(backend: Backend, clock: StoreClock) ->
         await folded(backend)
 
 
+async def test_hours_of_many_groups_are_those_of_each(backend: Backend, clock: StoreClock) -> None:
+    """The folded ones of the last 48 hours, of all or of a tenant; a group without any is left out."""
+    hour = clock.at().replace(minute=0, second=0, microsecond=0)
+    await died(backend, clock)
+    await failed(backend, clock, BRASA)
+    clock.advance(HOUR)
+    await failed(backend, clock, BRASA)
+    await died(backend, clock, failure=UNKNOWN)
+    assert await backend.failures.hours([FULL_ID]) == {}
+    await folded(backend)
+
+    first, second = HourOfFailures(hour, 2, 1), HourOfFailures(hour + HOUR, 1, 0)
+    assert await backend.failures.hours([FULL_ID, UNKNOWN_ID, "none"]) == {
+        FULL_ID: [first, second],
+        UNKNOWN_ID: [HourOfFailures(hour + HOUR, 1, 1)],
+    }
+    assert await backend.failures.hours([FULL_ID, UNKNOWN_ID], tenant=ACME) == {
+        FULL_ID: [HourOfFailures(hour, 1, 1)],
+        UNKNOWN_ID: [HourOfFailures(hour + HOUR, 1, 1)],
+    }
+    clock.advance(48 * HOUR)
+    assert FULL_ID not in await backend.failures.hours([FULL_ID])
+
+
 async def test_causes_are_groups_of_their_own(backend: Backend, clock: StoreClock) -> None:
     """The most recently seen first, in pages; filtered by state and provider."""
     await died(backend, clock, failure=UNKNOWN)

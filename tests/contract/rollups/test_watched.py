@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
+from carteiro.model import TenantId
 from carteiro.model.figures import ServedShare, TemplateResult
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message, a_tenant, dead, messages, sent
@@ -39,6 +40,26 @@ async def test_minutes_are_separate_and_folded(backend: Backend, clock: StoreClo
         first: Counter(accepted=2),
         first + MINUTE: Counter(accepted=3),
     }
+
+
+async def test_line_is_by_minute_or_hour_and_of_a_tenant(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """From the start of the minute or hour of some time ago until now; folded ones alone."""
+    for number in (1, 2, 3):
+        await accepted(backend.store, *messages(number, ACME))
+        await accepted(backend.store, *messages(1, BRASA))
+        clock.advance(HOUR)
+    await _folded(backend)
+    await accepted(backend.store, *messages(9))
+
+    minutes = await backend.rollups.line("minute", 2 * HOUR, tenant=ACME)
+    hours = await backend.rollups.line("hour", 2 * HOUR)
+
+    assert [each["accepted"] for each in minutes.values()] == [2, 3]
+    assert [each["accepted"] for each in hours.values()] == [3, 4]
+    assert all(not each.minute for each in hours)
+    assert await backend.rollups.line("hour", DAY, tenant=TenantId("none")) == {}
 
 
 async def test_hour_of_yesterday_ends_a_day_ago(backend: Backend, clock: StoreClock) -> None:

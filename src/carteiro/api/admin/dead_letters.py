@@ -1,11 +1,10 @@
 """Endpoints of dead letters: find, show, redrive, edit, export, import and purge them."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -18,13 +17,12 @@ from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
 from carteiro.api.redriving import WHAT as _WHAT
 from carteiro.api.refusal import bad_value, found
-from carteiro.model import AutomaticPlan, DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
+from carteiro.model import AutomaticPlan, DeadLetter, MessageId, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
 from carteiro.runtime.outlooks import outlook_of
-from carteiro.views.dead_letters import import_, to_json
+from carteiro.views.dead_letters import exported, import_, to_json
 
-_PAGE = 100
 _PATIENCE_S = 10.0  # the longest time of one request
 
 
@@ -71,9 +69,7 @@ class DeadLetterEndpoints(Endpoints):
     async def export(self, request: Request) -> Response:
         """Matching dead letters with their history, one JSON document a line, newest first."""
         wanted = dead.wanted_by(request, read_query(request, dead.DeadQuestion))
-        # Read before the answer begins, so that an error can still be reported.
-        first = await self._letters.find(wanted, limit=_PAGE, is_whole=False)
-        return JsonLines(self._lines(wanted, first))
+        return JsonLines(await exported(self._letters, self._reading, wanted))
 
     @Endpoint("GET", "/{id}", "Look at a dead letter", dead.DeadLetterDetail)
     async def show(self, request: Request) -> Response:
@@ -177,17 +173,6 @@ class DeadLetterEndpoints(Endpoints):
                     found(await self._reading.message(each, tenant=own), _WHAT)
             return ids, len(asked.ids) > limit
         raise bad_value("ids", "is needed, or matching, and not both")
-
-    async def _lines(self, wanted: DeadFilter, page: Page[DeadLetter]) -> AsyncIterator[bytes]:
-        while True:
-            for each in page.rows:  # one at a time: a content may be a megabyte
-                letter = await self._letters.show(each.id)
-                if letter is not None:
-                    entry = to_json(letter, await self._reading.events(letter.id))
-                    yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
-            if page.next is None:
-                return
-            page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE, is_whole=False)
 
 
 def _redriven(identity: MessageId) -> Response:

@@ -15,7 +15,7 @@ from carteiro.api.reading import PageQuestion, Question, read_query, read_questi
 from carteiro.api.refusal import Refusal, found, not_found
 from carteiro.dead_letters.redrive import plan_redrive, start_redrive
 from carteiro.model import ENDED_REDRIVES, Ramp, Redrive, RedriveId, RedriveState, TooManyRedrives
-from carteiro.ports import Backend
+from carteiro.ports import Backend, Redrives
 from carteiro.views.redrives import plan_json, redrive_json
 
 _WHAT = "redrive"
@@ -125,11 +125,7 @@ class RedriveEndpoints(Endpoints):
         """Redrive all that match and are not redriven, as a job; ``Location`` leads to it."""
         asked = await read_question(request, NewRedrive)
         wanted, by = wanted_by(request, asked.matching), name_of(request)
-        started = await start_redrive(self._backend, wanted, by=by, ramp=asked.ramp())
-        if isinstance(started, TooManyRedrives):
-            whose = "here" if started.of_tenant else "in this installation"
-            text = f"{started.most} redrives are open {whose}: cancel one, or wait for its end"
-            raise Refusal(409, text)
+        started = begun(await start_redrive(self._backend, wanted, by=by, ramp=asked.ramp()))
         headers = {"Location": f"{self.prefix}/{started.id}"}
         return _view(started).as_response(202, headers=headers, nulls=True)
 
@@ -144,7 +140,7 @@ class RedriveEndpoints(Endpoints):
     @Endpoint("GET", "/{id}", "Look at a redrive", RedriveView)
     async def show(self, request: Request) -> Response:
         """One redrive and its progress."""
-        return _view(await self._found(request)).as_response(nulls=True)
+        return _view(await redrive_of(self._redrives, request)).as_response(nulls=True)
 
     @Endpoint("POST", "/{id}/pause", "Pause a redrive", RedriveView, refuses=(409,))
     async def pause(self, request: Request) -> Response:
@@ -161,21 +157,32 @@ class RedriveEndpoints(Endpoints):
         """Redrive no further message after this answer; those already redriven are still sent."""
         return await self._set(request, RedriveState.CANCELLED)
 
-    async def _found(self, request: Request) -> Redrive:
-        try:
-            identity = RedriveId(str(UUID(request.path_params["id"])))
-        except ValueError:
-            raise not_found(_WHAT) from None
-        return found(await self._redrives.show(identity, tenant=within(request)), _WHAT)
-
     async def _set(self, request: Request, state: RedriveState) -> Response:
-        known = await self._found(request)
+        known = await redrive_of(self._redrives, request)
         after = found(await self._redrives.set(known.id, state), _WHAT)
         if after.state is not state:
             is_over = after.state in ENDED_REDRIVES
             way = " starts another" if is_over else f"/{after.id}/resume continues it"
             raise Refusal(409, f"The redrive is {after.state}: POST {self.prefix}{way}")
         return _view(after).as_response(nulls=True)
+
+
+async def redrive_of(redrives: Redrives, request: Request) -> Redrive:
+    """The redrive with the id in the path; a `Refusal` if the viewer has none."""
+    try:
+        identity = RedriveId(str(UUID(request.path_params["id"])))
+    except ValueError:
+        raise not_found(_WHAT) from None
+    return found(await redrives.show(identity, tenant=within(request)), _WHAT)
+
+
+def begun(answer: Redrive | TooManyRedrives) -> Redrive:
+    """The redrive that was started; a `Refusal` if too many are open."""
+    if isinstance(answer, TooManyRedrives):
+        whose = "here" if answer.of_tenant else "in this installation"
+        text = f"{answer.most} redrives are open {whose}: cancel one, or wait for its end"
+        raise Refusal(409, text)
+    return answer
 
 
 def _view(redrive: Redrive) -> RedriveView:

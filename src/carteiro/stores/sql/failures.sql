@@ -233,3 +233,21 @@ WHERE id IN (SELECT value FROM json_each(:ids));
 SELECT {failure_group}
 FROM carteiro.failure_groups
 WHERE id = ANY (:ids::text[]);
+
+-- name: failure_hours (sqlite)
+-- Hours of groups, of a tenant, or of all ('') together. :ids = [group id, …]; :tenant; :since
+SELECT c.group_id, c.at, c.attempts, c.deaths
+FROM json_each(:ids) AS i
+CROSS JOIN failure_counts AS c ON c.group_id = i.value AND c.at >= :since AND c.tenant = :tenant
+ORDER BY c.group_id, c.at;
+
+-- name: failure_hours (postgres)
+-- Hours of groups, of a tenant, or of all ('') together. :ids = [group id, …]; :tenant; :since
+SELECT c.group_id, c.at, c.attempts, c.deaths
+FROM unnest(:ids::text[]) AS i (group_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM carteiro.failure_counts AS f
+    WHERE f.group_id = i.group_id AND f.at >= :since AND f.tenant = :tenant
+    OFFSET 0
+) AS c
+ORDER BY c.group_id, c.at;

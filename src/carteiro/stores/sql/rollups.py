@@ -75,10 +75,23 @@ class SqlRollups:
 
     async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
         """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago."""
-        now = await self._db.now()
+        return await self._line("minute", back, until, None)
+
+    async def line(
+        self, span: Span, back: timedelta, *, tenant: TenantId | None = None
+    ) -> dict[datetime, Figures]:
+        """The folded figures of all messages, or of a tenant, by minute or hour, from ``back`` ago."""
+        return await self._line(span, back, ZERO, tenant)
+
+    async def _line(
+        self, span: Span, back: timedelta, until: timedelta, tenant: TenantId | None
+    ) -> dict[datetime, Figures]:
+        now, length = await self._db.now(), SPANS[span]
+        since, before = _start(now, back, length), _start(now, until, length) + length
+        whose = tenant or ""
         rows = await self._db.read(
             lambda session: session.fetch(
-                "rollups_minutes", since=_minute(now, back), before=_minute(now, until) + _MINUTE
+                "rollups_line", span=span, tenant=whose, since=since, before=before
             )
         )
         return {moment(at): rollups.figures_of(text) for at, text in rows}
@@ -102,7 +115,7 @@ class SqlRollups:
 
     async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
         """The templates with the largest share of failed messages, of those with at least ``least`` finished ones."""
-        since = _minute(await self._db.now(), back)
+        since = _start(await self._db.now(), back, _MINUTE)
         rows = await self._db.read(
             lambda session: session.fetch("rollups_worst", since=since, least=least, limit=limit)
         )
@@ -131,9 +144,10 @@ class SqlRollups:
         return count
 
 
-def _minute(now: int, back: timedelta) -> int:
+def _start(now: int, back: timedelta, length: int) -> int:
+    """The start of the minute or hour of some time ago."""
     start = now - back // MILLISECOND
-    return start - start % _MINUTE
+    return start - start % length
 
 
 def _is_asked(key: Key, by: str, tenant: str) -> bool:

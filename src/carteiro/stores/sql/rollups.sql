@@ -35,10 +35,10 @@ WHERE (span, tenant, template, provider, at) IN (
     LIMIT :limit
 );
 
--- name: rollups_minutes
--- The figures of all messages together, by minute; notes are not in them. :since; :before
+-- name: rollups_line
+-- The figures of a tenant, or of all ('') together, by minute or hour; notes are not in them. :span; :tenant; :since; :before
 SELECT at, figures FROM carteiro.rollups
-WHERE span = 'minute' AND tenant = '' AND template = '' AND provider = '' AND at >= :since AND at < :before
+WHERE span = :span AND tenant = :tenant AND template = '' AND provider = '' AND at >= :since AND at < :before
 ORDER BY at;
 
 -- name: rollups_shares
