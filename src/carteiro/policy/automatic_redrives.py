@@ -108,7 +108,7 @@ def outlook(letter: DeadLetter, message: StoredMessage, around: Circumstances) -
         return Outlook("It is not redriven automatically: it expires before its next round.")
     text = f"It waits for provider {provider}: automatic redrive {done + 1} of {plan.rounds}. {_NEWS[around.standing]}"
     if around.tenant.is_held:
-        text = f"{text} Its tenant is paused or disabled: it waits for that, too."
+        text = f"{text} It also waits while its tenant is paused or disabled."
     return Outlook(text, provider, not_before, done + 1, plan.rounds)
 
 
@@ -119,8 +119,10 @@ def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
         return "Only e-mails are redriven automatically."
     if letter.reason is DeadReason.IN_DOUBT:
         return "It may have been delivered: it is not redriven automatically."
+    if letter.reason is DeadReason.EXPIRED:
+        return _TOO_LATE
     if letter.reason is not DeadReason.MAX_ATTEMPTS_EXCEEDED or not _may_pass(letter.failure):
-        return "It is not redriven automatically: its failure is not one of a provider that may recover."
+        return "It is not redriven automatically: its last failure is not a temporary one of its provider."
     if not around.plan.is_on:
         return "Automatic redrive is switched off (automatic_redrive.enabled)."
     if not around.tenant.automatic_redrive:
@@ -130,17 +132,18 @@ def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
     if letter.automatic_rounds >= around.plan.rounds:
         return f"It is not redriven automatically again: {letter.automatic_rounds} rounds did not send it."
     if message.expires_at <= around.now:
-        return "Its time to live is over: an automatic redrive does not start a new one."
+        return _TOO_LATE
     return None
 
 
+_TOO_LATE = "Its time to live is over: an automatic redrive does not start a new one."
 _LEFT_OUT = (
     "It is not redriven automatically: it was imported, its automatic redrive was cancelled, or it could not be"
     " redriven when its cool-down was over."
 )
 _NEWS = {
-    Standing.OPEN: "Its circuit is open.",
-    Standing.FAILING: "It fails.",
-    Standing.SENDING: "It sends.",
-    Standing.QUIET: "It was not called in the last minutes: a few messages are tried first.",
+    Standing.OPEN: "The provider's circuit is open.",
+    Standing.FAILING: "The provider still fails.",
+    Standing.SENDING: "The provider sends again.",
+    Standing.QUIET: "The provider was not called in the last minutes: a few messages are tried first.",
 }
