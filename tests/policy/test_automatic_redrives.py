@@ -20,11 +20,11 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.automatic_redrives import (
+    AwaitedRecovery,
     Circumstances,
-    Outlook,
     Standing,
+    awaited_recovery,
     may_try,
-    outlook,
     standing_of,
     waits_for,
 )
@@ -42,10 +42,10 @@ AROUND = Circumstances(
 
 def _told(
     around: Circumstances = AROUND, expires_in: timedelta = 60 * MINUTE, **letter: Any
-) -> Outlook:
+) -> AwaitedRecovery:
     fields = {"failure": outage(), "waits_for": "smtp", "waits_since": NOW - MINUTE} | letter
     message = a_stored_message(State.FAILED, expires_at=NOW + expires_in)
-    return outlook(a_letter(**fields), message, around)
+    return awaited_recovery(a_letter(**fields), message, around)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def may_try(standing: Standing) -> bool:
 
 
 @value
-class Outlook:
+class AwaitedRecovery:
     """The recovery that a dead letter waits for; ``provider`` None: none redrives it, and the text says why.
 
     ``round`` of ``rounds`` is the next one, not before that moment.
@@ -95,21 +95,25 @@ class Circumstances:
     now: datetime
 
 
-def outlook(letter: DeadLetter, message: StoredMessage, around: Circumstances) -> Outlook:
+def awaited_recovery(
+    letter: DeadLetter, message: StoredMessage, around: Circumstances
+) -> AwaitedRecovery:
     """The recovery that the dead letter waits for, or the reason why it waits for none."""
     if letter.redriven_at is not None:
-        return Outlook("It was redriven, and has not ended yet.")
+        return AwaitedRecovery("It was redriven, and has not ended yet.")
     plan, text = around.plan, _why_not(letter, message, around)
     if text is not None or letter.waits_for is None or letter.waits_since is None:
-        return Outlook(text or _LEFT_OUT)
+        return AwaitedRecovery(text or _LEFT_OUT)
     done, provider = letter.automatic_rounds, letter.waits_for
     not_before = letter.waits_since + plan.cool_down_after(done)
     if not_before >= message.expires_at:
-        return Outlook("It is not redriven automatically: it expires before its next round.")
+        return AwaitedRecovery(
+            "It is not redriven automatically: it expires before its next round."
+        )
     text = f"It waits for provider {provider}: automatic redrive {done + 1} of {plan.rounds}. {_NEWS[around.standing]}"
     if around.tenant.is_held:
         text = f"{text} It also waits while its tenant is paused or disabled."
-    return Outlook(text, provider, not_before, done + 1, plan.rounds)
+    return AwaitedRecovery(text, provider, not_before, done + 1, plan.rounds)
 
 
 def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned

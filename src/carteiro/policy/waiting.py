@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from carteiro.model import DEAD, FINISHED, QueuePlace, State, StoredMessage, Tenant, value
-from carteiro.policy.automatic_redrives import Outlook
+from carteiro.policy.automatic_redrives import AwaitedRecovery
 from carteiro.policy.suppression import SUPPRESSED
 
 _MAY_BE_DELIVERED = (
@@ -53,7 +53,7 @@ class Waiting:
     until: datetime | None
     text: str
     estimate: "Estimate | None" = None
-    redrive: Outlook | None = None
+    redrive: AwaitedRecovery | None = None
 
 
 @value
