@@ -220,7 +220,7 @@ def test_dead_letter_says_what_it_waits_for(line: CommandLine) -> None:
         assert "not a temporary one of its provider" in " ".join(
             line.done(*command, other).split()
         ), command
-    assert line.asked("explain", waiting)["redrive"] == shown
+    assert line.asked("explain", waiting)["automaticRedrive"] == shown
     line.done("tenant", "set", ACME, "--no-automatic-redrive")
     said = line.asked("dead", "show", waiting)["automaticRedrive"]
     assert (said["provider"], said["text"]) == (

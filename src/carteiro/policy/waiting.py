@@ -46,14 +46,14 @@ class Why(StrEnum):
 class Waiting:
     """The reason, as a word and as a sentence; ``until`` None: not known. Finished messages have no estimate.
 
-    ``redrive``: what a dead letter waits for.
+    ``automatic_redrive``: what a dead letter waits for.
     """
 
     why: Why
     until: datetime | None
     text: str
     estimate: "Estimate | None" = None
-    redrive: AwaitedRecovery | None = None
+    automatic_redrive: AwaitedRecovery | None = None
 
 
 @value

@@ -57,7 +57,10 @@ async def explain_message(
         told = await _explained(backend, message, place, now)
     if message.state in DEAD and (letter := await backend.dead_letters.show(message.id)):
         return replace(
-            told, redrive=await awaited_recovery_of(backend, letter, message, plan=plan, now=now)
+            told,
+            automatic_redrive=await awaited_recovery_of(
+                backend, letter, message, plan=plan, now=now
+            ),
         )
     return told
 
