@@ -17,6 +17,7 @@ import timeit
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 from carteiro.policy.classify import classify_smtp
@@ -36,12 +37,15 @@ _Z = 1.96  # of the 95 % interval
 _REPLIES = [(each.text, each.stage, each.mx) for each in ALL if not each.provider]
 _BY_CODE = {name.rpartition(".")[2]: ruling for name, ruling in RULINGS.items()}
 
-# A classifier as most are: a list of patterns, tried one after the other, here as many as we have rules for texts.
-_PATTERNS = [
-    re.compile("|".join(phrase.replace(" & ", ".*") for phrase in rule.phrases), re.IGNORECASE)
-    for rule in words.TEXT_RULES
-    if rule.phrases
-]
+
+@cache
+def _patterns() -> list[re.Pattern[str]]:
+    """A classifier as most are: patterns, tried one after the other, here as many as we have rules for texts."""
+    return [
+        re.compile("|".join(phrase.replace(" & ", ".*") for phrase in rule.phrases), re.IGNORECASE)
+        for rule in words.TEXT_RULES
+        if rule.phrases
+    ]
 
 
 def _ours() -> None:
@@ -51,7 +55,7 @@ def _ours() -> None:
 
 def _pattern_by_pattern() -> None:
     for text, _, _ in _REPLIES:
-        next((pattern for pattern in _PATTERNS if pattern.search(text)), None)
+        next((pattern for pattern in _patterns() if pattern.search(text)), None)
 
 
 def _bare_look_up() -> None:

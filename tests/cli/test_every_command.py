@@ -25,6 +25,7 @@ NAMED = {
     *(f"key {each}" for each in ("ls", "add", "revoke")),
     *(f"admin-token {each}" for each in ("ls", "add", "revoke", "rotate")),
     "audit ls",
+    "verdicts suggest",
     *(f"failures {each}" for each in ("ls", "show", "ack", "resolve", "ignore")),
     *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),

@@ -15,7 +15,17 @@ from carteiro.model import Claimed, Outcome, State, Taken
 from carteiro.ports import Handover, Parcel, Store
 from support.builders import TASK
 from support.steps import claimed
-from support.working import A_MOMENT, TOO_LONG, Gate, Through, a_kind, an_office, short, until_done
+from support.working import (
+    A_MOMENT,
+    TOO_LONG,
+    Gate,
+    Through,
+    a_job,
+    a_kind,
+    an_office,
+    short,
+    until_done,
+)
 
 
 @pytest.fixture
@@ -91,12 +101,23 @@ async def test_pace_decides_how_many_are_claimed_ahead(
     assert pool.wanted_ahead == ahead
 
 
+@pytest.mark.parametrize(("size", "ahead"), [(1000, 100), (2**20, 32), (2**27, 0)])
+async def test_fewer_large_jobs_are_claimed_ahead(size: int, ahead: int) -> None:
+    """Their contents wait in memory, of an e-mail up to a megabyte."""
+    pool = Slots(Pool("email", 10, (a_kind(_slow),)), ahead=timedelta(milliseconds=200))
+    pool._ahead = 100
+
+    pool.got([a_job(content="x" * size)] * 20, wanted=10)
+
+    assert pool.wanted_ahead == ahead
+
+
 async def test_nothing_more_is_asked_for_ahead_once_there_is_no_more() -> None:
     """Neither if all tenants have limits, nor if the queue is nearly empty."""
     pool = Slots(Pool("task", 10, (a_kind(_slow),)), ahead=timedelta(milliseconds=200))
     pool._ahead = 100
 
-    pool.got(10, wanted=10)
+    pool.got([a_job()] * 10, wanted=10)
 
     assert pool.wanted_ahead == 0
 

@@ -5,11 +5,14 @@ from typing import Any, cast
 
 import pytest
 
+from carteiro.engine import worker as engine
+from carteiro.engine.run import Run
 from carteiro.engine.slots import Slots
 from carteiro.jobs.kind import Pool
 from carteiro.model import Outcome, Taken
 from carteiro.ports import Handover, Parcel
-from support.working import a_kind
+from support.builders import TASK
+from support.working import TOO_LONG, a_job, a_kind, an_office
 
 _SLEEP = asyncio.sleep
 
@@ -75,3 +78,41 @@ async def test_next_claim_comes_when_half_of_the_jobs_ahead_have_a_slot(
 
     assert claiming.done()
     assert len(pool.waiting) == 50
+
+
+@pytest.mark.parametrize(
+    ("patience", "before", "after"), [(TOO_LONG, [1], [1, 3]), (0.0, [1, 3], [1, 3])]
+)
+async def test_slots_that_become_free_during_a_declare_are_filled_by_one_list(
+    patience: float, before: list[int], after: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each list has a cost of its own; but a store that takes long keeps nobody waiting."""
+    lists: list[int] = []
+    is_declared = asyncio.Event()
+
+    async def work(runs: list[Run]) -> None:
+        lists.append(len(runs))
+        await is_declared.wait()
+
+    monkeypatch.setattr(asyncio, "sleep", lambda _seconds: _SLEEP(0))
+    monkeypatch.setattr(engine, "_DECLARED_S", patience)
+    async with an_office() as office:
+        worker = office.worker(Pool("task", 4, (a_kind(_taken),)))
+        monkeypatch.setattr(worker, "_work", work)
+        [pool] = worker._pools
+        pool.take(3)
+        refilling = asyncio.create_task(worker._refill(pool))
+        pool.queue([], [Run(a_job(kind=TASK), pool, 0.0) for _ in range(10)])
+        async with asyncio.timeout(TOO_LONG):
+            while not lists:
+                await _SLEEP(0)
+            pool.give_back(3)
+            for _ in range(50):
+                await _SLEEP(0)
+            assert lists[:2] == before
+            is_declared.set()
+            while len(lists) < len(after):
+                await _SLEEP(0)
+        refilling.cancel()
+
+    assert lists == after

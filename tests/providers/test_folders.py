@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -31,40 +32,49 @@ ALLOWED = {
 }
 
 
+class Names(NamedTuple):
+    """Imported names, attributes, and texts without a space, of a file."""
+
+    imported: frozenset[str]
+    attributes: frozenset[str]
+    texts: frozenset[str]
+
+
 @cache
-def _trees() -> dict[str, ast.Module]:
+def _names() -> dict[str, Names]:
     files = sorted(PACKAGE.rglob("*.py"))
-    return {
-        each.relative_to(PACKAGE).as_posix(): ast.parse(each.read_text("utf-8")) for each in files
-    }
+    return {each.relative_to(PACKAGE).as_posix(): _read(each) for each in files}
 
 
-def _files(provider: str) -> list[tuple[str, ast.Module]]:
+def _read(file: Path) -> Names:
+    nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return Names(
+        frozenset(name for node in nodes for name in _imported(node)),
+        frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute)),
+        frozenset(each for each in texts if isinstance(each, str) and " " not in each),
+    )
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (each.name for each in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def _files(provider: str) -> list[tuple[str, Names]]:
     """Every file outside the folder of a provider."""
-    return [each for each in _trees().items() if not each[0].startswith(f"providers/{provider}/")]
+    return [each for each in _names().items() if not each[0].startswith(f"providers/{provider}/")]
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{each.name}" for each in node.names)
-
-
-def _asks_for(tree: ast.Module, provider: str) -> bool:
+def _asks_for(names: Names, provider: str) -> bool:
     """True if it has the name as a text, as the start of a rule or a code, or as an attribute."""
     starts = (f"{provider}.", f"{provider}:", f"{provider.upper()}_")
-    return any(
-        (isinstance(node, ast.Attribute) and node.attr == provider)
-        or (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and (
-                node.value == provider or (node.value.startswith(starts) and " " not in node.value)
-            )
-        )
-        for node in ast.walk(tree)
+    return (
+        provider in names.attributes
+        or provider in names.texts
+        or any(each.startswith(starts) for each in names.texts)
     )
 
 
@@ -79,8 +89,8 @@ def test_provider_is_imported_nowhere_else(provider: str) -> None:
     folder = f"carteiro.providers.{provider}"
     found = [
         where
-        for where, tree in _files(provider)
-        if any(f"{name}.".startswith(f"{folder}.") for name in _imported(tree))
+        for where, names in _files(provider)
+        if any(f"{name}.".startswith(f"{folder}.") for name in names.imported)
     ]
 
     assert found == []
@@ -89,14 +99,14 @@ def test_provider_is_imported_nowhere_else(provider: str) -> None:
 @pytest.mark.parametrize("provider", OWN)
 def test_provider_is_named_nowhere_else(provider: str) -> None:
     """Differences between providers are in their specs."""
-    found = [where for where, tree in _files(provider) if _asks_for(tree, provider)]
+    found = [where for where, names in _files(provider) if _asks_for(names, provider)]
 
     assert [where for where in found if (where, provider) not in ALLOWED] == []
 
 
 def test_every_exception_is_needed() -> None:
     needed = {
-        (where, name) for name in OWN for where, tree in _files(name) if _asks_for(tree, name)
+        (where, name) for name in OWN for where, names in _files(name) if _asks_for(names, name)
     }
 
     assert set(ALLOWED) <= needed

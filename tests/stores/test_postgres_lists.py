@@ -52,6 +52,7 @@ async def _pages(db: Database, *, limit: int = 2, **wanted: Any) -> list[list[Me
             find_messages, wanted=MessageFilter(**wanted), cursor=cursor, limit=limit, reach=NEAR
         )
         page = await db.read(look)
+        assert len(page.rows) == limit or (page.reached is None) == (page.next is None)
         pages.append([row.id for row in page.rows])
         if page.next is None:
             return pages

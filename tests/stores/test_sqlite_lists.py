@@ -50,6 +50,7 @@ def _pages(folder: Path, *, limit: int = 2, **wanted: Any) -> list[list[MessageI
                     reach=NEAR,
                 )
             )
+            assert len(page.rows) == limit or (page.reached is None) == (page.next is None)
             pages.append([row.id for row in page.rows])
             if page.next is None:
                 return pages

@@ -30,10 +30,11 @@ _AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pract
 
 
 class Office:
-    """A running process with the console: its address, and the addresses of all pages that show something."""
+    """A running process with the console: its address, its store, and the addresses of all pages to look at."""
 
-    def __init__(self, address: str, link: str, pages: Sequence[str]) -> None:
+    def __init__(self, address: str, link: str, pages: Sequence[str], store: str) -> None:
         self.address = address
+        self.store = store
         self.link = link
         self.pages = pages
 
@@ -42,10 +43,11 @@ class Office:
 async def an_office() -> AsyncIterator[Office]:
     """A process on SQLite, with one of everything in its store, and a token for each kind of viewer."""
     with a_folder("console", ours=True) as folder:
-        pages = await _filled(f"sqlite:///{folder / 'carteiro.db'}")
+        store = f"sqlite:///{folder / 'carteiro.db'}"
+        pages = await _filled(store)
         async with up(folder) as running:
             [link] = re.findall(r"/console/(link/\S+)", running.announced)
-            yield Office(running.address, link, pages)
+            yield Office(running.address, link, pages, store)
 
 
 async def _filled(store: str) -> list[str]:
@@ -135,6 +137,6 @@ async def a_looker(browser: Browser, office: Office, **options: Any) -> AsyncIte
     try:
         looker = Looker(await context.new_page(), office)
         yield looker
-        assert looker.faults == []
+        assert looker.faults == [], looker.faults
     finally:
         await context.close()

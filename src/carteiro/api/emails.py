@@ -24,7 +24,7 @@ from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
 
 _AS_ASKED = {
-    *("external_id", "provider_id", "recipient_external_id", "tag"),
+    *("external_id", "provider_id", "recipient_external_id", "tag", "code"),
     *("created_after", "created_before"),
 }
 
@@ -43,6 +43,11 @@ class EmailQuestion(PageQuestion):
     )
     recipient_external_id: str | None = Field(default=None, max_length=255)
     tag: str | None = Field(default=None, max_length=255)
+    code: str | None = Field(
+        default=None,
+        max_length=255,
+        description="Code of the last failure: `errorCode` or `originalCode`.",
+    )
     created_after: Time | None = None
     created_before: Time | None = None
 

@@ -29,6 +29,9 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         str | None, typer.Option(help="External id of the recipient, set by the tenant.")
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the message.")] = None,
+    code: Annotated[
+        str | None, typer.Option(help="Code of the last failure: ours, or the provider's.")
+    ] = None,
     kind: Annotated[str | None, typer.Option(help="Kind of job: email:send, or a task.")] = None,
     since: Since = None,
     before: Before = None,
@@ -44,6 +47,7 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         provider_id=provider_id,
         recipient_external_id=recipient_external_id,
         tag=tag,
+        code=code,
         created_after=since,
         created_before=before,
     )

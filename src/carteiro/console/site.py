@@ -25,6 +25,9 @@ from carteiro.console.live import LivePages
 from carteiro.console.page import Change, Handler, Pages, Show
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
+from carteiro.console.pages.message import MessagePages
+from carteiro.console.pages.message_bulk import MessageBulkPages
+from carteiro.console.pages.messages import MessageSearchPages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
@@ -76,6 +79,9 @@ class Console:
         self.hub.offer(newest_change(ports.audit))
         return [
             WelcomePages(),
+            MessageSearchPages(ports),
+            MessageBulkPages(ports),
+            MessagePages(ports, office.settings),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),

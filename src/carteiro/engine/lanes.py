@@ -93,7 +93,7 @@ class Lanes:
             job.lease.job, job.tenant, content, run.attempt, job.revision, job.request_id
         )
         handover = run.handover = run.handover or Handover(kind.call_limit)
-        outcome = await deliver(kind, parcel, handover, self._limits)
+        outcome = await deliver(kind, parcel, handover, self._limits, run.task)
         if outcome is None:
             raise TypeError(f"{kind.name} has returned no outcome")
         return outcome

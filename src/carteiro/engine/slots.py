@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 _SOME_TIME_S, _MOST_TIMES = 0.004, 5  # while calls wait for a connection
-# Jobs: a larger claim is not cheaper. Fewer of those that declare: they are e-mails, which may be large.
-_MOST_AHEAD, _MOST_DECLARED_AHEAD = 1000, 500
+_MOST_AHEAD = 1000  # jobs: a larger claim is not cheaper
+_MOST_SIZE_AHEAD = 32 * 1024 * 1024  # characters of contents, which take three times as many bytes
 _LARGEST_OF = 8  # slots to one orphan, in the largest round
 _PROMPT_OF = 8  # slots to one job that is claimed for a slot while others wait for one
 _LEAST_ROUND_S = 0.02
@@ -41,8 +41,7 @@ class Slots:
         self._has_waiting = asyncio.Event()
         is_prompt = any(kind.start_within is not None for kind in pool.kinds)
         self._ahead_s = 0.0 if is_prompt else ahead.total_seconds()
-        is_declared = any(kind.declares for kind in pool.kinds)
-        self._most_ahead = _MOST_DECLARED_AHEAD if is_declared else _MOST_AHEAD
+        self._most_ahead = _MOST_AHEAD
         self._ahead = 0
         self._ended = 0  # since it was last counted
         self._counted_at = 0.0
@@ -98,10 +97,15 @@ class Slots:
             self._is_awaited = False
             self._freed.set()
 
-    def got(self, jobs: int, *, wanted: int) -> None:
-        """A claim gave no more jobs than there were slots for: none are asked for ahead for a while."""
-        if jobs <= wanted:
-            self._ahead = 0
+    def got(self, jobs: Sequence[LeasedJob], *, wanted: int) -> None:
+        """A claim gave these: no more than there were slots for, and none are asked for ahead for a while.
+
+        Where jobs are large, fewer are asked for ahead.
+        """
+        if jobs:
+            size = sum(map(len, [job.content or "" for job in jobs])) // len(jobs)
+            self._most_ahead = min(_MOST_AHEAD, _MOST_SIZE_AHEAD // max(1, size))
+        self._ahead = min(self._ahead, self._most_ahead) if len(jobs) > wanted else 0
 
     def queue(self, prompt: "list[Run]", ahead: "list[Run]") -> None:
         """They wait for a slot: those that were claimed for one before all others, those claimed ahead after them."""

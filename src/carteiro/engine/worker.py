@@ -47,6 +47,7 @@ _DEAF_S = 5.0  # after this, a call that ignores its cancel is left to go on
 _STALE_S = 2.0  # for a job that was claimed ahead
 _LOOKS_EVERY = 4  # jobs, at the clock
 _TURN_S = 0.01  # of confirming jobs, then others have a turn of the event loop
+_DECLARED_S = 0.01  # the longest that jobs claimed ahead wait for the list before them
 _ORPHANS_PER_LEASE = 30  # at least, for any duration: most that kill do it at once
 
 
@@ -199,7 +200,10 @@ class Worker:
     async def _refill(self, pool: Slots) -> None:
         """Start jobs that were claimed ahead as slots become free."""
         while True:
-            self._begin(pool, await pool.next_waiting())
+            begun = self._begin(pool, await pool.next_waiting())
+            if begun is not None:
+                # Slots that become free until these are declared are for one list, not for many short ones.
+                await asyncio.wait([begun], timeout=_DECLARED_S)
 
     async def _claim_for(self, pool: Slots) -> model.Claimed:
         """Claim as many jobs as there are slots; until idle, no more than the limit, one pool after the other."""
@@ -239,7 +243,7 @@ class Worker:
             raise
         received = time.monotonic()
         runs = {job.lease: Run(job, pool, received) for job in claimed.jobs}
-        pool.got(len(runs), wanted=limit)
+        pool.got(claimed.jobs, wanted=limit)
         try:
             self._start(pool, await self._without_surplus(runs), limit)
         except asyncio.CancelledError:
@@ -281,23 +285,26 @@ class Worker:
                 run.timer = _in(after, partial(self._orphans.end, run.job.lease))
         together = [run for run in runs if run not in alone] if alone else runs
         self._quiet.enter(len(together))
-        at_once = max(0, min(pool.free, limit) if pool.waiting else pool.free)
+        # If others wait, they begin with those: in longer lists.
+        at_once = 0 if pool.waiting else max(0, pool.free)
         self._begin(pool, together[:at_once])
         pool.queue(together[at_once:limit], together[max(at_once, limit) :])
 
-    def _begin(self, pool: Slots, runs: list[Run]) -> None:
-        """Run jobs along the path, together."""
+    def _begin(self, pool: Slots, runs: list[Run]) -> "asyncio.Task[None] | None":
+        """Run jobs along the path, together; the task ends when their calls have begun."""
         if not runs:
-            return
+            return None
         for run in runs:
             run.has_slot = True
         pool.take(len(runs))
         # The provider of a chain is chosen before the next claim.
         chosen = [run for run in runs if run.kind.chain is None or self._choose(run)]
-        if chosen:
-            self._go(self._work(chosen))
-            if pool.has_spare:
-                self._settling.hurry()
+        if not chosen:
+            return None
+        begun = self._go(self._work(chosen))
+        if pool.has_spare:
+            self._settling.hurry()
+        return begun
 
     def _start_alone(self, run: Run) -> None:
         place = self._quiet.place_alone(run.job.tenant)
@@ -468,7 +475,17 @@ class Worker:
 
     async def _declare_together(self, runs: list[Run], *, apart: bool = False) -> None:
         arrivals = {received: arrival(received) for received in {run.received for run in runs}}
-        starts = [self._start_of(run, arrivals[run.received]) for run in runs]
+        lease, margin = self._lengths.lease, self._lengths.hold_margin
+        starts = [
+            start(
+                run.job,
+                provider=run.kind.provider,
+                hold=(run.kind.call_limit or lease) + margin,
+                arrival=arrivals[run.received],
+                confirmed=run.confirmed,
+            )
+            for run in runs
+        ]
         answers = await stored("declare", self._store.declare, starts, apart=apart)
         if answers is None:
             for run in runs:
@@ -478,8 +495,14 @@ class Worker:
         begun: list[Run] = []
         for run, answer in zip(runs, answers, strict=True):
             try:
-                if self._has_begun(run, answer):
+                if isinstance(answer, model.Begun):
+                    run.is_declared = True
+                    run.attempt = answer.attempt
+                    if run.job.open_attempt:
+                        self._tell_doubt(run)
                     begun.append(run)
+                else:
+                    self._not_begun(run, answer)
             except Exception as error:  # noqa: BLE001 - it affects no other job
                 self._fail(run, error)
         if begun:
@@ -491,30 +514,15 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - it affects no other job
             self._fail(run, error)
 
-    def _start_of(self, run: Run, arrived: model.Event) -> model.Start:
-        kind = run.kind
-        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
-        confirmed = run.confirmed
-        return start(
-            run.job, provider=kind.provider, hold=hold, arrival=arrived, confirmed=confirmed
-        )
+    def _tell_doubt(self, run: Run) -> None:
+        job, duration = run.job, _since(run.received)
+        log.attempt_in_doubt(job, classify.in_doubt(), attempt=job.attempts, duration=duration)
 
-    def _has_begun(self, run: Run, answer: model.Begun | model.Refused) -> bool:
-        job = run.job
-        if isinstance(answer, model.Begun):
-            run.is_declared = True
-            run.attempt = answer.attempt
-            if job.open_attempt:
-                duration = _since(run.received)
-                log.attempt_in_doubt(
-                    job, classify.in_doubt(), attempt=job.attempts, duration=duration
-                )
-            return True
-        if (end := settle.refused(job, answer)) is not None:
+    def _not_begun(self, run: Run, answer: model.Refused) -> None:
+        if (end := settle.refused(run.job, answer)) is not None:
             self._settling.end(run, end)
         else:
             self._go(self._give_back(run, answer.wait))
-        return False
 
     # --- leaving the path
 
@@ -572,11 +580,12 @@ class Worker:
         self._quiet.leave(together)
         self._left.set()
 
-    def _go(self, work: Awaitable[None], *runs: Run) -> None:
+    def _go(self, work: Awaitable[None], *runs: Run) -> "asyncio.Task[None]":
         """Start a part of the path; if it fails, these runs fail that it has not handed on."""
         task = asyncio.get_running_loop().create_task(self._guarded(work, runs))
         self._tasks.add(task)
         task.add_done_callback(partial(self._gone, work))
+        return task
 
     async def _guarded(self, work: Awaitable[None], runs: tuple[Run, ...]) -> None:
         try:

@@ -1,7 +1,7 @@
 """Ids, time limits and pages, which all other values use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NewType, TypeAlias, TypeVar, dataclass_transform
 from uuid import UUID
@@ -53,7 +53,11 @@ def made_at(message: MessageId) -> float | None:
 
 @dataclass(slots=True)
 class Page(Generic[Row]):
-    """A part of a list; ``next`` is the cursor of the next part, None at the end. Any part may be short."""
+    """A part of a list; ``next`` is the cursor of the next part, None at the end. Any part may be short.
+
+    ``reached``: the time up to which the list was searched, if that is why the part is short.
+    """
 
     rows: list[Row]
     next: Cursor | None
+    reached: datetime | None = field(default=None, compare=False)

@@ -203,7 +203,8 @@ class StoredMessage:
 class MessageFilter:
     """Filter of messages; None matches any.
 
-    ``created_after`` is inclusive, ``created_before`` is exclusive.
+    ``code`` is the code of the last failure, ours or as the provider gave it. ``created_after`` is inclusive,
+    ``created_before`` is exclusive.
     """
 
     tenant: TenantId | None = None
@@ -214,6 +215,7 @@ class MessageFilter:
     provider_id: str | None = None
     recipient_external_id: str | None = None
     tag: str | None = None
+    code: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 

@@ -32,11 +32,12 @@ class TimeLimits:
         self._timer: asyncio.TimerHandle | None = None
         self._fires_at = inf
 
-    def begin(self, handover: Handover) -> None:
-        """Limit the current task until `end`."""
-        self._calls[handover] = asyncio.current_task()
+    def begin(self, handover: Handover, task: "asyncio.Task[Any] | None" = None) -> None:
+        """Limit the current task until `end`; a caller that knows it saves the search for it."""
+        self._calls[handover] = task or asyncio.current_task()
         handover.on_await(self._watch)
-        self._watch(handover.deadline)
+        if handover.deadline < self._fires_at:  # a call less for most
+            self._watch(handover.deadline)
 
     def end(self, handover: Handover) -> bool:
         """End the limit; True if it has passed, and nothing else has cancelled the task."""
@@ -65,12 +66,21 @@ class TimeLimits:
             self._watch(min(each.deadline for each in self._calls))
 
 
-async def deliver(kind: Kind, parcel: Parcel, handover: Handover, limits: TimeLimits) -> Outcome:
-    """Hand the parcel over within its deadline; the observer of the provider gets the outcome."""
+async def deliver(
+    kind: Kind,
+    parcel: Parcel,
+    handover: Handover,
+    limits: TimeLimits,
+    task: "asyncio.Task[Any] | None" = None,
+) -> Outcome:
+    """Hand the parcel over within its deadline; the observer of the provider gets the outcome.
+
+    ``task``: the current one, if it is known.
+    """
     link, is_limited = kind.link, kind.call_limit is not None
     began = None if link is None else link.begin()
     if is_limited:
-        limits.begin(handover)
+        limits.begin(handover, task)
     try:
         outcome = await kind.deliver(parcel, handover)
     except BaseException as error:  # noqa: BLE001 - what is not an outcome is raised again

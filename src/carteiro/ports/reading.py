@@ -35,7 +35,10 @@ class Reading(Protocol):
     async def messages(
         self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
     ) -> model.Page[model.StoredMessage]:
-        """The matching messages, newest first, without their contents."""
+        """The matching messages, newest first, without their contents.
+
+        A page that ends early, after many messages that did not match, says how far it `reached`.
+        """
 
     async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
         """The timeline of a message, oldest first."""

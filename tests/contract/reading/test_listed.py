@@ -19,6 +19,7 @@ from carteiro.model import (
     Sent,
     State,
     StoredMessage,
+    Verdict,
 )
 from carteiro.ports import Backend
 from support.builders import (
@@ -219,6 +220,27 @@ async def test_messages_are_found_by_the_senders_fields(
 
 
 @pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
+async def test_messages_are_found_by_the_code_of_their_failure(
+    backend: Backend, scope: dict[str, Any]
+) -> None:
+    """Ours, or the provider's; also while a retry waits, and only as a whole."""
+    buried, later, fine = await accepted(backend.store, *messages(3))
+    failure = replace(dead().failure, code="MAILBOX_UNKNOWN", original_code="550 5.1.1")
+    for job in await claimed(backend.store, limit=3):
+        verdicts: dict[MessageId, Verdict] = {
+            buried: replace(dead(), failure=failure),
+            later: replace(retry(A_DAY), failure=failure),
+            fine: sent(),
+        }
+        await settled(backend.store, job, verdicts[job.lease.job])
+
+    for code in ("MAILBOX_UNKNOWN", "550 5.1.1"):
+        assert await _ids(backend, code=code, **scope) == [later, buried]
+        assert await _ids(backend, code=code, state=State.FAILED, **scope) == [buried]
+    assert await _ids(backend, code="550", **scope) == []
+
+
+@pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
 async def test_messages_are_found_by_their_provider_id(
     backend: Backend, scope: dict[str, Any]
 ) -> None:
@@ -330,6 +352,7 @@ _FILTERS = st.fixed_dictionaries(
         "provider_id": st.sampled_from(["provider-1", "none"]),
         "recipient_external_id": st.sampled_from(["ana", "bia"]),
         "tag": st.sampled_from(["spring", "summer"]),
+        "code": st.sampled_from([dead().failure.code, "none"]),
     },
 )
 
@@ -374,7 +397,10 @@ async def test_any_filter_in_pages_of_any_size_gives_all_matches(
 
 
 def _matches(row: StoredMessage, asked: NewMessage, fields: dict[str, Any]) -> bool:
-    said = {"recipient_external_id": asked.recipient and asked.recipient.external_id}
+    said = {
+        "recipient_external_id": asked.recipient and asked.recipient.external_id,
+        "code": row.failure and row.failure.code,
+    }
     return all(
         wanted in row.tags if name == "tag" else wanted == said.get(name, getattr(row, name, None))
         for name, wanted in fields.items()

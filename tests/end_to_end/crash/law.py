@@ -266,7 +266,8 @@ def _ungrouped(place: Place, lives: Collection[Life]) -> Iterator[str]:
     retried, died = names["RETRY_SCHEDULED"], names["FAILED"] + names["EXPIRED"]
     for table in (
         "failure_groups",
-        "failure_counts WHERE tenant = ''",
+        "failure_counts WHERE tenant = '' AND at > 0",
+        "failure_counts WHERE tenant = '' AND at = 0",
         "failure_counts WHERE tenant > '' AND at > 0",
         "failure_counts WHERE tenant > '' AND at = 0",
     ):

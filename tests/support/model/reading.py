@@ -9,6 +9,7 @@ from carteiro.model import (
     LATEST,
     Cursor,
     Depth,
+    Failure,
     IdempotencyKey,
     KindName,
     MessageFilter,
@@ -92,6 +93,7 @@ class ModelReading:
             and wanted.provider_id in {None, entry.provider_id or None}
             and wanted.recipient_external_id in {None, self._recipient_named(row)}
             and wanted.tag in {None, *message.tags}
+            and wanted.code in {None, *_codes(entry.failure)}
             and (after is None or created_at >= after)
             and (before is None or created_at < before)
         )
@@ -219,3 +221,8 @@ def _stored(row: Row, content: str | None) -> StoredMessage:
 
 def _duration(ms: int | None) -> timedelta | None:
     return None if ms is None else ms * MILLISECOND
+
+
+def _codes(failure: Failure | None) -> set[str | None]:
+    """The codes of a failure: ours, and the provider's."""
+    return set() if failure is None else {failure.code, failure.original_code}

@@ -9,14 +9,15 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from carteiro.api import redriving
 from carteiro.api.admin import dead_letter_documents as dead
 from carteiro.api.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.api.emails import message_id
 from carteiro.api.endpoint import Endpoint, Endpoints
 from carteiro.api.key_ring import name_of, within
 from carteiro.api.reading import read_query, read_question
-from carteiro.api.refusal import Refusal, bad_value, found, not_found
-from carteiro.dead_letters.redrive import revise
+from carteiro.api.redriving import WHAT as _WHAT
+from carteiro.api.refusal import bad_value, found
 from carteiro.model import AutomaticPlan, DeadFilter, DeadLetter, MessageId, Page, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
@@ -25,7 +26,6 @@ from carteiro.views.dead_letters import import_, to_json
 
 _PAGE = 100
 _PATIENCE_S = 10.0  # the longest time of one request
-_WHAT = "dead letter"
 
 
 class JsonLines(StreamingResponse):
@@ -91,11 +91,9 @@ class DeadLetterEndpoints(Endpoints):
     async def redrive(self, request: Request) -> Response:
         """Give it a new round of attempts and a new ttl; 409 if it was redriven already."""
         identity = message_id(request.path_params["id"], _WHAT)
-        message = found(await self._reading.message(identity, tenant=within(request)), _WHAT)
-        [answer] = await self._letters.redrive([identity], by=name_of(request))
-        if answer is RedriveAnswer.NOT_FOUND:
-            raise Refusal(404, f"The message is not a dead letter: it is {message.state}")
-        return _redriven(identity, answer)
+        own = within(request)
+        await redriving.redrive_one(self._backend, identity, tenant=own, by=name_of(request))
+        return _redriven(identity)
 
     @Endpoint(
         "POST",
@@ -112,12 +110,9 @@ class DeadLetterEndpoints(Endpoints):
         """
         letter = await self._found(request)
         asked = await read_question(request, dead.Changes)
-        message = found(await self._reading.message(letter.id), _WHAT)
-        if not message.content:
-            raise _past_retention()
-        revision = await revise(message, asked.root, backend=self._backend, rules=self._rules)
-        [answer] = await self._letters.redrive([letter.id], by=name_of(request), revision=revision)
-        return _redriven(letter.id, answer)
+        revision = await redriving.revised(self._backend, letter, asked.root, self._rules)
+        await redriving.redrive_revised(self._backend, letter, revision, by=name_of(request))
+        return _redriven(letter.id)
 
     @Endpoint(
         "POST", "/redrive", "Redrive dead letters", dead.RedriveResults, reads=dead.RedriveQuestion
@@ -164,10 +159,7 @@ class DeadLetterEndpoints(Endpoints):
 
     async def _found(self, request: Request) -> DeadLetter:
         identity = message_id(request.path_params["id"], _WHAT)
-        letter = found(await self._letters.show(identity), _WHAT)
-        if within(request) not in {None, letter.tenant}:
-            raise not_found(_WHAT)
-        return letter
+        return await redriving.found_letter(self._backend, identity, tenant=within(request))
 
     async def _asked_for(
         self, request: Request, asked: dead.RedriveQuestion
@@ -198,19 +190,5 @@ class DeadLetterEndpoints(Endpoints):
             page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE, is_whole=False)
 
 
-def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
-    match answer:
-        case RedriveAnswer.NOT_FOUND:
-            raise not_found(_WHAT)
-        case RedriveAnswer.ALREADY:
-            raise Refusal(409, "It was redriven already")
-        case RedriveAnswer.NO_CONTENT:
-            raise _past_retention()
-        case RedriveAnswer.CHANGED:
-            raise Refusal(409, "It was edited in the meantime: check it, and edit it again")
-        case RedriveAnswer.REDRIVEN:
-            return dead.Redriven(outbox_id=identity, answer=answer).as_response()
-
-
-def _past_retention() -> Refusal:
-    return Refusal(409, "The content was pruned; this message cannot be redriven")
+def _redriven(identity: MessageId) -> Response:
+    return dead.Redriven(outbox_id=identity, answer=RedriveAnswer.REDRIVEN).as_response()

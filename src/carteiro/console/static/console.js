@@ -130,6 +130,36 @@ function closeMenus(event) {
   }
 }
 
+// --- a search is completed by the server; a wait is counted down
+
+let completing;
+
+function complete(event) {
+  const field = event.target.closest("[data-complete]");
+  if (!field) return;
+  clearTimeout(completing);
+  completing = setTimeout(async () => {
+    const asked = field.value;
+    const answer = await fetch(`${field.dataset.complete}?${new URLSearchParams({ q: asked })}`);
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("datalist");
+    if (answer.ok && found && field.value === asked) field.list?.replaceWith(document.adoptNode(found));
+  }, 150);
+}
+
+function countDown() {
+  for (const each of document.querySelectorAll("[data-until]")) {
+    let left = Math.max(0, Math.round((new Date(each.dataset.until) - Date.now()) / 1000));
+    const parts = [];
+    for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]) {
+      if (left >= size) parts.push(`${Math.floor(left / size)} ${unit}`);
+      left %= size;
+    }
+    each.textContent = parts.slice(0, 2).join(" ") || "0 s";
+  }
+}
+
+setInterval(countDown, 1000);
+document.addEventListener("input", complete);
 tellZone();
 prepare(document);
 listen();

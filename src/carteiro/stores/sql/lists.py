@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from carteiro import model
-from carteiro.stores.columns import in_ms, message_of
+from carteiro.stores.columns import in_ms, message_of, moment
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.session import Session
 
@@ -72,7 +72,8 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
         if len(places) < step:
             return model.Page(_messages(found), None)
         if walked >= reach.walk:
-            return model.Page(_messages(found), await _cursor_at_place(session, places[-1]))
+            cursor = await _cursor_at_place(session, places[-1])
+            return model.Page(_messages(found), cursor, moment(places[-1][0]))
         after, step = places[-1], min(step * _WIDER, reach.walk - walked)
 
 

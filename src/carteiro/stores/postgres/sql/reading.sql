@@ -76,7 +76,7 @@ WHERE m.id = :id AND (:tenant::text IS NULL OR m.tenant = :tenant);
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
--- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
+-- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :code; :limit
 SELECT m.created_at, m.no, {shown}, NULL
 FROM unnest(:numbers::bigint[]) WITH ORDINALITY AS i (no, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.ledger AS n WHERE n.no = i.no OFFSET 0) AS m
@@ -91,6 +91,9 @@ WHERE
     AND (:tag::text IS NULL OR (
         SELECT true FROM carteiro.message_tags AS g
         WHERE g.tenant = m.tenant AND g.tag = :tag AND g.created_at = m.created_at AND g.message_no = m.no
+    ))
+    AND (:code::text IS NULL OR m.failure IS NOT NULL AND :code IN (
+        carteiro.readable(m.failure::text) ->> 'code', carteiro.readable(m.failure::text) ->> 'original_code'
     ))
 ORDER BY i.place
 LIMIT :limit;

@@ -40,7 +40,7 @@ WHERE m.id = :id AND (:tenant IS NULL OR m.tenant = :tenant);
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
--- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
+-- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :code; :limit
 SELECT m.created_at, m.no, {shown}, NULL
 FROM json_each(:numbers) AS i CROSS JOIN ledger AS m
 WHERE
@@ -56,6 +56,7 @@ WHERE
         SELECT 1 FROM message_tags AS g
         WHERE g.tenant = m.tenant AND g.tag = :tag AND g.created_at = m.created_at AND g.message_no = m.no
     ))
+    AND (:code IS NULL OR :code IN (m.failure ->> 'code', m.failure ->> 'original_code'))
 LIMIT :limit;
 
 -- name: states
