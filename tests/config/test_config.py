@@ -305,6 +305,8 @@ def test_unknown_flag_is_refused() -> None:
         ("[delivery]\ngrace_ms = -1", "whole milliseconds, 0 or more"),
         ("[delivery]\ngrace_ms = 1000000000000000000000", "whole milliseconds"),
         ("[delivery]\ngrace_ms = true", "whole milliseconds"),
+        # No date is so far away: a dead letter that waits for it could not be shown.
+        ("[automatic_redrive]\ncool_down_ms = 80000000000000", "at most 2592000000 milliseconds"),
         ("[fairness]\nmax_jobs_per_tenant_batch = 0", "should be at least 1"),
         ("[fairness]\nmax_jobs_per_tenant_batch = 2147483647", "should be at most 1000000"),
         (

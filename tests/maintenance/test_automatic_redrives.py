@@ -11,12 +11,14 @@ from carteiro.maintenance.automatic_redrives import redrive_automatically, start
 from carteiro.maintenance.redrives import Redriving, redrive_once
 from carteiro.model import (
     AutomaticPlan,
+    Category,
     Deferred,
     Delivery,
     End,
     LeasedJob,
     MessageId,
     Outcome,
+    Scope,
     State,
     Taken,
     TenantId,
@@ -27,10 +29,10 @@ from carteiro.policy import classify
 from carteiro.policy.retry import PRESETS
 from carteiro.ports import Backend
 from carteiro.runtime.polling import polls
-from support.builders import ACME, BRASA, a_message, tenants_named
+from support.builders import ACME, BRASA, a_failure, a_message, tenants_named
 from support.clock import StoreClock
 from support.quick_store import quick_backend
-from support.recovering import COOL_DOWN, PLAN, PROVIDER, letter_of, lost
+from support.recovering import COOL_DOWN, PLAN, PROVIDER, died, letter_of, lost
 from support.redriving import redriving
 from support.steps import accepted, claimed, declare
 from support.working import TOO_LONG
@@ -295,5 +297,21 @@ async def test_loop_starts_them_until_it_is_cancelled() -> None:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+
+    await in_town(scene)
+
+
+async def test_failures_that_a_tenant_can_make_hold_up_nobody() -> None:
+    """A greylisting destination, or what an application reports by SQL, says nothing about the provider."""
+
+    async def scene(town: Town) -> None:
+        await lost(town.backend)
+        town.clock.advance(COOL_DOWN)
+        for _ in range(3):
+            made_up = a_failure("450", category=Category.TRANSIENT_ERROR, scope=Scope.MESSAGE)
+            await lost(town.backend, BRASA, verdict=died(made_up))
+
+        await start_automatic_redrives(town.backend.upkeep, town.backend.rollups, town.ways())
+        assert await town.started() == 1
 
     await in_town(scene)

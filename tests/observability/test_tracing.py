@@ -12,7 +12,20 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from carteiro.app import Carteiro
 from carteiro.config import load, spec_of
-from carteiro.model import End, KindName, Late, NotMade, Retry, Sent, Settled, State, Taken
+from carteiro.model import (
+    Dead,
+    DeadReason,
+    End,
+    KindName,
+    Late,
+    NotMade,
+    Rejected,
+    Retry,
+    Sent,
+    Settled,
+    State,
+    Taken,
+)
 from carteiro.observability import log
 from carteiro.observability.otel import OtelTracing
 from carteiro.observability.otlp import Telling, exporter_of, takes_traces
@@ -105,8 +118,14 @@ def test_an_endpoint_is_probed_with_no_spans() -> None:
     with a_collector() as collector:
         assert takes_traces(collector.url)
         assert takes_traces(collector.url + "/")
-        collector.status = 403
-        assert not takes_traces(collector.url)
+        for status in (
+            403,
+            301,
+            302,
+            307,
+        ):  # the SDK takes a redirect for success, and follows none
+            collector.status = status
+            assert not takes_traces(collector.url), status
     assert not takes_traces(f"http://127.0.0.1:{free_port()}")
     assert collector.spans == []
 
@@ -214,6 +233,26 @@ async def test_a_call_that_was_not_made_has_no_span() -> None:
 
     [span] = collector.spans
     assert (span.name, span.attributes["error.type"]) == ("process email:send", failure.code)
+
+
+def test_texts_of_relays_and_tasks_are_in_no_span() -> None:
+    """The id of a mail may be the whole answer of a relay, the code of a task any text: both may be addresses."""
+    with a_collector() as collector:
+        tracing = OtelTracing(exporter_of(collector.url), MANY)
+        job = a_job(content=with_trace("{}", CALLERS))
+        for answer in ("250 mail for ana@example.com taken", "4Zx-1.b"):
+            taken = Made("smtp", 1, 1.0, 2.0, 3.0, Taken(answer), is_counted=True, call={})
+            tracing.ended(job, taken, End(job.lease, Sent("smtp", answer)), Settled(State.SENT))
+        failed = Rejected(a_failure("no ana@example.com"))
+        made = Made("task", 1, 1.0, 2.0, 3.0, failed, is_counted=True, call=None)
+        dead = Dead(DeadReason.PERMANENT_ERROR, failed.failure, charged=True)
+        tracing.ended(job, made, End(job.lease, dead), Settled(State.FAILED))
+        tracing.close()
+
+    assert "ana@" not in str(collector.spans)
+    ids = [each.attributes.get("carteiro.provider_message_id") for each in collector.spans]
+    assert [each for each in ids if each] == ["4Zx-1.b"]
+    assert [each.attributes["error.type"] for each in collector.spans if each.failed] == ["OTHER"]
 
 
 def test_calls_have_the_attributes_of_their_protocol() -> None:

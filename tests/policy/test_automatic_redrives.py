@@ -54,9 +54,11 @@ def _told(
         ({}, False, Standing.QUIET),
         ({"sent": 3, "retried": 2}, True, Standing.OPEN),
         ({"sent": 1}, False, Standing.SENDING),
-        ({"sent": 2, "error.TIMEOUT_ERROR.SMTP_TIMEOUT": 2}, False, Standing.SENDING),
-        ({"sent": 2, "error.TRANSIENT_ERROR.421": 3}, False, Standing.FAILING),
-        ({"error.QUOTA_ERROR.454": 1}, False, Standing.FAILING),
+        ({"sent": 2, "passing": 2}, False, Standing.SENDING),
+        ({"sent": 2, "passing": 3}, False, Standing.FAILING),
+        ({"passing": 1}, False, Standing.FAILING),
+        # Of destinations, or as a tenant reports them itself.
+        ({"sent": 2, "error.TRANSIENT_ERROR.450": 9}, False, Standing.SENDING),
         ({"error.PERMANENT_ERROR.550": 9, "error.other": 1}, False, Standing.QUIET),
     ],
 )

@@ -126,7 +126,7 @@ def test_any_split_gives_the_same_histories(told: list[Result], data: st.DataObj
 
     for each in parts:
         counts = {place: Count(1, 0, 0, 0) for place in known}
-        changed = [failures.add_results(counts, part) for part in each]
+        changed = [failures.add_results(counts, part, 5 * DAY_MS) for part in each]
         assert set().union(*changed) <= set(known)
         found.append({place: history_of(count.history).days for place, count in counts.items()})
 

@@ -31,7 +31,7 @@ from carteiro.model import (
 )
 from carteiro.path.judge import judge
 from carteiro.policy.grouping import group_of
-from carteiro.policy.history import DAY_MS, places, results, up_to, with_result
+from carteiro.policy.history import DAY_MS, places, results, up_to, with_results
 from carteiro.policy.lessons import Lesson, is_spared, lesson_of
 from carteiro.policy.lifecycle import Change, Entry, begin, finish
 from carteiro.policy.retry import PRESETS
@@ -166,7 +166,7 @@ class _World:
         for each in results([("changed", now, text)]):
             for place in places(each):
                 known = self.histories.get(place, History())
-                self.histories[place] = with_result(known, each.at, each.figures)
+                self.histories[place] = with_results(known, [each], now)
 
 
 def _count(metadata: object) -> int:

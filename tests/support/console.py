@@ -111,6 +111,8 @@ async def values_of_paths(post: Carteiro) -> dict[str, dict[str, str]]:
         "static": {"name": "unknown"},
         **things,
         "dead-letters": things["messages"],
+        "tenants": things["messages"],
+        "templates": things["messages"],
     }
 
 

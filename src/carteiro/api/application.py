@@ -87,6 +87,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     api.state.body_timeout = bounds.request_timeout
     api.state.proxies = proxies
     api.state.ring = ring
+    api.state.changes = changes
     unchecked = bounds.max_unchecked_body_bytes
     api.state.unchecked = InFlight(
         most_requests=bounds.max_connections,

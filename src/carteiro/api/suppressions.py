@@ -114,13 +114,8 @@ class SuppressionEndpoints(Endpoints):
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, NewSuppressions)
         self._changes.count(tenant, _CHANGES, len(asked.emails))
-        manual, until = SuppressionReason.MANUAL, asked.expires_at
-        new = [
-            NewSuppression(each, manual, None, until, is_normal=True)
-            for each in await _judged(asked)
-        ]
-        count = await self._suppressions.put(new, tenant=tenant, most=self._most)
-        return SuppressionCount(count=stored(count)).as_response()
+        count = await suppress(self._suppressions, tenant, asked, most=self._most)
+        return SuppressionCount(count=count).as_response()
 
     @Endpoint(
         "DELETE",
@@ -141,6 +136,17 @@ class SuppressionEndpoints(Endpoints):
         if not await self._suppressions.remove([asked.email], tenant=tenant):
             raise not_found("suppression")
         return Response(status_code=204)
+
+
+async def suppress(
+    suppressions: Suppressions, tenant: TenantId, asked: NewSuppressions, *, most: int
+) -> int:
+    """Suppress the addresses of a tenant, all or none, and return their number."""
+    manual, until = SuppressionReason.MANUAL, asked.expires_at
+    new = [
+        NewSuppression(each, manual, None, until, is_normal=True) for each in await _judged(asked)
+    ]
+    return stored(await suppressions.put(new, tenant=tenant, most=most))
 
 
 async def _judged(asked: NewSuppressions) -> list[str]:

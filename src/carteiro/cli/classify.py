@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,26 +19,28 @@ from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
 from carteiro.config import Settings, spec_of
-from carteiro.config.providers import answers, is_remote
+from carteiro.config.providers import answers
 from carteiro.errors import CarteiroError
 from carteiro.model import EMAIL, Failure, History, MessageFilter, State, StoredMessage, value
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
 from carteiro.policy.doubt import may_leave_doubt
-from carteiro.policy.grouping import group_of
-from carteiro.policy.history import together
 from carteiro.policy.own_rules import overruled
-from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
-from carteiro.providers.answers import is_success, judge_answer, judged_again, provider_of
-from carteiro.providers.email_kind import retry_policy, routes_of
+from carteiro.providers.answers import is_success, judged_again, provider_of
+from carteiro.providers.explaining import (
+    Asked,
+    Explanation,
+    explained,
+    history_of,
+    names_of_answers,
+)
 from carteiro.stores.open import open_backend, store_exists
 
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
 _UNREACHED = "NETWORK_ERROR"
 _TOLD = ("code", "originalCode", "category", "retryable", "scope", "reason", "rule")
-_MIDDLE = 0.5  # of the dice
 _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 
 Answer: TypeAlias = Annotated[
@@ -65,22 +66,6 @@ DryRun: TypeAlias = Annotated[
         "Earlier attempts are ignored.",
     ),
 ]
-
-_WHY = {
-    "own": "one of your own rules decides; they are tried first",
-    "login": "at login, every answer is about our account",
-    "enhanced": "the enhanced code decides: the text names no other cause",
-    "text": "this text means the same at every provider, and says more than the codes",
-    "policy": "a policy rejection with unknown text: its scope depends on who answered",
-    "subject": "only class and subject of the enhanced code are known",
-    "code": "the reply code and its stage decide: nothing else is known",
-    "class": "only the class of the code is known",
-    "status": "the error name is unknown, so the status decides",
-    "tls_error": "the server is not trusted: nothing is sent until it or the settings change",
-    "network": "there was no answer: the connection failed",
-    "timeout": "there was no answer in time",
-    "unknown": "no rule matches, and an unknown failure may be temporary",
-}
 
 
 @grouped
@@ -109,7 +94,7 @@ def classify(  # noqa: PLR0913 - one an option
         return
     if is_success(answer):
         raise WrongUse("this answer reports success: there is no failure to judge")
-    asked = _Asked(answer, provider, stage, mx)
+    asked = Asked(answer, provider, stage, mx)
     _refuse_contradiction(asked)
     asyncio.run(_explain(asked, settings, out))
 
@@ -117,21 +102,11 @@ def classify(  # noqa: PLR0913 - one an option
 # --- one answer -------------------------------------------------------------------------------
 
 
-@value
-class _Asked:
-    """An answer, and its context."""
-
-    answer: str
-    provider: str
-    stage: Stage | None
-    mx: str
-
-
-def _refuse_contradiction(asked: _Asked) -> None:
+def _refuse_contradiction(asked: Asked) -> None:
     """Reject options that contradict each other: they would silently give a wrong verdict."""
     if not asked.answer.strip():
         raise WrongUse("the answer is empty: copy it from the log")
-    *most, last = [name for name, each in answers().items() if is_remote(name) or each.names]
+    *most, last = names_of_answers()
     if asked.provider not in {"", *most, last}:
         should = f"should be {', '.join(most)} or {last}"
         raise WrongUse(f"--provider {asked.provider!r}: {should}")
@@ -145,109 +120,71 @@ def _refuse_contradiction(asked: _Asked) -> None:
         raise WrongUse(f"this is an SMTP reply: {asked.provider} never gives one")
 
 
-async def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
-    judged = judge_answer(asked.answer, provider=asked.provider, stage=asked.stage, mx=asked.mx)
-    provider = asked.provider or provider_of(judged)
-    failure = overruled(judged, settings.own_rules, provider=provider, mx=asked.mx)
+async def _explain(asked: Asked, settings: Settings, out: Printer) -> None:
+    told = explained(asked, settings)
+    failure = told.failure
     facts: dict[str, object] = {
         "code": failure.code,
         "provider's code": failure.original_code,
         "category": failure.category,
         "whose fault": failure.scope,
         "rule": failure.rule,
-        "because": _why(failure.rule),
-        "what happens": _what_happens(failure, settings),
-        "if handed over": _if_handed_over(judged, asked.stage, provider, settings),
-        "recipient": f"suppression: {_suppression(failure)}",
+        "because": told.why,
+        "what happens": _what_happens(told),
+        "if handed over": _if_handed_over(told, settings),
+        "recipient": f"suppression: {_suppression(told)}",
         "send rate": "drops, for all workers" if consequences.throttles(failure) else None,
         "breaker": "may open" if consequences.may_open_breaker(failure) else "unchanged",
         "reason": failure.reason,
     }
-    told = document_of(failure)
-    document = {name: told[name] for name in _TOLD}
-    history = await _history(asked, {judged, failure}, provider, settings)
+    whole = document_of(failure)
+    document = {name: whole[name] for name in _TOLD}
+    history = await _history(asked, told, settings)
     if history is not None and history.days:
         facts |= history_facts(history)
         document["history"] = history_document(history)
     out.thing(document, facts)
 
 
-async def _history(
-    asked: _Asked, failures: Iterable[Failure], provider: str, settings: Settings
-) -> History | None:
+async def _history(asked: Asked, told: Explanation, settings: Settings) -> History | None:
     """The history of such failures, of all tenants; None without a store, or if nobody wants to learn."""
     if settings.retry.learn == "off" or settings.store.startswith("memory:"):
         return None
-    used = routes_of(settings).names  # those on this machine play the answers of others
-    names = {
-        provider,
-        *(each for each in used if spec_of(each).name == provider or not is_remote(each)),
-    }
-    rules = [""] if asked.stage else ["", *(f"@{each}" for each in Stage)]
-    groups = {
-        group_of(name, replace(failure, rule=f"{failure.rule}{rule}"))
-        for failure in failures
-        for name in names
-        for rule in rules
-    }
     try:
         if not store_exists(settings):
             return None
         async with open_backend(settings, governs=False) as backend:
-            found = await backend.failures.histories(sorted(groups))
+            judged = {told.judged, told.failure}
+            return await history_of(asked, judged, told.provider, settings, backend.failures)
     except CarteiroError as error:  # the verdict does not need it
         note(f"The history is not shown: {error}")
         return None
-    return together(each.whole for each in found)
 
 
-def _why(rule: str) -> str:
-    first, _, rest = rule.partition("@")[0].partition(".")
-    part = rest.partition(".")[0]
-    if first != "own" and part in _WHY:
-        return _WHY[part]
-    if first not in answers():
-        return _WHY[first]
-    if answers()[first].is_smtp:
-        return f"{part} is known for this text, which then decides before the codes"
-    return answers()[first].why
-
-
-def _what_happens(failure: Failure, settings: Settings) -> str:
-    if not failure.retryable:
+def _what_happens(told: Explanation) -> str:
+    if told.first_wait is None:
         return "no retry: dead letter, permanent_error"
-    policy = retry_policy(settings)
-    first = in_words(wait_after(policy, failure, 1, _MIDDLE))
-    if not policy.charges(failure):
+    first = in_words(told.first_wait)
+    if not told.is_charged:
         return f"retried until it expires, first after about {first}; not charged"
     return (
         f"retried, first after about {first}; "
-        f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
+        f"after {told.max_attempts} failures a dead letter, max_attempts_exceeded"
     )
 
 
-def _suppression(failure: Failure) -> str:
+def _suppression(told: Explanation) -> str:
     """The effect on the recipient's suppression; without a stage, also the effect at RCPT."""
-    said = consequences.suppression(failure)
-    if "@" in failure.rule:
-        return said
-    at_rcpt = consequences.suppression(replace(failure, rule=f"{failure.rule}@{Stage.RCPT}"))
-    if said is at_rcpt:
+    said, at_rcpt = told.suppression, told.suppression_at_rcpt
+    if said == at_rcpt:
         return said
     return f"{said}; {at_rcpt} if it answered RCPT TO (--stage {Stage.RCPT})"
 
 
-def _if_handed_over(
-    judged: Failure, stage: Stage | None, provider: str, settings: Settings
-) -> str | None:
-    """The consequence if an earlier attempt may have been accepted; None if that is impossible.
-
-    The operator's rules do not apply to it.
-    """
-    is_before = stage not in {None, Stage.DOT}
-    if is_before or not may_leave_doubt(consequences.rule_name(judged)):
+def _if_handed_over(told: Explanation, settings: Settings) -> str | None:
+    if told.doubt is None:
         return None
-    if spec_of(provider).features.replays_for:
+    if told.doubt == "replayed":
         return (
             "in doubt: retried with the same idempotency key, so it is delivered once; no failover"
         )

@@ -267,7 +267,7 @@ class AutomaticRedriveSettings(values.Section):
     """Redrives of dead letters whose provider has recovered."""
 
     enabled: Annotated[bool, Field(strict=True)]
-    cool_down: values.SomeDuration = Field(alias="cool_down_ms")
+    cool_down: values.RetryWait = Field(alias="cool_down_ms")
     rounds: Annotated[int, Field(ge=1, le=model.MOST_AUTOMATIC_ROUNDS)]
 
     def as_value(self) -> model.AutomaticPlan:

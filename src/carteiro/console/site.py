@@ -11,7 +11,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from carteiro.api.envelope import request_id_of
-from carteiro.api.in_flight import SHARE
+from carteiro.api.in_flight import SHARE, PerMinute
 from carteiro.api.intake import Office
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.networks import Networks
@@ -23,14 +23,21 @@ from carteiro.console.door import Door
 from carteiro.console.hub import Hub
 from carteiro.console.live import LivePages
 from carteiro.console.page import Change, Handler, Pages, Show
+from carteiro.console.pages.alerts import AlertPages
 from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.message import MessagePages
 from carteiro.console.pages.message_bulk import MessageBulkPages
 from carteiro.console.pages.messages import MessageSearchPages
+from carteiro.console.pages.providers import ProviderPages
+from carteiro.console.pages.settings import SettingPages
+from carteiro.console.pages.suppressions import SuppressionPages
+from carteiro.console.pages.templates import TemplatePages
+from carteiro.console.pages.tenants import TenantPages
 from carteiro.console.pages.welcome import WelcomePages
 from carteiro.console.rendering import ROOT
 from carteiro.console.visit import Visit
+from carteiro.model import TenantId
 
 # Nothing is loaded from elsewhere, nothing runs that is not a file of ours, and no other page may show one of these.
 _SAFE: Final[Mapping[str, str]] = {
@@ -49,7 +56,8 @@ _KNOWN_STATUSES = {400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 500, 503}
 
 def add_console(api: FastAPI, office: Office) -> "Console":
     """Put the console into the API's process, at ``/console``."""
-    console = Console(office, ring=api.state.ring, proxies=api.state.proxies)
+    state = api.state
+    console = Console(office, ring=state.ring, proxies=state.proxies, changes=state.changes)
     api.mount(ROOT, console)
     api.add_route(ROOT, _to_slash, include_in_schema=False)
     return console
@@ -62,8 +70,12 @@ async def _to_slash(_: Request) -> Response:
 class Console:
     """An ASGI application of all pages."""
 
-    def __init__(self, office: Office, *, ring: KeyRing, proxies: Networks) -> None:
+    def __init__(
+        self, office: Office, *, ring: KeyRing, proxies: Networks, changes: PerMinute[TenantId]
+    ) -> None:
         self.proxies = proxies
+        self.ring = ring
+        self._changes = changes
         self.door = Door(office, ring, proxies)
         self.hub = Hub()
         self.office = office
@@ -82,6 +94,12 @@ class Console:
             MessageSearchPages(ports),
             MessageBulkPages(ports),
             MessagePages(ports, office.settings),
+            TenantPages(office, self.ring),
+            ProviderPages(office),
+            TemplatePages(office),
+            SuppressionPages(office),
+            SettingPages(office.settings, ports.tenants),
+            AlertPages(ports.alerts, office.settings.alert_rules()),
             AuditPages(ports.audit),
             EntrancePages(self.door, office.settings.console),
             LivePages(self.hub),
@@ -146,7 +164,10 @@ class Console:
                 if visit.viewer is None:
                     return self._to_entrance(visit)
                 await self.door.admit(visit.viewer, request)
-                check_right(right, visit.viewer.token, request)
+                token = visit.viewer.token
+                check_right(right, token, request)
+                if token.tenant is not None and isinstance(shown, Change):
+                    self._changes.count(token.tenant, "changes")
             if isinstance(shown, Change):
                 await visit.read_form()
                 if shown.confirms and visit.form.get("confirmed") != "yes":

@@ -1,6 +1,7 @@
 """Figures: counters of what happened, and key figures with their goals."""
 
 from collections import Counter
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from carteiro.model.basics import TenantId, value
@@ -18,6 +19,30 @@ class TemplateResult:
     template: str
     sent: int
     failed: int
+
+
+@value
+class ServedShare:
+    """Messages that ended in the minute or hour that begins ``at``: of one tenant, and of all ``tenants`` that had any.
+
+    ``weights``: of those together. ``jain``: Jain's index of fairness, 1 if all of them were served by their weights.
+    """
+
+    at: datetime
+    served: int
+    of_all: int
+    weights: float
+    tenants: int
+    jain: float
+
+    @property
+    def share(self) -> float:
+        """The share of the tenant."""
+        return self.served / self.of_all
+
+    def fair_share(self, weight: float) -> float:
+        """The share that a tenant of this weight would have among them."""
+        return weight / (self.weights if self.served else self.weights + weight)
 
 
 @value

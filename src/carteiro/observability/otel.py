@@ -5,6 +5,7 @@ and the number of the attempt, so that the next attempt refers to it without a l
 """
 
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,7 @@ from opentelemetry.trace import (
 from carteiro import model
 from carteiro.observability.otlp import Telling, exporter_of, target_of
 from carteiro.observability.tracing import Deliver, Headers, Made
+from carteiro.policy.failures import code_of
 from carteiro.policy.span_budget import SpanBudget, SpanLimits
 from carteiro.policy.trace_context import (
     TraceContext,
@@ -49,6 +51,8 @@ _SERVICE = "carteiro"
 _LAST_WORDS_S = 3.0  # for spans that were not exported when the process ends
 _SERVER_ERROR = 500
 _HEX = 16
+# A relay whose answers have no known form has its whole answer as an id: it may quote an address.
+_ID = re.compile(r"[A-Za-z0-9._+/=:-]+")
 _SPANS_OF_MESSAGE = 2  # its attempt and the call; a retry is counted when it is made
 
 
@@ -125,7 +129,7 @@ class OtelTracing:
         if is_called:
             self._call(span, made, end.verdict, failure, offset)
         if failure is not None:
-            _failed(span, failure.code)
+            _failed(span, code_of(failure))
         span.end()
 
     def _call(
@@ -142,7 +146,7 @@ class OtelTracing:
             "carteiro.provider": made.provider,
             "carteiro.outcome": type(made.outcome).__name__.lower(),
         }
-        if isinstance(verdict, model.Sent) and verdict.provider_id:
+        if isinstance(verdict, model.Sent) and _ID.fullmatch(verdict.provider_id):
             told["carteiro.provider_message_id"] = verdict.provider_id
         span = self._tracer.start_span(
             f"send {made.provider.partition(':')[0]}",
@@ -153,7 +157,7 @@ class OtelTracing:
         )
         if failure is not None:
             span.set_attribute("carteiro.error_category", failure.category.value)
-            _failed(span, failure.code)
+            _failed(span, code_of(failure))
         span.end(_ns(made.ended_at + offset))
 
     def _origin(self, job: model.LeasedJob) -> tuple[TraceContext, bool]:

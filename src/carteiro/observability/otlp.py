@@ -3,10 +3,12 @@
 import logging
 import os
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from requests import HTTPError, Response, Session
 
 from carteiro.errors import ConfigError
 from carteiro.observability import log
@@ -15,6 +17,10 @@ from carteiro.policy.masking import masked_url
 _PATH = "/v1/traces"
 _PROTOCOL = "http/protobuf"
 _OF_TRACES, _OF_ALL = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
+# Of an operator's own connections, which we leave alone.
+_SESSIONS = tuple(
+    f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{of}CREDENTIAL_PROVIDER" for of in ("TRACES_", "")
+)
 _USUAL = "http://localhost:4318"  # if nobody names an endpoint
 _PROBE_S = 3.0
 
@@ -25,7 +31,21 @@ logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
 def exporter_of(endpoint: str, *, timeout: float | None = None) -> OTLPSpanExporter:
     """The exporter to a collector; to that of the environment's variables without an ``endpoint``."""
     url = f"{endpoint.rstrip('/')}{_PATH}" if endpoint else None
-    return OTLPSpanExporter(url, timeout=timeout)
+    session = None if any(map(os.environ.get, _SESSIONS)) else _session()
+    return OTLPSpanExporter(url, timeout=timeout, session=session)
+
+
+def _session() -> Session:
+    """Connections that fail on a redirect: the SDK would not follow it, and take it for success."""
+    session = Session()
+    session.hooks["response"].append(_refuse_redirect)
+    return session
+
+
+def _refuse_redirect(answer: Response, **_: object) -> None:
+    if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES and answer.ok:
+        answer.close()
+        raise HTTPError(f"{answer.status_code}: it has moved to another place")
 
 
 def takes_traces(endpoint: str) -> bool:

@@ -26,7 +26,6 @@ from carteiro.policy.consequences import is_providers_own
 
 NEWS: Final = timedelta(minutes=3)  # results of this time say whether a provider sends
 _PASSING = (Category.TRANSIENT_ERROR, Category.TIMEOUT_ERROR, Category.QUOTA_ERROR)
-_ERRORS = tuple(f"error.{each}." for each in _PASSING)  # their names in figures
 
 
 def waits_for(
@@ -35,10 +34,11 @@ def waits_for(
     """The provider whose recovery redrives an e-mail that died like this; None: only a person redrives it."""
     is_usual = kind == EMAIL and tenant != NOTICES  # a stale notice helps nobody
     has_failed = reason is DeadReason.MAX_ATTEMPTS_EXCEEDED
-    return provider if is_usual and has_failed and _may_pass(failure) else None
+    return provider if is_usual and has_failed and may_pass(failure) else None
 
 
-def _may_pass(failure: Failure) -> bool:
+def may_pass(failure: Failure) -> bool:
+    """True if the provider itself failed, perhaps for a time. Other failures can be made by a tenant."""
     return failure.retryable and failure.category in _PASSING and is_providers_own(failure)
 
 
@@ -56,8 +56,7 @@ def standing_of(figures: Mapping[str, int], *, is_open: bool) -> Standing:
     if is_open:
         return Standing.OPEN
     sent = figures.get("sent", 0)
-    failed = sum(count for name, count in figures.items() if name.startswith(_ERRORS))
-    if failed > sent:
+    if figures.get("passing", 0) > sent:
         return Standing.FAILING
     return Standing.SENDING if sent else Standing.QUIET
 
@@ -125,7 +124,7 @@ def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
         return "It may have been delivered: it is not redriven automatically."
     if letter.reason is DeadReason.EXPIRED:
         return _TOO_LATE
-    if letter.reason is not DeadReason.MAX_ATTEMPTS_EXCEEDED or not _may_pass(letter.failure):
+    if letter.reason is not DeadReason.MAX_ATTEMPTS_EXCEEDED or not may_pass(letter.failure):
         return "It is not redriven automatically: its last failure is not a temporary one of its provider."
     if not around.plan.is_on:
         return "Automatic redrive is switched off (automatic_redrive.enabled)."

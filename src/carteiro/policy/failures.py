@@ -18,7 +18,7 @@ from carteiro.policy.history import (
     history_text,
     places,
     retried,
-    with_result,
+    with_results,
 )
 
 MOST_GROUPS: Final = 1000
@@ -112,9 +112,14 @@ def newest(samples: Iterable[tuple[int, MessageId]]) -> list[tuple[int, MessageI
 
 def said_of(failure: Failure, alike: tuple[str, ...]) -> tuple[str, ...]:
     """The last part of a failure in a note; of a task's own code, only what looks like one."""
+    return (*alike, code_of(failure), failure.category.value, failure.scope.value)
+
+
+def code_of(failure: Failure) -> str:
+    """The code, if it looks like one: that of a task may be any text, such as an address."""
     code = failure.code
     is_code = len(code) <= _LONGEST_CODE and code.isascii() and code.replace("_", "").isalnum()
-    return (*alike, code if is_code else "OTHER", failure.category.value, failure.scope.value)
+    return code if is_code else "OTHER"
 
 
 def told(notes: Iterable[tuple[str, int, str]]) -> Iterator[Told]:
@@ -163,7 +168,9 @@ def add_totals(
             add_count(counts, (each.group, ALL_HOURS, each.tenant), one)
 
 
-def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result]) -> set[Place]:
+def add_results(
+    counts: MutableMapping[Place, Count], results: Iterable[Result], now: int
+) -> set[Place]:
     """Add results of retries to the sums that are known; return those that changed."""
     parts: defaultdict[Place, list[Result]] = defaultdict(list)
     for each in results:
@@ -172,9 +179,7 @@ def add_results(counts: MutableMapping[Place, Count], results: Iterable[Result])
     changed = parts.keys() & counts.keys()
     for place in changed:
         count = counts[place]
-        history = history_of(count.history)
-        for each in parts[place]:
-            history = with_result(history, each.at, each.figures)
+        history = with_results(history_of(count.history), parts[place], now)
         count.retried, count.history = retried(history), history_text(history)
     return changed
 

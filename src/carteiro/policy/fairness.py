@@ -21,6 +21,11 @@ def stride(weight: float) -> int:
     return round(SCALE / min(max(weight, LEAST_WEIGHT), MOST_WEIGHT))
 
 
+def jain(count: int, total: float, squares: float) -> float:
+    """Jain's index of numbers, from their sum and the sum of their squares: 1 if all are equal, else less."""
+    return total * total / (count * squares) if squares else 1.0
+
+
 def rescaled(vt: int, v: int, *, old: int, new: int) -> int:
     """Virtual time after a change of stride: its lead over V is converted to the new stride."""
     return v + (vt - v) * new // old if vt > v else vt

@@ -31,6 +31,7 @@ PAUSES: Final = (
     *(3_600_000, 21_600_000, 86_400_000),
 )
 MOST_ATTEMPTS: Final = 10  # later ones are counted as the tenth
+_SUCCESSES = ("sent.", "redriven.sent")
 REDRIVEN: Final = 0  # in place of the number of an attempt
 SENT, FAILED, LOST = "sent", "failed", "lost"
 FOUND = "found"  # a lost one was sent after all
@@ -101,16 +102,21 @@ def places(result: Result) -> tuple[Place, Place]:
     return (result.group, result.tenant), (result.group, "")
 
 
-def with_result(history: History, at: int, figures: Mapping[str, int]) -> History:
-    """A history with one more result; of its days the latest are kept."""
-    day = at // DAY_MS
-    days = {**history.days, day: Counter(history.days.get(day, ()))}
-    for name, count in figures.items():
-        days[day][name] += count
+def with_results(history: History, results: Iterable[Result], now: int) -> History:
+    """A history with more results; of its days the latest are kept, and none of a clock that ran ahead."""
+    days, changed = {**history.days}, dict[int, Figures]()
     in_a_row = history.lost_in_a_row
-    if any(figures[name] for name in figures if name.startswith(("sent.", "redriven.sent"))):
-        in_a_row = 0
-    return History(_latest(days, max(days)), max(0, in_a_row + figures.get(LOST, 0)))
+    for each in results:
+        day = each.at // DAY_MS
+        if day not in changed:
+            days[day] = changed[day] = Counter(days.get(day, ()))
+        figures = changed[day]
+        for name, count in each.figures.items():
+            figures[name] += count
+        if any(each.figures[name] for name in each.figures if name.startswith(_SUCCESSES)):
+            in_a_row = 0
+        in_a_row = max(0, in_a_row + each.figures.get(LOST, 0))
+    return History(_latest(days, now // DAY_MS), in_a_row)
 
 
 def together(histories: Iterable[History]) -> History:
@@ -136,7 +142,7 @@ def _latest(days: Mapping[int, Figures], last: int) -> dict[int, Figures]:
     known = 0
     for day in sorted(days, reverse=True):
         age = last - day
-        if age < LEAST_DAYS or (age < MOST_DAYS and known < _ENOUGH):
+        if -1 <= age < LEAST_DAYS or (LEAST_DAYS <= age < MOST_DAYS and known < _ENOUGH):
             kept[day] = days[day]
             known += _messages(days[day])[0]
     return kept
@@ -144,13 +150,18 @@ def _latest(days: Mapping[int, Figures], last: int) -> dict[int, Figures]:
 
 def total(history: History) -> Figures:
     """The figures of all days."""
-    return sum(history.days.values(), Counter())
+    figures: Figures = Counter()
+    for each in history.days.values():  # a sum of counters would leave out what is taken back
+        for name, count in each.items():
+            figures[name] += count
+    return figures
 
 
 def retried(history: History) -> int:
     """The number of results: an upper bound of every count in it."""
     starts = ("sent.", "failed.", "redriven.")
-    return sum(count for name, count in total(history).items() if name.startswith(starts))
+    counts = (figures.items() for figures in history.days.values())
+    return sum(count for each in counts for name, count in each if name.startswith(starts))
 
 
 def history_text(history: History) -> str:

@@ -2,8 +2,8 @@
 
 Figures are counters by name, so they can be added in any order and in any parts. Names that begin with ``max`` are
 the largest value seen. ``sent.2`` counts messages sent by their second attempt, ``error.TRANSIENT_ERROR.421`` failed
-attempts with this code. A dead message that is redriven, or turns out to be sent, is subtracted again from the failed
-ones of the minute in which it failed.
+attempts with this code, ``passing`` those by a failure of the provider that may pass. A dead message that is redriven,
+or turns out to be sent, is subtracted again from the failed ones of the minute in which it failed.
 
 A note is the figures of one list of messages, in one of these forms:
 
@@ -26,6 +26,7 @@ import orjson
 
 from carteiro import model
 from carteiro.model.figures import Figures, Span
+from carteiro.policy.automatic_redrives import may_pass
 from carteiro.policy.failures import said_of
 from carteiro.policy.grouping import group_of, shown
 from carteiro.policy.history import FAILED, FOUND, LOST, PAUSES, REDRIVEN, SENT
@@ -153,6 +154,8 @@ def _happened(before: Was, entry: Entry, change: Change, now: int) -> Figures:
             figures.update(pauses=1, pause_ms=entry.due_at - now)
     if has_ended and entry.failure is not None:
         figures[_coded("error", entry.failure)] += 1
+        if may_pass(entry.failure):
+            figures["passing"] += 1
     if entry.state is not before.state:
         figures.update(_moved(before, entry))
     return figures

@@ -17,7 +17,8 @@ _MARK = f'"{TRACE}":'
 _PARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
-_STATE = re.compile(r"[\x20-\x7e]*")
+_OWNER = r"[a-z0-9][a-z0-9_*/-]{0,240}(?:@[a-z0-9_*/-]{1,14})?"
+_MEMBER = re.compile(rf"(?:{_OWNER}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{1,256}})?")
 _LONGEST_STATE = 512  # characters; W3C asks to pass on at least 512
 _MOST_MEMBERS = 32
 # Characters at the end of a content: a state of backslashes is twice as long in JSON.
@@ -57,9 +58,11 @@ def read_trace(parent: object, state: object = None) -> TraceContext | None:
 
 
 def _read_state(state: object) -> str:
-    if not isinstance(state, str) or len(state) > _LONGEST_STATE or not _STATE.fullmatch(state):
+    if not isinstance(state, str) or not 0 < len(state) <= _LONGEST_STATE:
         return ""
-    return state if state.count(",") < _MOST_MEMBERS else ""
+    members = [each.strip(" \t") for each in state.split(",")]
+    is_valid = len(members) <= _MOST_MEMBERS and all(map(_MEMBER.fullmatch, members))
+    return state if is_valid else ""
 
 
 def read_headers(headers: Iterable[tuple[str, bytes | None]]) -> TraceContext | None:

@@ -21,7 +21,7 @@ def bounds(successes: int, cases: int) -> Bounds:
     """The bounds of the true share of successes; of no cases it may be any."""
     if cases <= 0:
         return Bounds(0.0, 1.0)
-    share, square = successes / cases, _Z * _Z
+    share, square = min(1.0, successes / cases), _Z * _Z  # cases may have been taken back since
     middle = share + square / (2 * cases)
     spread = _Z * sqrt(share * (1 - share) / cases + square / (4 * cases * cases))
     scale = 1 + square / cases

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from carteiro.model import ZERO, TenantId
-from carteiro.model.figures import Figures, Span, Split, TemplateResult
+from carteiro.model.figures import Figures, ServedShare, Span, Split, TemplateResult
 
 
 class Rollups(Protocol):
@@ -34,6 +34,12 @@ class Rollups(Protocol):
 
     async def minutes(self, back: timedelta, *, until: timedelta = ZERO) -> dict[datetime, Figures]:
         """The folded figures of all messages by minute, from ``back`` ago until ``until`` ago, both included."""
+
+    async def shares(self, span: Span, back: timedelta, *, tenant: TenantId) -> list[ServedShare]:
+        """The share of a tenant in the folded figures by minute or hour, from ``back`` ago, oldest first.
+
+        Of those in which anything ended. Weights are those of now, and Carteiro's own tenant is left out.
+        """
 
     async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
         """The templates with the largest share of failed messages, of those with at least ``least`` finished ones.

@@ -66,8 +66,13 @@ class Tenants(Protocol):
     ) -> model.Charged:
         """Count refused messages, up to the limits; nothing is counted for an unknown tenant."""
 
-    async def standings(self, kind: model.KindName) -> list[model.Standing]:
-        """The standing of each tenant with jobs or history of this kind, least served first."""
+    async def standings(
+        self, kind: model.KindName, *, tenants: Sequence[model.TenantId] | None = None
+    ) -> list[model.Standing]:
+        """The standing of each tenant with jobs or history of this kind, least served first.
+
+        With ``tenants`` only of these.
+        """
 
     async def list(
         self, *, cursor: model.Cursor | None = None, limit: int = 100

@@ -83,10 +83,13 @@ class PairedTenants(Over[ports.Tenants]):
         await self._port.limit(kind, limit)
         await if_it_is_there(self._queue_desk.limit(kind, limit))
 
-    async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
+    async def standings(
+        self, kind: model.KindName, *, tenants: Sequence[model.TenantId] | None = None
+    ) -> builtins.list[model.Standing]:
         """The standing of each tenant with jobs or history of this kind, least served first."""
         fairness, _ = await self._port.fairness()
-        return await self._queue_desk.standings(kind, fairness)
+        found = await self._queue_desk.standings(kind, fairness)
+        return [each for each in found if tenants is None or each.tenant in tenants]
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
         """Delete a tenant and all its data, in pages of messages; None if there is none."""

@@ -92,8 +92,8 @@ async def report(rollups: Rollups, asked: Range, tenant: TenantId | None) -> Kpi
             for slot, bound in enumerate([*DELAYS, None])
             if (number := kpis.count(figures, f"delay.{slot}"))
         ],
-        _by_code(figures, "dead."),
-        _by_code(figures, "error."),
+        by_code(figures, "dead."),
+        by_code(figures, "error."),
         figures["wait_ms"] // waits if waits else None,
         figures.get("max_in_flight"),
         figures.get("max_queue_age_ms"),
@@ -109,7 +109,7 @@ def _counts(figures: Figures) -> Counts:
     )
 
 
-def _by_code(figures: Figures, kind: str) -> dict[str, int]:
+def by_code(figures: Figures, kind: str) -> dict[str, int]:
     """The numbers by code, the most frequent first; a code may have several categories."""
     sums: Figures = Counter()
     for name, number in figures.items():

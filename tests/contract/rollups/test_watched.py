@@ -3,9 +3,9 @@
 from collections import Counter
 from datetime import timedelta
 
-from carteiro.model.figures import TemplateResult
+from carteiro.model.figures import ServedShare, TemplateResult
 from carteiro.ports import Backend
-from support.builders import ACME, BRASA, a_message, dead, messages, sent
+from support.builders import ACME, BRASA, a_message, a_tenant, dead, messages, sent
 from support.clock import StoreClock
 from support.steps import accepted, attempted
 
@@ -51,6 +51,28 @@ async def test_hour_of_yesterday_ends_a_day_ago(backend: Backend, clock: StoreCl
 
     minutes = await backend.rollups.minutes(DAY + HOUR, until=DAY)
     assert list(minutes.values()) == [Counter(accepted=2)]
+
+
+async def test_share_of_a_tenant_is_shown_against_its_weight(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Of all that had ended messages in that minute; Jain's index is 1 if each had its share by weight."""
+    await backend.tenants.define([a_tenant(ACME, weight=4.0), a_tenant(BRASA)])
+    first = clock.at().replace(second=0, microsecond=0)
+    await _ended(backend, ACME, "bill", dead_ones=1, all_=4)
+    await _ended(backend, BRASA, "bill", dead_ones=0, all_=1)
+    clock.advance(MINUTE)
+    await _ended(backend, BRASA, "bill", dead_ones=0, all_=2)
+    await _folded(backend)
+    await _ended(backend, BRASA, "bill", dead_ones=0, all_=1)  # not folded yet
+
+    fair, alone = await backend.rollups.shares("minute", HOUR, tenant=ACME)
+    assert fair == ServedShare(first, served=4, of_all=5, weights=5.0, tenants=2, jain=1.0)
+    assert alone == ServedShare(first + MINUTE, 0, of_all=2, weights=1.0, tenants=1, jain=1.0)
+    assert (fair.share, fair.fair_share(4.0)) == (0.8, 0.8)
+    assert (alone.share, alone.fair_share(4.0)) == (0.0, 0.8)
+    [hour] = await backend.rollups.shares("hour", HOUR, tenant=BRASA)
+    assert (hour.served, hour.of_all, round(hour.jain, 2)) == (3, 7, 0.8)
 
 
 async def test_templates_that_fail_most_come_first(backend: Backend) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.model import EMAIL, Fairness, Standing
+from carteiro.model import EMAIL, Fairness, Standing, TenantId
 from carteiro.ports import Backend
 from support.builders import (
     ACME,
@@ -51,6 +51,15 @@ async def test_standing_of_a_tenant_before_its_first_turn(backend: Backend) -> N
             in_flight=0,
         )
     ]
+
+
+async def test_standings_of_some_tenants(backend: Backend) -> None:
+    """The others are left out, and change nothing; an unknown one has none."""
+    await accepted(backend.store, *messages(2), *messages(1, BRASA))
+
+    found = await backend.tenants.standings(EMAIL, tenants=[BRASA, TenantId("nobody")])
+    assert [(each.tenant, each.waiting) for each in found] == [(BRASA, 1)]
+    assert await backend.tenants.standings(EMAIL, tenants=[]) == []
 
 
 async def test_turn_is_counted(backend: Backend, clock: StoreClock) -> None:

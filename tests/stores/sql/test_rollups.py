@@ -146,6 +146,17 @@ def test_templates_that_do_not_fail_are_not_read(tmp_path: Path) -> None:
     assert rows.startswith("SEARCH r USING PRIMARY KEY (span=? AND tenant=? AND template=?")
 
 
+def test_shares_read_only_the_minutes_of_the_window(tmp_path: Path) -> None:
+    """A page asks for them: not for all minutes of two days."""
+    with closing(sqlite3.connect(sqlite_file(tmp_path))) as db:
+        asked = {"span": "minute", "since": 0, "tenant": "a", "but": "b"}
+        plan = db.execute(f"EXPLAIN QUERY PLAN {sql('rollups_shares')}", asked).fetchall()
+
+    read = [step for *_, step in plan if "SEARCH" in step or "SCAN" in step]
+    assert "SEARCH r USING INDEX rollups_by_age (span=? AND at>?)" in read
+    assert any(step.startswith("SEARCH t USING") for step in read)
+
+
 @pytest.mark.parametrize("statement", ["rollup_trim_tenants", "rollup_trim_templates"])
 def test_trim_reads_only_its_minute(tmp_path: Path, statement: str) -> None:
     """A redrive takes failures of many past minutes back: each would read all minutes of two days, under the lock."""

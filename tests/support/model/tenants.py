@@ -101,12 +101,18 @@ class ModelTenants:
         else:
             self._tables.limits[kind] = limit
 
-    async def standings(self, kind: KindName) -> builtins.list[Standing]:
+    async def standings(
+        self, kind: KindName, *, tenants: Sequence[TenantId] | None = None
+    ) -> builtins.list[Standing]:
         """The standing of each tenant with work or history of this kind, least served first."""
         now = self._tables.now()
         seats = sorted(self._tables.seats.get(kind, {}).values(), key=lambda seat: seat.order)
         seated = sum(seat.wakes_at is None for seat in seats)
-        return [self._standing(seat, seated, now) for seat in seats]
+        return [
+            self._standing(seat, seated, now)
+            for seat in seats
+            if tenants is None or seat.tenant in tenants
+        ]
 
     def _standing(self, seat: Seat, seated: int, now: int) -> Standing:
         fairness = self._tables.current_fairness()

@@ -201,13 +201,8 @@ class AlertEndpoints(Endpoints):
         """Stop the reminders of a firing alert; every channel gets a notice with the name of the token."""
         asked = await read_question(request, Acknowledgement)
         name = request.path_params["name"]
-        match await self._alerts.acknowledge(name, asked.subject, self._rules):
-            case Alert() as alert:
-                return _view(alert).as_response(nulls=True)
-            case AlertRefusal.NOT_FIRING:
-                raise Refusal(409, "Only a firing alert can be acknowledged")
-            case _:
-                raise not_found("alert")
+        alert = await acknowledge(self._alerts, self._rules, name, asked.subject)
+        return _view(alert).as_response(nulls=True)
 
     @Endpoint("GET", "/notices", "List undelivered notices", NoticeList)
     async def notices(self, _: Request) -> Response:
@@ -235,20 +230,14 @@ class AlertEndpoints(Endpoints):
     async def silence(self, request: Request) -> Response:
         """Send no notices about an alert for a time. What still holds at the end is reported then."""
         asked = await read_question(request, NewSilence)
-        tenant = silenced_tenant(asked.alert, asked.subject, self._rules)
-        if tenant is None:
-            raise bad_value("alert", "is not the name of an alert, nor *")
-        made = await self._alerts.silence(
+        made = await silence(
+            self._alerts,
+            self._rules,
             asked.alert,
             asked.subject,
-            tenant,
             lasts=asked.lasts_ms * MILLISECOND,
             reason=asked.reason,
         )
-        if made is AlertRefusal.NO_TENANT:
-            raise bad_value("subject", "names no tenant")
-        if not isinstance(made, Silence):
-            raise Refusal(409, "There are too many silences: end one first")
         return SilenceView.of(made).as_response(201)
 
     @Endpoint("DELETE", "/silences/{id}", "End a silence", status=204)
@@ -257,6 +246,32 @@ class AlertEndpoints(Endpoints):
         if not await self._alerts.unsilence(request.path_params["id"]):
             raise not_found("silence")
         return Response(status_code=204)
+
+
+async def acknowledge(alerts: Alerts, rules: AlertRules, name: str, subject: str) -> Alert:
+    """Acknowledge a firing alert; a `Refusal` if there is none, or it does not fire."""
+    match await alerts.acknowledge(name, subject, rules):
+        case Alert() as alert:
+            return alert
+        case AlertRefusal.NOT_FIRING:
+            raise Refusal(409, "Only a firing alert can be acknowledged")
+        case _:
+            raise not_found("alert")
+
+
+async def silence(  # noqa: PLR0913 - what a silence has
+    alerts: Alerts, rules: AlertRules, alert: str, subject: str, *, lasts: timedelta, reason: str
+) -> Silence:
+    """Silence an alert; a `Refusal` if it cannot be."""
+    tenant = silenced_tenant(alert, subject, rules)
+    if tenant is None:
+        raise bad_value("alert", "is not the name of an alert, nor *")
+    made = await alerts.silence(alert, subject, tenant, lasts=lasts, reason=reason)
+    if made is AlertRefusal.NO_TENANT:
+        raise bad_value("subject", "names no tenant")
+    if not isinstance(made, Silence):
+        raise Refusal(409, "There are too many silences: end one first")
+    return made
 
 
 def _view(alert: Alert) -> AlertView:

@@ -17,6 +17,7 @@ from carteiro.api.whose import found_tenant
 from carteiro.model import (
     MILLISECOND,
     MOST_LIVE_TOKENS,
+    Key,
     KeyId,
     NameTaken,
     Role,
@@ -129,28 +130,14 @@ class KeyEndpoints(Endpoints):
         """Create a key; this answer alone contains it, only its hash is stored."""
         owner = await self._owner(request)
         asked = await read_question(request, NewToken if owner is None else NewKey)
-        role, tenant, key = None, owner, make_key()
+        role, tenant = None, owner
         if isinstance(asked, NewToken):
-            role, key = asked.role, make_token()
+            role = asked.role
             tenant = None if asked.company_id is None else TenantId(asked.company_id)
-        made = await self._keys.add(
-            tenant,
-            key_hash=hash_key(key),
-            hint=hint_of(key),
-            expires_in=None if asked.expires_in_ms is None else asked.expires_in_ms * MILLISECOND,
-            name=asked.name or "",
-            role=role,
+        lasts = None if asked.expires_in_ms is None else asked.expires_in_ms * MILLISECOND
+        made, key = await add_key(
+            self._keys, tenant, name=asked.name or "", expires_in=lasts, role=role
         )
-        match made:
-            case TenantUnknown():
-                raise not_found("tenant")
-            case NameTaken():
-                text = "A live token with this name has another role or tenant: choose another name"
-                raise Refusal(409, text)
-            case TooManyKeys(live):
-                what = "keys of this tenant" if role is None else "tokens with this name"
-                what = "tokens" if len(live) == MOST_LIVE_TOKENS else what
-                raise Refusal(409, f"There are {len(live)} live {what} already: revoke one first")
         document = MadeKey.of(made, company_id=made.tenant, key=key)
         return document.as_response(201, nulls=True)
 
@@ -170,16 +157,52 @@ class KeyEndpoints(Endpoints):
         A token cannot revoke itself (409): create another one and use that.
         """
         owner = await self._owner(request)
-        key = KeyId(request.path_params["key"])
-        if key == token_of(request).id:
-            raise Refusal(409, "A token cannot revoke itself: use another one")
-        [was_live] = await self._keys.revoke([key], tenant=owner)
-        if not was_live:
-            raise not_found("live key")
-        self._ring.forget()
+        await revoke_key(self._keys, self._ring, request, owner)
         return Response(status_code=204)
 
     async def _owner(self, request: Request) -> TenantId | None:
         if "tenant" not in request.path_params:
             return None
         return (await found_tenant(self._tenants, request)).id
+
+
+async def add_key(
+    keys: Keys,
+    tenant: TenantId | None,
+    *,
+    name: str,
+    expires_in: timedelta | None,
+    role: Role | None = None,
+) -> tuple[Key, str]:
+    """Make a key of a tenant, or a token with this role; and return it with its secret, which nobody sees again."""
+    key = make_key() if role is None else make_token()
+    made = await keys.add(
+        tenant,
+        key_hash=hash_key(key),
+        hint=hint_of(key),
+        expires_in=expires_in,
+        name=name,
+        role=role,
+    )
+    match made:
+        case TenantUnknown():
+            raise not_found("tenant")
+        case NameTaken():
+            text = "A live token with this name has another role or tenant: choose another name"
+            raise Refusal(409, text)
+        case TooManyKeys(live):
+            what = "keys of this tenant" if role is None else "tokens with this name"
+            what = "tokens" if len(live) == MOST_LIVE_TOKENS else what
+            raise Refusal(409, f"There are {len(live)} live {what} already: revoke one first")
+    return made, key
+
+
+async def revoke_key(keys: Keys, ring: KeyRing, request: Request, owner: TenantId | None) -> None:
+    """Revoke the key in the address; a `Refusal` if it is the token of the request, or not a live one of its owner."""
+    key = KeyId(request.path_params["key"])
+    if key == token_of(request).id:
+        raise Refusal(409, "A token cannot revoke itself: use another one")
+    [was_live] = await keys.revoke([key], tenant=owner)
+    if not was_live:
+        raise not_found("live key")
+    ring.forget()

@@ -144,7 +144,9 @@ class TenantEndpoints(Endpoints):
         asked = await read_question(request, NewTenantDocument)
         new = asked.made_of(Tenant(TenantId(name)), presets=self._presets)
         [before] = await self._tenants.find([new.id])
-        return await self._written(before, new)
+        return _view(await write_tenant(self._tenants, self._keys, before, new)).as_response(
+            nulls=True
+        )
 
     @Endpoint(
         "PATCH", "/{tenant}", "Change a tenant", TenantView, reads=TenantChange, refuses=(409,)
@@ -154,7 +156,8 @@ class TenantEndpoints(Endpoints):
         tenant = await found_tenant(self._tenants, request)
         asked = await read_question(request, TenantChange)
         changed = partial(asked.made_of, presets=self._presets)
-        return await self._written(tenant, changed(tenant), changed)
+        after = await write_tenant(self._tenants, self._keys, tenant, changed(tenant), changed)
+        return _view(after).as_response(nulls=True)
 
     @Endpoint("POST", "/{tenant}/disable", "Disable a tenant", TenantView)
     async def disable(self, request: Request) -> Response:
@@ -186,27 +189,37 @@ class TenantEndpoints(Endpoints):
 
     async def _switched(self, request: Request, **switch: Any) -> Response:  # noqa: ANN401 - a field of a tenant
         tenant = await found_tenant(self._tenants, request)
-        return await self._written(tenant, tenant, lambda stored: replace(stored, **switch))
-
-    async def _written(
-        self,
-        before: Tenant | None,
-        after: Tenant,
-        changed: Callable[[Tenant], Tenant] | None = None,
-    ) -> Response:
-        """Replace the tenant; with ``changed``, what is stored by then, so that no other change is undone."""
-        try:
-            await refuse_others_sender(self._tenants, before, after)
-            if changed is None:
-                await self._tenants.define([after])
-            else:
-                after = found(await self._tenants.change(after.id, changed), "tenant")
-        except DomainClaimed as error:
-            raise Refusal(409, _sentence(error)) from None
-        except TierUnknown as error:
-            raise bad_value("tier", str(error)) from None
-        self._keys.forget()
+        after = await switch_tenant(self._tenants, self._keys, tenant, **switch)
         return _view(after).as_response(nulls=True)
+
+
+async def switch_tenant(tenants: Tenants, keys: KeyRing, tenant: Tenant, **switch: Any) -> Tenant:  # noqa: ANN401 - a field of a tenant
+    """Set ``paused`` or ``disabled`` of a tenant, and return what is stored then."""
+    return await write_tenant(
+        tenants, keys, tenant, tenant, lambda stored: replace(stored, **switch)
+    )
+
+
+async def write_tenant(
+    tenants: Tenants,
+    keys: KeyRing,
+    before: Tenant | None,
+    after: Tenant,
+    changed: Callable[[Tenant], Tenant] | None = None,
+) -> Tenant:
+    """Replace a tenant; with ``changed``, what is stored by then, so that no other change is undone."""
+    try:
+        await refuse_others_sender(tenants, before, after)
+        if changed is None:
+            await tenants.define([after])
+        else:
+            after = found(await tenants.change(after.id, changed), "tenant")
+    except DomainClaimed as error:
+        raise Refusal(409, _sentence(error)) from None
+    except TierUnknown as error:
+        raise bad_value("tier", str(error)) from None
+    keys.forget()
+    return after
 
 
 def _view(tenant: Tenant) -> TenantView:

@@ -50,13 +50,16 @@ class SqlAutomaticRedrives:
         if not fit:
             return None
         wanted = model.DeadFilter(tenant=tenant, kind=model.EMAIL, reason=reason)
+        # Before the transaction: others wait for that, and a tenant may have a million of them.
+        total = await self._db.read(
+            lambda session: session.value("automatic_total", **whose, starts=starts)
+        )
 
         async def start(session: Session) -> model.Redrive | None:
             await lock(session, ["redrives"])
             running, of_tenant = await session.first("automatic_open", tenant=tenant)
             if of_tenant or running >= model.MOST_AUTOMATIC_REDRIVES:
                 return None
-            total = await session.value("automatic_total", **whose, starts=starts)
             by = model.AUTOMATIC
             new = new_redrive(wanted, now, by=by, ramp=ramp, total=total, provider=provider)
             return await add_redrive(session, new, now)

@@ -39,7 +39,7 @@ async def add_failures(
         place, count = failures.counted(row)
         known.add(place)
         failures.add_count(counts, place, count)
-    changed |= failures.add_results(counts, results)
+    changed |= failures.add_results(counts, results, now)
     await put(session, groups.values())
     beyond = failures.beyond(counts, MOST_TENANTS)
     rows = [

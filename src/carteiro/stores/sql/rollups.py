@@ -8,9 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from carteiro.model import ZERO, TenantId
-from carteiro.model.figures import Figures, Span, Split, TemplateResult
+from carteiro.model import NOTICES, ZERO, TenantId
+from carteiro.model.figures import Figures, ServedShare, Span, Split, TemplateResult
 from carteiro.policy import rollups
+from carteiro.policy.fairness import jain
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.rollups import MOST_TEMPLATES, SPANS, Key
 from carteiro.stores.columns import moment
@@ -81,6 +82,23 @@ class SqlRollups:
             )
         )
         return {moment(at): rollups.figures_of(text) for at, text in rows}
+
+    async def shares(self, span: Span, back: timedelta, *, tenant: TenantId) -> list[ServedShare]:
+        """The share of a tenant in the folded figures by minute or hour."""
+        start = await self._db.now() - back // MILLISECOND
+        rows = await self._db.read(
+            lambda session: session.fetch(
+                "rollups_shares",
+                span=span,
+                since=start - start % SPANS[span],
+                tenant=tenant,
+                but=NOTICES,
+            )
+        )
+        return [
+            ServedShare(moment(at), served, of_all, weights, count, jain(count, *sums))
+            for at, served, of_all, weights, count, *sums in rows
+        ]
 
     async def worst(self, back: timedelta, *, least: int, limit: int) -> list[TemplateResult]:
         """The templates with the largest share of failed messages, of those with at least ``least`` finished ones."""

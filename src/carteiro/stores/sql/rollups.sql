@@ -41,6 +41,27 @@ SELECT at, figures FROM carteiro.rollups
 WHERE span = 'minute' AND tenant = '' AND template = '' AND provider = '' AND at >= :since AND at < :before
 ORDER BY at;
 
+-- name: rollups_shares
+-- Ended messages by minute or hour: of a tenant, and of all with any; their number, the sum of their weights, and the
+-- sums of what was served by weight, and of its squares. Notes are not in them. :span; :since; :tenant; :but = a tenant
+-- that does not count
+SELECT
+    s.at,
+    CAST(sum(CASE WHEN s.tenant = :tenant THEN s.ended ELSE 0 END) AS bigint),
+    CAST(sum(s.ended) AS bigint),
+    sum(s.weight), count(*), sum(s.ended / s.weight), sum(s.ended / s.weight * s.ended / s.weight)
+FROM (
+    SELECT
+        r.at, r.tenant, CAST(r.sent + r.failed AS double precision) AS ended,
+        CAST(1000000 AS double precision) / t.stride AS weight
+    FROM carteiro.rollups AS r JOIN carteiro.tenants AS t ON t.id = r.tenant
+    WHERE
+        r.span = :span AND r.at >= :since AND r.tenant > '' AND r.template = '' AND r.tenant <> :but
+        AND r.sent + r.failed > 0
+) AS s
+GROUP BY s.at
+ORDER BY s.at;
+
 -- name: rollup_take
 -- Deletes the oldest notes, and returns them: at least one, and no further one beyond a number of characters. :limit; :size
 DELETE FROM carteiro.rollup_notes

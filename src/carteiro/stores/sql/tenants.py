@@ -171,11 +171,20 @@ class SqlTenants:
         await self._db.write(change)
         await self._wake.tell()
 
-    async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
+    async def standings(
+        self, kind: model.KindName, *, tenants: Sequence[model.TenantId] | None = None
+    ) -> builtins.list[model.Standing]:
         """The standing of each tenant with jobs or history of this kind, least served first."""
         fairness = await fairness_now(self._db, self._fairness)
-        now = await self._db.now()
-        rows = await self._db.fetch("standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
+        now, is_all = await self._db.now(), tenants is None
+        rows = await self._db.fetch(
+            "standings",
+            kind=kind,
+            now=now,
+            longest=LONGEST_HOLD_MS,
+            is_all=is_all,
+            ids=[*(tenants or ())],
+        )
         return [standing_of(kind, row, fairness) for row in rows]
 
     async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:

@@ -31,7 +31,7 @@ WHERE c.kind = :kind::text AND (c.limit_count IS DISTINCT FROM :count::bigint OR
 
 -- name: standings
 -- Standings of the tenants of a kind, least virtual time first, with the notes applied. :kind; :now;
--- :longest = the longest hold
+-- :longest = the longest hold; :is_all, else of :ids = [id, …]
 SELECT
     coalesce(s.tenant, n.tenant), s.last_processed_at, coalesce(c.turn, 0),
     CASE WHEN s.tenant IS NOT NULL AND s.wake_at IS NULL THEN greatest(s.last_turn, s.since_turn) END,
@@ -61,6 +61,7 @@ LEFT JOIN (
     GROUP BY l.tenant
 ) AS f ON f.tenant = coalesce(s.tenant, n.tenant)
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = :kind::text
+WHERE :is_all::boolean OR coalesce(s.tenant, n.tenant) = ANY (:ids::text[])
 ORDER BY coalesce(s.vt, 0), coalesce(s.last_turn, 0), coalesce(s.tenant, n.tenant);
 
 -- name: tenant_lock

@@ -26,14 +26,14 @@ SET limit_count = excluded.limit_count, limit_per_ms = excluded.limit_per_ms,
 WHERE limit_count IS NOT excluded.limit_count OR limit_per_ms IS NOT excluded.limit_per_ms;
 
 -- name: standings
--- Standings of the tenants of a kind, least virtual time first. :kind; :now; :longest
+-- Standings of the tenants of a kind, least virtual time first. :kind; :now; :longest; :is_all, else of :ids = [id, …]
 SELECT
     s.tenant, s.last_processed_at, coalesce(c.turn, 0),
     iif(s.wake_at IS NULL, max(s.last_turn, s.since_turn), NULL), s.processed, s.consecutive, s.jobs,
     (SELECT count(*) FROM leased AS l WHERE l.seat = s.no AND l.until > :now AND l.until <= :now + :longest),
     (SELECT count(*) FROM seats AS r WHERE r.kind = :kind AND r.wake_at IS NULL)
 FROM seats AS s LEFT JOIN ring_clock AS c ON c.kind = s.kind
-WHERE s.kind = :kind
+WHERE s.kind = :kind AND (:is_all OR s.tenant IN (SELECT value FROM json_each(:ids)))
 ORDER BY s.vt, s.last_turn, s.tenant;
 
 -- name: tenants_ensure
