@@ -97,7 +97,9 @@ async def test_dead_letter_says_what_it_waits_for(post: Carteiro) -> None:
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         waiting = await lost(post.backend, template_type="code")
         shown = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
-        told = answer_in(await admin.get(f"/admin/v1/messages/{waiting}/explain"))["redrive"]
+        told = answer_in(await admin.get(f"/admin/v1/messages/{waiting}/explain"))[
+            "automaticRedrive"
+        ]
         put = answer_in(await admin.put(f"/admin/v1/tenants/{ACME}/templates/code", json=new))
         off = answer_in(await admin.get(f"{PATH}/{waiting}"))["automaticRedrive"]
         never = answer_in(await admin.get(f"{PATH}/{other}"))["automaticRedrive"]

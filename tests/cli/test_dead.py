@@ -213,10 +213,14 @@ def test_dead_letter_says_what_it_waits_for(line: CommandLine) -> None:
     assert shown["notBefore"] > line.asked("dead", "show", waiting)["movedToDLQAt"]
     for command in (("dead", "show"), ("explain",)):
         said = line.done(*command, waiting)
-        assert "automatic redrive 1 of 3. It fails." in " ".join(said.split()), command
+        assert "automatic redrive 1 of 3. The provider still fails." in " ".join(said.split()), (
+            command
+        )
         assert "not before" in said
-        assert "not one of a provider" in " ".join(line.done(*command, other).split()), command
-    assert line.asked("explain", waiting)["redrive"] == shown
+        assert "not a temporary one of its provider" in " ".join(
+            line.done(*command, other).split()
+        ), command
+    assert line.asked("explain", waiting)["automaticRedrive"] == shown
     line.done("tenant", "set", ACME, "--no-automatic-redrive")
     said = line.asked("dead", "show", waiting)["automaticRedrive"]
     assert (said["provider"], said["text"]) == (

@@ -103,7 +103,7 @@ async def test_search_that_cannot_be_read_finds_nothing_and_says_what_to_do(post
             for path in ("messages", "messages/complete"):
                 text = (await person.get(path, params={"q": query})).text
                 assert "<script>alert" not in text
-        assert "503" not in await person.page("messages", q="tag:\x00")
+        assert rows_in(await person.page("messages", q="tag:\x00")) == []
 
 
 async def test_search_is_completed_with_what_the_viewer_may_see(post: Carteiro) -> None:
@@ -144,7 +144,8 @@ async def test_search_stops_after_20000_messages_and_says_where(
     async def messages(
         wanted: MessageFilter, *, cursor: Any = None, limit: int = 100
     ) -> Page[StoredMessage]:
-        asked.append((wanted.code, cursor, limit))
+        if wanted.code is not None:  # the start page asks, too
+            asked.append((wanted.code, cursor, limit))
         return Page([], f"W10{len(asked)}", message.created_at)  # type: ignore[arg-type]
 
     monkeypatch.setattr(post.backend.reading, "messages", messages)
@@ -191,7 +192,7 @@ async def test_message_is_shown_with_its_life_and_its_verdict(post: Carteiro) ->
         assert "It is a dead letter (refused for good)" in text
         for each in ("redrive", "edit"):
             assert f'/console/messages/{dead}/{each}"' in text
-            assert f"/{each}" not in (await viewer.get(f"messages/{dead}")).text
+            assert f"{dead}/{each}" not in (await viewer.get(f"messages/{dead}")).text
         assert f'data-copy="{dead}"' in text
 
         page = (await admin.get(f"messages/{waiting}")).text

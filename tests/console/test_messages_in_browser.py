@@ -39,7 +39,7 @@ async def test_redrive_asks_first(looker: Looker) -> None:
     """In a dialog; no is no."""
     page = await (await looker.signed_in("admin")).at("messages?q=status:failed")
     await page.click("[data-row] a")
-    await page.click("text=Redrive >> nth=0")
+    await page.click("main >> text=Redrive >> nth=0")
     await page.click("#confirm button[value=no]")
     assert not await page.locator("#confirm").is_visible()
     assert await page.locator(".flash").count() == 0

@@ -35,6 +35,7 @@ from carteiro.model import (
     UnsubscribeLink,
 )
 from carteiro.observability import log, notice_events
+from carteiro.observability.log_targets import Level
 from support.alerting import a_notice
 from support.feedback import a_feedback
 
@@ -274,7 +275,7 @@ def test_lines_below_the_level_are_not_written(level: str) -> None:
     wanted = [
         line["event"]
         for line in lines(everything)
-        if log.Level[line["level"].upper()] >= log.Level[level.upper()]
+        if Level[line["level"].upper()] >= Level[level.upper()]
     ]
 
     some = listening(level)
@@ -373,7 +374,7 @@ def test_records_mask_addresses_and_keep_their_own_attributes(
     """A field with the name of an attribute of each record is among ``fields`` alone."""
     log.to_logging()
     log.event(
-        log.Level.WARN, "100 % of u@x.example", "a.b", {"name": "u@x.example", "why": "caf\udce9"}
+        Level.WARN, "100 % of u@x.example", "a.b", {"name": "u@x.example", "why": "caf\udce9"}
     )
 
     [record] = caplog.records

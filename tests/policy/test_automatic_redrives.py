@@ -20,11 +20,11 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.automatic_redrives import (
+    AwaitedRecovery,
     Circumstances,
-    Outlook,
     Standing,
+    awaited_recovery,
     may_try,
-    outlook,
     standing_of,
     waits_for,
 )
@@ -42,10 +42,10 @@ AROUND = Circumstances(
 
 def _told(
     around: Circumstances = AROUND, expires_in: timedelta = 60 * MINUTE, **letter: Any
-) -> Outlook:
+) -> AwaitedRecovery:
     fields = {"failure": outage(), "waits_for": "smtp", "waits_since": NOW - MINUTE} | letter
     message = a_stored_message(State.FAILED, expires_at=NOW + expires_in)
-    return outlook(a_letter(**fields), message, around)
+    return awaited_recovery(a_letter(**fields), message, around)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,15 @@ def test_waiting_letter_names_provider_round_and_time() -> None:
 
     assert (told.provider, told.round, told.rounds) == ("smtp", 1, 3)
     assert told.not_before == NOW + 4 * MINUTE
-    assert told.text == "It waits for provider smtp: automatic redrive 1 of 3. It sends."
+    assert (
+        told.text
+        == "It waits for provider smtp: automatic redrive 1 of 3. The provider sends again."
+    )
     later = _told(automatic_rounds=1)
     assert (later.round, later.not_before) == (2, NOW + 19 * MINUTE)
     assert _told(held).text == (
-        "It waits for provider smtp: automatic redrive 1 of 3. Its circuit is open."
-        " Its tenant is paused or disabled: it waits for that, too."
+        "It waits for provider smtp: automatic redrive 1 of 3. The provider's circuit is open."
+        " It also waits while its tenant is paused or disabled."
     )
 
 
@@ -118,8 +121,8 @@ def test_waiting_letter_names_provider_round_and_time() -> None:
         ({"redriven_at": NOW}, {}, "It was redriven"),
         ({"kind": KindName("report")}, {}, "Only e-mails"),
         ({"reason": DeadReason.IN_DOUBT}, {}, "It may have been delivered"),
-        ({"reason": DeadReason.EXPIRED}, {}, "not one of a provider"),
-        ({"failure": a_failure()}, {}, "not one of a provider"),
+        ({"reason": DeadReason.EXPIRED}, {}, "time to live is over"),
+        ({"failure": a_failure()}, {}, "not a temporary one of its provider"),
         ({}, {"plan": replace(PLAN, is_on=False)}, "automatic_redrive.enabled"),
         ({}, {"tenant": Tenant(TenantId(ACME), automatic_redrive=False)}, "for its tenant"),
         ({}, {"is_on_for_type": False}, "for its template type"),

@@ -29,6 +29,6 @@ async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = No
     if estimate is not None:
         between = {"not before": estimate.earliest, "sent by": estimate.latest}
         facts |= {"estimate": estimate.text, **between}
-    if (redrive := told.redrive) is not None:
+    if (redrive := told.automatic_redrive) is not None:
         facts |= {"automatic redrive": redrive.text, "not before": redrive.not_before}
     desk.out.thing(document, facts)

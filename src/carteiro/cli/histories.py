@@ -47,7 +47,7 @@ def history_facts(history: History) -> dict[str, object]:
 def shares(count: int, sent: int) -> str:
     """The share of sent messages, with its bounds."""
     low, high = bounds(sent, count)
-    return f"{sent / count:.1%}, surely {low:.1%} to {high:.1%}"
+    return f"{sent / count:.1%}; 95 % bounds: {low:.1%} to {high:.1%}"
 
 
 def _sentence(what: str, days: int, count: int, sent: int) -> str:

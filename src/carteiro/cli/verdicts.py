@@ -47,7 +47,7 @@ def _by_count(each: Suggestion) -> tuple[int, str]:
 
 def _advice(count: int) -> str:
     if not count:
-        return f"No rule is suggested: within {MOST_DAYS} days no {LEAST} messages contradict their verdict."
+        return f"No rule is suggested: in {MOST_DAYS} days, no verdict is contradicted by at least {LEAST} messages."
     return (
         "Read each rule, and add it to carteiro.toml; carteiro classify --dry-run shows what it would change. "
         "Nothing was changed."

@@ -4,25 +4,22 @@ Silent until `configure` or `to_logging` is called, so that an embedding program
 fields: no body and no key can reach a line, and addresses in any text are masked.
 """
 
-import asyncio
-import atexit
-import functools
 import io
-import logging
-import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
-from enum import IntEnum
-from typing import Any, Protocol
-
-import orjson
+from typing import Any
 
 from carteiro import model
 from carteiro.errors import CarteiroError
+from carteiro.observability.log_targets import (
+    JsonLines,
+    Level,
+    LoggingRecords,
+    Stream,
+    Target,
+)
 from carteiro.policy import trace_context
-from carteiro.policy.addresses import mask_text
 
 _ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
 _NOT_DELIVERED = "Message not delivered, kept as a dead letter: look into it, then redrive it"
@@ -32,26 +29,9 @@ _MAY_BE_DELIVERED = (
 )
 
 
-class Stream(Protocol):
-    """Target of lines; unbuffered."""
-
-    def write(self, line: bytes, /) -> object:
-        """Write the whole line now."""
-
-
-class Level(IntEnum):
-    """Levels of lines; ``OFF`` is above all of them."""
-
-    DEBUG = 10
-    INFO = 20
-    WARN = 30
-    ERROR = 40
-    OFF = 100
-
-
 def configure(level: str, stream: Stream | None = None) -> None:
     """Write lines of this level (a name of `Level`, in any case) and above to stderr, or to ``stream``."""
-    _become(_Log(stream or io.FileIO(2, "w", closefd=False)), level)
+    _become(JsonLines(stream or io.FileIO(2, "w", closefd=False)), level)
 
 
 def to_logging(level: str = "info") -> None:
@@ -60,10 +40,10 @@ def to_logging(level: str = "info") -> None:
     The logger of ``attempt.finished`` is ``carteiro.attempt``; of an event without a dot, ``carteiro``. A record has
     the fields of the line as attributes, and all of them as ``fields``. Handlers run in the event loop.
     """
-    _become(_Bridge(), level)
+    _become(LoggingRecords(), level)
 
 
-def _become(target: "_Log | _Bridge", level: str) -> None:
+def _become(target: Target, level: str) -> None:
     global _log, _level  # noqa: PLW0603 - the log of a process is one
     _level = Level[level.upper()]
     _log.drain()
@@ -381,104 +361,6 @@ def _of_error(error: BaseException) -> dict[str, Any]:
     return {"errorType": type(error).__name__, "errorReason": reason, "errorPlace": place}
 
 
-# --- lines ------------------------------------------------------------------------------------
-
-
-_WHOLE_BYTES = 4096  # a pipe takes this in one piece, so that lines of processes do not mix
-
-
-class _Log:
-    """The log of a process. The lines of one turn of the event loop are written together.
-
-    A write for each line would release the interpreter lock each time. Callers check the level first.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._waiting: list[bytes] = []
-        atexit.register(self.drain)  # a loop that ends early leaves its last turn unwritten
-
-    def write_all(
-        self, level: Level, message: str, event: str, lines: Sequence[Mapping[str, Any]]
-    ) -> None:
-        named = level.name.lower()
-        start = {"level": named, "message": message, "timestamp": _now(), "event": event}
-        rendered = [_render({**start, **fields}) for fields in lines]
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # a thread of its own, or no loop at all
-            self._put(b"".join(rendered))
-            return
-        if not self._waiting:
-            loop.call_soon(self.drain)
-        self._waiting += rendered
-
-    def drain(self) -> None:
-        lines, self._waiting = self._waiting, []
-        piece = b""
-        for line in lines:
-            if piece and len(piece) + len(line) > _WHOLE_BYTES:
-                self._put(piece)
-                piece = b""
-            piece += line
-        if piece:
-            self._put(piece)
-
-    def _put(self, piece: bytes) -> None:
-        with suppress(OSError, ValueError):  # a closed stderr must not fail a delivery
-            self._stream.write(piece)
-
-
-class _Bridge:
-    """Gives each event to the logger of its name."""
-
-    def write_all(
-        self, level: Level, message: str, event: str, lines: Sequence[Mapping[str, Any]]
-    ) -> None:
-        subject, has_subject, _ = event.partition(".")
-        logger = logging.getLogger(f"carteiro.{subject}" if has_subject else "carteiro")
-        if not logger.isEnabledFor(level):
-            return
-        for fields in lines:
-            line = _cleaned({"message": message, "event": event, **fields})
-            said = line.pop("message")
-            record = logger.makeRecord(logger.name, int(level), "carteiro", 0, said, (), None)
-            record.__dict__ = line | record.__dict__ | {"fields": line}
-            with suppress(Exception):  # a filter or handler that fails must not fail a delivery
-                logger.handle(record)
-
-    def drain(self) -> None:
-        """Nothing waits."""
-
-
-def _now() -> str:
-    """ISO 8601 in UTC with milliseconds."""
-    second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_up_to_second(second)}.{millisecond:03d}Z"
-
-
-@functools.lru_cache(1)
-def _up_to_second(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-
-
-def _render(line: dict[str, Any]) -> bytes:
-    try:
-        rendered = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # half a surrogate pair, in the answer of a provider or the error of a task
-        rendered = b"@"
-    if b"@" in rendered:
-        return orjson.dumps(_cleaned(line), option=orjson.OPT_APPEND_NEWLINE)
-    return rendered
-
-
-def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: mask_text(each.encode("utf-8", "replace").decode()) if isinstance(each, str) else each
-        for name, each in line.items()
-    }
-
-
 _level = Level.OFF
 _tracing = 0  # how many apps of this process trace
-_log: _Log | _Bridge = _Log(io.BytesIO())
+_log: Target = JsonLines(io.BytesIO())

@@ -5,7 +5,8 @@ from typing import Any
 
 from carteiro import model
 from carteiro.model.alerts import Notice, NoticeKind, Severity
-from carteiro.observability.log import Level, event
+from carteiro.observability.log import event
+from carteiro.observability.log_targets import Level
 
 
 def announced(notice: Notice, said: str) -> None:

@@ -70,7 +70,7 @@ def may_try(standing: Standing) -> bool:
 
 
 @value
-class Outlook:
+class AwaitedRecovery:
     """The recovery that a dead letter waits for; ``provider`` None: none redrives it, and the text says why.
 
     ``round`` of ``rounds`` is the next one, not before that moment.
@@ -94,21 +94,25 @@ class Circumstances:
     now: datetime
 
 
-def outlook(letter: DeadLetter, message: StoredMessage, around: Circumstances) -> Outlook:
+def awaited_recovery(
+    letter: DeadLetter, message: StoredMessage, around: Circumstances
+) -> AwaitedRecovery:
     """The recovery that the dead letter waits for, or the reason why it waits for none."""
     if letter.redriven_at is not None:
-        return Outlook("It was redriven, and has not ended yet.")
+        return AwaitedRecovery("It was redriven, and has not ended yet.")
     plan, text = around.plan, _why_not(letter, message, around)
     if text is not None or letter.waits_for is None or letter.waits_since is None:
-        return Outlook(text or _LEFT_OUT)
+        return AwaitedRecovery(text or _LEFT_OUT)
     done, provider = letter.automatic_rounds, letter.waits_for
     not_before = letter.waits_since + plan.cool_down_after(done)
     if not_before >= message.expires_at:
-        return Outlook("It is not redriven automatically: it expires before its next round.")
+        return AwaitedRecovery(
+            "It is not redriven automatically: it expires before its next round."
+        )
     text = f"It waits for provider {provider}: automatic redrive {done + 1} of {plan.rounds}. {_NEWS[around.standing]}"
     if around.tenant.is_held:
-        text = f"{text} Its tenant is paused or disabled: it waits for that, too."
-    return Outlook(text, provider, not_before, done + 1, plan.rounds)
+        text = f"{text} It also waits while its tenant is paused or disabled."
+    return AwaitedRecovery(text, provider, not_before, done + 1, plan.rounds)
 
 
 def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
@@ -118,8 +122,10 @@ def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
         return "Only e-mails are redriven automatically."
     if letter.reason is DeadReason.IN_DOUBT:
         return "It may have been delivered: it is not redriven automatically."
+    if letter.reason is DeadReason.EXPIRED:
+        return _TOO_LATE
     if letter.reason is not DeadReason.MAX_ATTEMPTS_EXCEEDED or not may_pass(letter.failure):
-        return "It is not redriven automatically: its failure is not one of a provider that may recover."
+        return "It is not redriven automatically: its last failure is not a temporary one of its provider."
     if not around.plan.is_on:
         return "Automatic redrive is switched off (automatic_redrive.enabled)."
     if not around.tenant.automatic_redrive:
@@ -129,17 +135,18 @@ def _why_not(  # noqa: PLR0911 - a list of reasons; the first is returned
     if letter.automatic_rounds >= around.plan.rounds:
         return f"It is not redriven automatically again: {letter.automatic_rounds} rounds did not send it."
     if message.expires_at <= around.now:
-        return "Its time to live is over: an automatic redrive does not start a new one."
+        return _TOO_LATE
     return None
 
 
+_TOO_LATE = "Its time to live is over: an automatic redrive does not start a new one."
 _LEFT_OUT = (
     "It is not redriven automatically: it was imported, its automatic redrive was cancelled, or it could not be"
     " redriven when its cool-down was over."
 )
 _NEWS = {
-    Standing.OPEN: "Its circuit is open.",
-    Standing.FAILING: "It fails.",
-    Standing.SENDING: "It sends.",
-    Standing.QUIET: "It was not called in the last minutes: a few messages are tried first.",
+    Standing.OPEN: "The provider's circuit is open.",
+    Standing.FAILING: "The provider still fails.",
+    Standing.SENDING: "The provider sends again.",
+    Standing.QUIET: "The provider was not called in the last minutes: a few messages are tried first.",
 }

@@ -70,28 +70,38 @@ def estimate(  # noqa: PLR0913 - what is known of the message, and of what happe
         return Estimate("No estimate: see why it waits.")
     begin = max(now, told.until or now)
     ahead = min(MOST_AHEAD, place.ahead + place.parked_ahead)
-    if circuits:
-        said = f"No estimate: the circuit is open of {', '.join(sorted(circuits))}."
-        return Estimate(said, begin, ahead=ahead)
-    if begin - now > _HORIZON:
-        said = "No estimate beyond the next hour: it is not sent before that time."
-        return Estimate(said, begin, ahead=ahead)
+    obstacle = _obstacle(begin - now, ended, circuits)
+    if obstacle is not None:
+        return Estimate(f"No estimate{obstacle}", begin, ahead=ahead)
     span = now - _minute(now) + minutes_back(message, place, now)
-    if not ended:
-        said = "No estimate: no attempt of its tenant ended recently, so its rate is not known."
-        return Estimate(said, begin, ahead=ahead)
     rate = _rate(ended, span, _waits_since(message, place, now), now)
     earliest, slowest = _window(rate, place, now, begin, is_parked=is_parked)
     latest = None if ahead == MOST_AHEAD else slowest
-    told_span = max(1, round(span / _MINUTE))
     per_minute = round(ended * (_MINUTE / max(span, _MOMENT)), 1)
-    said = (
-        f"Estimate, if its tenant is served as in the last {told_span} min: {per_minute:g} attempts a minute,"
-        f" {ahead:,}{' or more' if ahead == MOST_AHEAD else ''} jobs before it."
-    )
+    said = _basis(span, per_minute, ahead)
     if latest is None or latest > message.expires_at:
         said += " It may expire before it is sent."
     return Estimate(said, earliest, latest, ahead, per_minute)
+
+
+def _obstacle(wait: timedelta, ended: int, circuits: Collection[str]) -> str | None:
+    """The reason why there is no estimate."""
+    if circuits:
+        return f": the circuit is open of {', '.join(sorted(circuits))}."
+    if wait > _HORIZON:
+        return " beyond the next hour: it is not sent before that time."
+    if not ended:
+        return ": no attempt of its tenant ended recently, so its rate is not known."
+    return None
+
+
+def _basis(span: timedelta, per_minute: float, ahead: int) -> str:
+    """The figures that an estimate is made of."""
+    minutes = max(1, round(span / _MINUTE))
+    return (
+        f"Estimate, if its tenant is served as in the last {minutes} min: {per_minute:g} attempts a minute,"
+        f" {ahead:,}{' or more' if ahead == MOST_AHEAD else ''} jobs before it."
+    )
 
 
 def _rate(ended: int, span: timedelta, since: datetime | None, now: datetime) -> _Rate:

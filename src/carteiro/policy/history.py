@@ -33,12 +33,8 @@ PAUSES: Final = (
 MOST_ATTEMPTS: Final = 10  # later ones are counted as the tenth
 _SUCCESSES = ("sent.", "redriven.sent")
 REDRIVEN: Final = 0  # in place of the number of an attempt
-SENT, FAILED, LOST, FOUND = (
-    "sent",
-    "failed",
-    "lost",
-    "found",
-)  # found: a lost one was sent after all
+SENT, FAILED, LOST = "sent", "failed", "lost"
+FOUND = "found"  # a lost one was sent after all
 
 Place: TypeAlias = tuple[str, str]  # group, tenant; an empty tenant: all of them
 

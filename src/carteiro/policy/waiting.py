@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from carteiro.model import DEAD, FINISHED, QueuePlace, State, StoredMessage, Tenant, value
-from carteiro.policy.automatic_redrives import Outlook
+from carteiro.policy.automatic_redrives import AwaitedRecovery
 from carteiro.policy.suppression import SUPPRESSED
 
 _MAY_BE_DELIVERED = (
@@ -46,14 +46,14 @@ class Why(StrEnum):
 class Waiting:
     """The reason, as a word and as a sentence; ``until`` None: not known. Finished messages have no estimate.
 
-    ``redrive``: what a dead letter waits for.
+    ``automatic_redrive``: what a dead letter waits for.
     """
 
     why: Why
     until: datetime | None
     text: str
     estimate: "Estimate | None" = None
-    redrive: Outlook | None = None
+    automatic_redrive: AwaitedRecovery | None = None
 
 
 @value

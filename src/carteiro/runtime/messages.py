@@ -20,7 +20,7 @@ from carteiro.policy.breaker import LONGEST_OPEN
 from carteiro.policy.estimate import attempts, estimate, minutes_back
 from carteiro.policy.waiting import Estimate, Waiting, explain, explain_without_queue
 from carteiro.ports import Audit, Backend, Reading
-from carteiro.runtime.outlooks import outlook_of
+from carteiro.runtime.awaited_recoveries import awaited_recovery_of
 
 
 async def find_message(
@@ -56,7 +56,12 @@ async def explain_message(
     else:
         told = await _explained(backend, message, place, now)
     if message.state in DEAD and (letter := await backend.dead_letters.show(message.id)):
-        return replace(told, redrive=await outlook_of(backend, letter, message, plan=plan, now=now))
+        return replace(
+            told,
+            automatic_redrive=await awaited_recovery_of(
+                backend, letter, message, plan=plan, now=now
+            ),
+        )
     return told
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.observability.log import Level, event, shows_traces, trace_ids
+from carteiro.observability.log import event, shows_traces, trace_ids
+from carteiro.observability.log_targets import Level
 from carteiro.policy.trace_context import read_headers
 from carteiro.tickets.deaths import Death, advice
 from carteiro.tickets.scrubbing import scrubbed_start

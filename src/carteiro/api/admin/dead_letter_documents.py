@@ -115,7 +115,7 @@ class DeadLetterView(Document):
     redriven_at: Moment | None
 
 
-class OutlookView(Document):
+class AwaitedRecoveryView(Document):
     """The recovery that a dead letter waits for. ``provider`` null: none redrives it, and ``text`` says why.
 
     ``round`` of ``rounds`` is the next automatic redrive, not before ``notBefore``.
@@ -131,7 +131,7 @@ class OutlookView(Document):
 class DeadLetterDetail(DeadLetterView):
     """A dead letter with its content (null once pruned) and its history, oldest first."""
 
-    automatic_redrive: OutlookView
+    automatic_redrive: AwaitedRecoveryView
     original_data: Any
     events: list[EventView]
 

@@ -20,7 +20,7 @@ from carteiro.api.refusal import bad_value, found
 from carteiro.model import AutomaticPlan, DeadLetter, MessageId, RedriveAnswer
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
-from carteiro.runtime.outlooks import outlook_of
+from carteiro.runtime.awaited_recoveries import awaited_recovery_of
 from carteiro.views.dead_letters import exported, import_, to_json
 
 _PATIENCE_S = 10.0  # the longest time of one request
@@ -76,9 +76,9 @@ class DeadLetterEndpoints(Endpoints):
         """One dead letter with its content, its history, oldest first, and what it waits for."""
         letter = await self._found(request)
         events = await self._reading.events(letter.id)
-        told = await outlook_of(self._backend, letter, plan=self._plan)
-        outlook = dead.OutlookView.of(told).model_dump(by_alias=True)
-        document = to_json(letter, events) | {"automaticRedrive": outlook}
+        told = await awaited_recovery_of(self._backend, letter, plan=self._plan)
+        awaited_recovery = dead.AwaitedRecoveryView.of(told).model_dump(by_alias=True)
+        document = to_json(letter, events) | {"automaticRedrive": awaited_recovery}
         return dead.DeadLetterDetail.model_validate(document).as_response(nulls=True)
 
     # --- redriving

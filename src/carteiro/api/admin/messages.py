@@ -4,7 +4,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.api.admin.dead_letter_documents import OutlookView
+from carteiro.api.admin.dead_letter_documents import AwaitedRecoveryView
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import Document, Moment
 from carteiro.api.email_documents import Cancelled, EmailPage, EmailView, summary, view
@@ -46,7 +46,7 @@ class WaitingView(Document):
     text: str
     expires_at: Moment
     estimate: EstimateView | None
-    redrive: OutlookView | None
+    automatic_redrive: AwaitedRecoveryView | None
 
 
 class MessageEndpoints(Endpoints):
@@ -81,7 +81,7 @@ class MessageEndpoints(Endpoints):
     async def explain(self, request: Request) -> Response:
         """The first reason why it waits now, and until when; and an estimate of when it is sent.
 
-        Of a dead letter, ``redrive`` says which provider it waits for, or why it is not redriven automatically.
+        Of a dead letter, ``automaticRedrive`` says which provider it waits for, or why none redrives it automatically.
         """
         message = await self._found(request)
         told = await explain_message(self._backend, message, plan=self._plan)
@@ -91,7 +91,8 @@ class MessageEndpoints(Endpoints):
             status=message.state,
             expires_at=message.expires_at,
             estimate=told.estimate and EstimateView.of(told.estimate),
-            redrive=told.redrive and OutlookView.of(told.redrive),
+            automatic_redrive=told.automatic_redrive
+            and AwaitedRecoveryView.of(told.automatic_redrive),
         ).as_response(nulls=True)
 
     @Endpoint("POST", "/{id}/cancel", "Cancel a message", Cancelled, also=202, refuses=(409,))

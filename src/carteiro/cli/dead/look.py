@@ -16,7 +16,7 @@ from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters.redrive import causes_of
 from carteiro.model import EMAIL, Cursor, DeadLetter, Page
 from carteiro.ports.dead_letters import GroupBy
-from carteiro.runtime.outlooks import outlook_of
+from carteiro.runtime.awaited_recoveries import awaited_recovery_of
 from carteiro.views.dead_letters import to_json
 
 _BEGINNING = 200
@@ -49,7 +49,7 @@ async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None)
     """Show one dead letter with its history, and what it waits for."""
     letter = await known_letter(desk, message, tenant=tenant)
     events = await desk.backend.reading.events(letter.id)
-    told = await outlook_of(desk.backend, letter, plan=desk.settings.automatic_plan)
+    told = await awaited_recovery_of(desk.backend, letter, plan=desk.settings.automatic_plan)
     facts = {"automatic redrive": told.text, "not before": told.not_before}
     document = to_json(letter, events) | {"automaticRedrive": document_of(told)}
     desk.out.thing(document, _facts(letter) | facts)

@@ -182,26 +182,8 @@ class SqlRedrives:
         taken = await _change(session, redrive, now)
         if taken is None:
             return None
-        rows = await session.fetch("redrives_known", id=redrive.id, ids=list(ids))
-        known = {row[0] for row in rows}
-        new = [each for each in ids if each not in known]
-        held = {row[0] for row in await session.fetch("redrives_held", ids=new)}
-        new = [each for each in new if each not in held]
-        answers = await redrive_messages(
-            session,
-            self._entries,
-            new,
-            by=redrive.by,
-            revision=None,
-            now=now,
-            has_queue=self._has_queue,
-            is_automatic=redrive.provider is not None,
-        )
-        gone = [
-            each
-            for each, answer in zip(new, answers, strict=True)
-            if answer is RedriveAnswer.REDRIVEN
-        ]
+        new, held = await _unsent(session, redrive, ids)
+        gone = await self._redriven(session, redrive, new, now)
         if gone:
             await session.run("redrives_put", id=redrive.id, ids=gone, run=course.run, now=now)
         if redrive.provider is not None and len(gone) + len(held) < len(ids):
@@ -215,6 +197,23 @@ class SqlRedrives:
             step_redriven=course.step_redriven + len(gone),
         )
         return await _change(session, replace(taken, course=course), now)
+
+    async def _redriven(
+        self, session: Session, redrive: Redrive, ids: Sequence[model.MessageId], now: int
+    ) -> builtins.list[model.MessageId]:
+        """Redrive these messages; return those that could be."""
+        answers = await redrive_messages(
+            session,
+            self._entries,
+            ids,
+            by=redrive.by,
+            revision=None,
+            now=now,
+            has_queue=self._has_queue,
+            is_automatic=redrive.provider is not None,
+        )
+        answered = zip(ids, answers, strict=True)
+        return [each for each, answer in answered if answer is RedriveAnswer.REDRIVEN]
 
     async def forget(self, redrive: Redrive, *, limit: int) -> bool:
         """Delete messages of an ended redrive; True if there may be more."""
@@ -329,6 +328,16 @@ def _names(redrive: Redrive, recipient: model.Recipient) -> bool:
     text = redrive.wanted.text or ""  # an ended one has none
     is_own = redrive.tenant in {None, recipient.tenant}
     return is_own and recipient.email.casefold() in text.casefold()
+
+
+async def _unsent(
+    session: Session, redrive: Redrive, ids: Sequence[model.MessageId]
+) -> tuple[list[model.MessageId], set[model.MessageId]]:
+    """Messages that it has not sent yet: those that it may send, and those of held tenants."""
+    known = {row[0] for row in await session.fetch("redrives_known", id=redrive.id, ids=list(ids))}
+    new = [each for each in ids if each not in known]
+    held = {row[0] for row in await session.fetch("redrives_held", ids=new)}
+    return [each for each in new if each not in held], held
 
 
 async def _change(session: Session, after: Redrive, now: int) -> Redrive | None:

@@ -5,29 +5,29 @@ from datetime import UTC, datetime
 from carteiro.model import AutomaticPlan, DeadLetter, StoredMessage, Tenant
 from carteiro.policy.automatic_redrives import (
     NEWS,
+    AwaitedRecovery,
     Circumstances,
-    Outlook,
     Standing,
-    outlook,
+    awaited_recovery,
     standing_of,
 )
 from carteiro.policy.breaker import LONGEST_OPEN
 from carteiro.ports import Backend
 
 
-async def outlook_of(
+async def awaited_recovery_of(
     backend: Backend,
     letter: DeadLetter,
     message: StoredMessage | None = None,
     *,
     plan: AutomaticPlan,
     now: datetime | None = None,
-) -> Outlook:
+) -> AwaitedRecovery:
     """The recovery that a dead letter waits for; ``message``, if the caller has it."""
     now = now or datetime.now(UTC)
     message = message or await backend.reading.message(letter.id)
     if message is None:
-        return Outlook("Its message is gone: it cannot be redriven.")
+        return AwaitedRecovery("Its message is gone: it cannot be redriven.")
     [tenant] = await backend.tenants.find([letter.tenant])
     around = Circumstances(
         plan=plan,
@@ -36,7 +36,7 @@ async def outlook_of(
         standing=await _standing(backend, letter.waits_for, now),
         now=now,
     )
-    return outlook(letter, message, around)
+    return awaited_recovery(letter, message, around)
 
 
 async def _is_on_for_type(backend: Backend, message: StoredMessage) -> bool:
