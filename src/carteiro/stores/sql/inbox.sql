@@ -55,7 +55,7 @@ WHERE message_id = :message AND tenant || '' = :tenant;
 -- name: inbox_empty
 -- Deletes mails of a tenant. :tenant; :limit
 DELETE FROM carteiro.inbox
-WHERE id IN (SELECT i.id FROM carteiro.inbox AS i WHERE i.tenant = :tenant LIMIT :limit);
+WHERE id IN (SELECT i.id FROM carteiro.inbox AS i WHERE i.tenant = :tenant ORDER BY i.created_at LIMIT :limit);
 
 -- name: inbox_prune
 -- Deletes the oldest mails that were delivered before a moment: they are in the order of their ids. :before; :limit
