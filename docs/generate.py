@@ -239,6 +239,7 @@ _FEATURES: Mapping[str, str] = {
     "gives_evidence": "reports later what it took, so that a doubt can end without a call",
     "tells_rate": "reports its rate limit, which is not exceeded",
     "has_regions": "can be called in several regions",
+    "keeps_mail": "keeps mails in the inbox, and sends none",
 }
 
 

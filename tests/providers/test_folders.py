@@ -26,6 +26,7 @@ ALLOWED = {
         "policy/consequences.py",
         "smtp",
     ): "rules of the grammar of SMTP, for every provider that speaks it",
+    ("console/timeline.py", "smtp"): "names the kind of a rule of that grammar, for people",
     ("providers/sandbox/provider.py", "ses"): "it plays what SES says",
     ("providers/sandbox/spec.py", "ses"): "it plays what SES says",
     ("policy/rules/gateways.py", "resend"): "a relay among others, known by its text",

@@ -218,7 +218,7 @@ return cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))[1]
 )
 @example(ahead=3 * 10**9, v=10**15, weights=(0.001, 0.0010001))
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 async def test_change_of_weight_rescales_as_in_every_store(
     ahead: int, v: int, weights: tuple[float, float], server: RedisServer, client: "redis.Redis"

@@ -266,7 +266,7 @@ class DeadLetterSettings(values.Section):
 class AutomaticRedriveSettings(values.Section):
     """Redrives of dead letters whose provider has recovered."""
 
-    enabled: Annotated[bool, Field(strict=True)]
+    enabled: bool
     cool_down: values.RetryWait = Field(alias="cool_down_ms")
     rounds: Annotated[int, Field(ge=1, le=model.MOST_AUTOMATIC_ROUNDS)]
 

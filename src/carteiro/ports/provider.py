@@ -81,6 +81,7 @@ class Features:
     gives_evidence: bool = False
     tells_rate: bool = False
     has_regions: bool = False
+    keeps_mail: bool = False
 
 
 @value

@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from carteiro.api.intake import Office, refused
 from carteiro.api.refusal import Refusal
+from carteiro.config import spec_of
+from carteiro.config.values import provider_names
 from carteiro.console import charts
 from carteiro.console.charts import Series
 from carteiro.console.hub import Hub, Topic
@@ -23,7 +25,6 @@ _NEEDS = "GET /admin/v1/kpis"
 _FIRST_TENANT = TenantId("default")
 _EVERY = 5  # ticks: figures are added up every ten seconds
 _UNITS = ((2.0, "ms", 1000.0), (600.0, "s", 1.0), (float("inf"), "min", 1 / 60))
-_SANDBOX = "sandbox"
 
 
 class OverviewPages(Pages):
@@ -52,7 +53,7 @@ class OverviewPages(Pages):
             ranges=[*Range],
             is_new=is_new,
             is_live=is_live,
-            is_sandbox=self._is_sandbox,
+            keeps_mail=self._keeps_mail,
             provider=self._office.settings.provider,
             **_values(seen, visit),
         )
@@ -60,7 +61,7 @@ class OverviewPages(Pages):
     @Change("first-mail", needs="PUT /admin/v1/tenants/{tenant}")
     async def send_first(self, visit: Visit) -> Response:
         """Send a first mail to the sandbox, which keeps it; refused where mail leaves the machine."""
-        if not self._is_sandbox:
+        if not self._keeps_mail:
             raise Refusal(409, visit.words("overview.first_is_real"))
         known = (await self._tenants.list(limit=1)).rows
         mail = {
@@ -77,9 +78,10 @@ class OverviewPages(Pages):
         return visit.to("", flash="overview.first_sent")
 
     @property
-    def _is_sandbox(self) -> bool:
+    def _keeps_mail(self) -> bool:
         settings = self._office.settings
-        return settings.provider == _SANDBOX and not settings.has_network_provider
+        keeps = [spec_of(name).features.keeps_mail for name in provider_names(settings.provider)]
+        return all(keeps) and not settings.has_network_provider
 
 
 def offer_overviews(hub: Hub, overviews: Overviews) -> None:

@@ -42,7 +42,7 @@ class SandboxProvider:
     """Plays a provider; see `REPLIES`."""
 
     name = "sandbox"
-    features = Features(is_remote=False)
+    features = Features(is_remote=False, keeps_mail=True)
 
     def __init__(self, inbox: Letterbox, *, seed: int = 0) -> None:
         self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen
