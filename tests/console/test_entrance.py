@@ -158,6 +158,7 @@ async def test_form_of_another_page_is_refused(post: Carteiro) -> None:
             ({}, {"Origin": "https://evil.example"}),
             ({}, {"Origin": "null"}),
             ({}, {"Origin": ""}),
+            ({}, {"Origin": "http://["}),
             ({}, {"Origin": f"{address}.evil.example"}),
             ({}, {"Origin": address.replace("127.0.0.1", "localhost")}),
             ({"form_token": ""}, {}),
@@ -188,6 +189,10 @@ async def test_form_is_read_within_bounds(post: Carteiro) -> None:
         ):
             answer = await person.post("choices", content=content, headers=headers | more)
             assert answer.status_code == status, more
+    async with a_person(post, None) as stranger:
+        headers = {"Origin": stranger.origin}
+        large = await stranger.post("sign-in", content=b"%41" * 30_000, headers=headers | form)
+        assert large.status_code == 413
 
 
 # --- by the link of this machine ----------------------------------------------------------------

@@ -3,13 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
 import pytest
+from starlette.requests import Request
 
+from carteiro.api.networks import Networks
 from carteiro.app import Carteiro
-from carteiro.console.hub import MOST_READERS, Hub, Topic
+from carteiro.console.hub import (
+    MOST_READERS,
+    MOST_READERS_OF_ONE,
+    MOST_VIEWERS_OF_ONE,
+    Hub,
+    Topic,
+)
+from carteiro.console.site import Console
 from carteiro.console.visit import Visit
 from carteiro.errors import StoreUnavailable
 from carteiro.model import TenantId
@@ -171,6 +181,31 @@ async def test_things_have_topics_of_their_own_whose_readers_are_bounded() -> No
     assert hub.readers == 0
 
 
+async def test_viewers_of_one_tenant_leave_room_for_others() -> None:
+    """Neither all places nor all readers are theirs, whatever they watch."""
+    source = Source()
+    hub = Hub(every_s=0)
+    visit = cast("Visit", Looking())
+    topics = [
+        Topic(f"thing:{number}", "GET /admin/v1/audit", source.read, source.show)
+        for number in range(MOST_READERS_OF_ONE + 1)
+    ]
+    news = [hub.watch([each], ACME, visit) for each in topics[:-1]]
+    for each in news:
+        await next_news(each)
+    assert hub.is_full([topics[-1]], ACME)
+    assert not hub.is_full([topics[0]], ACME)
+
+    more = [hub.watch([topics[0]], ACME, visit) for _ in range(MOST_VIEWERS_OF_ONE - len(news))]
+    for each in more:
+        await next_news(each)
+    assert hub.is_full([topics[0]], ACME)
+    assert not hub.is_full([topics[-1]], BRASA)
+    assert not hub.is_full([topics[-1]], None)
+    for each in (*news, *more):
+        await each.aclose()
+
+
 async def test_slow_topic_is_read_at_some_ticks() -> None:
     """The first, and then each as often as it says; the others only tell its viewers that time goes on."""
     source = Source()
@@ -184,6 +219,20 @@ async def test_slow_topic_is_read_at_some_ticks() -> None:
             break
     assert 3 <= source.reads <= 5
     await news.aclose()
+
+
+def test_viewers_cannot_choose_how_many_renderings_there_are() -> None:
+    """The cookie of the zone may have any text; what counts is the zone that it names."""
+
+    def appearance(zone: str) -> tuple[str, str]:
+        scope = {"type": "http", "scheme": "http", "method": "GET", "path": "/console/"}
+        headers = [(b"cookie", f"carteiro_zone={zone}".encode())]
+        request = Request(scope | {"query_string": b"", "headers": headers, "client": None})
+        console = SimpleNamespace(proxies=Networks(()))
+        return Visit(request, None, cast("Console", console)).appearance
+
+    assert appearance("Nowhere/One") == appearance("Nowhere/Two") == appearance("")
+    assert appearance("America/Sao_Paulo") != appearance("Europe/Lisbon")
 
 
 # --- over a connection --------------------------------------------------------------------------
@@ -228,7 +277,8 @@ async def test_stream_needs_the_right_and_a_topic(post: Carteiro) -> None:
     """As every page."""
     async with a_person(post) as person:
         assert (await person.get("live")).status_code == 404
-        assert (await person.get("live", params={"topic": "unknown"})).status_code == 404
+        for topic in ("unknown", "redrive:x", "redrive:x\n\ndata: y", "overview:x"):
+            assert (await person.get("live", params={"topic": topic})).status_code == 404
         many = {"topic": ["audit", *map(str, range(20))]}
         assert (await person.get("live", params=many)).status_code == 404
     async with a_person(post, None) as stranger:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from carteiro.app import Carteiro
+from carteiro.console.editing import changes_in, editable
 from carteiro.console.listing import PAGE_ROWS
 from carteiro.model import AuditFilter, MessageFilter, MessageId, Page, Role, State, StoredMessage
+from carteiro.policy.trace_context import TRACE
 from support import builders
 from support.builders import ACME, BRASA, TASK, a_task, dead
 from support.console import Person, a_console, a_person, a_token
@@ -384,6 +386,17 @@ async def test_task_shows_its_arguments_and_is_edited_as_json(post: Carteiro) ->
     changed = await message_of(post, task)
     assert changed.revision == 2
     assert changed.content == '{"to":"ana@example.com","subject":"new","text":"x"}'
+
+
+def test_arguments_of_a_task_are_shown_within_their_size() -> None:
+    """Deep nests are not indented, and what a task carries besides is not edited."""
+    deep = f"{'[' * 200}{'1,' * 20_000}1{']' * 200}"
+    content = f'{{"deep":{deep},"{TRACE}":{{}}}}'
+    message = builders.a_stored_message(kind=TASK, content=content)
+    [field] = editable(message)
+    assert len(field.text) <= len(content)
+    assert TRACE not in field.text
+    assert changes_in(message, {"arguments": '{"deep":[]}'}) == {"deep": []}
 
 
 async def test_message_without_content_cannot_be_edited_or_shown(post: Carteiro) -> None:

@@ -178,6 +178,15 @@ async def test_errors_say_what_to_do(post: Carteiro) -> None:
         assert (await person.get(f"{person.origin}/console")).url.path == "/console/"
 
 
+async def test_address_is_read_within_bounds(post: Carteiro) -> None:
+    """A page repeats it in hundreds of links."""
+    async with a_person(post) as person:
+        for query in ({"x": "<" * 20_000}, {f"x{number}": "" for number in range(200)}):
+            assert "too long" in await person.page("audit", 400, **query)
+        page = (await person.get("audit", params={"x": "<&" * 1000, "action": "sign-in"})).text
+        assert "%3C%26" * 1000 in page
+
+
 # --- the audit page -----------------------------------------------------------------------------
 
 

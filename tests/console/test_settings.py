@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from carteiro.app import Carteiro
+from carteiro.config.effective import lines
+from carteiro.config.sections import Given
 from carteiro.model import Fairness
 from support.builders import ACME
 from support.console import Person, a_console, a_person, a_token
@@ -20,6 +22,16 @@ async def test_settings_are_shown_with_their_origin(post: Carteiro) -> None:
         found = await person.page("settings", key="API.changes")
         assert found.count("<tr data-row>") == 1
         assert "No setting matches" in await person.page("settings", key="nothing.like.it")
+
+
+def test_addresses_in_tables_are_shown_without_their_secrets() -> None:
+    """A token may be in their query."""
+    table = {"audit": "https://hooks.example.com/carteiro?token=tell-nobody"}
+    row = Given("ticket_urls", table, "file")
+    [(key, text)] = lines(row)
+    assert key == "ticket_urls.audit"
+    assert "hooks.example.com" in text
+    assert "tell-nobody" not in text
 
 
 async def test_tenants_see_no_settings(post: Carteiro) -> None:

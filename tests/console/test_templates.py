@@ -64,7 +64,13 @@ async def test_test_send_is_a_message_of_the_tenant(post: Carteiro) -> None:
         form = {"to": "ana@example.com", "variables": '{"name": "Ana"}'}
         assert (await own.sent("templates/acme/welcome/send", form)).status_code == 403
     async with a_person(post) as person:
-        for bad in ({"to": "nobody"}, {"variables": ""}, {"variables": "{"}):
+        deep = f'{{"name": {"[" * 300}{"]" * 300}}}'
+        for bad in (
+            {"to": "nobody"},
+            {"variables": ""},
+            {"variables": "{"},
+            {"variables": deep},
+        ):
             answer = await person.sent("templates/acme/welcome/send", {**form, **bad})
             assert answer.status_code in {400, 422}, bad
         assert (await person.sent("templates/acme/gone/send", form)).status_code == 422

@@ -122,6 +122,11 @@ def test_table_says_why_and_by_which_rule() -> None:
     assert len(lines(many)) == MOST_LINES
     assert lines(many)[-1].since == timedelta(seconds=999)
     assert draw(many, "", names=NAMES, is_whole=True).count("<g ") == MOST_LINES
+    steps = (EventType.SENT_ATTEMPT, EventType.RETRY_SCHEDULED)
+    long = read_timeline(
+        events(*((steps[each % 2], each) for each in range(1000))), begin=START, now=at(1000)
+    )
+    assert draw(long, "", names=NAMES, is_whole=True).count("<rect ") == MOST_LINES
 
 
 def test_rules_are_distinguished_by_their_names() -> None:

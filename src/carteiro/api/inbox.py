@@ -26,7 +26,7 @@ from carteiro.runtime.inbox_watch import InboxWatch
 
 LONGEST_WAIT_MS = 60_000
 MOST_EMPTIED = 1000
-_MOST_DELIVERIES = 20  # of one message, that are counted
+MOST_DELIVERIES = 20  # of one message, that are counted
 
 
 class MailSummary(Document):
@@ -135,14 +135,16 @@ class InboxEndpoints(Endpoints):
         """The newest delivery of a message, by its ``outboxId``: all parts of the mail, attachments included."""
         tenant = await self._whose.tenant_of(request)
         identity = MessageId(request.path_params["id"])
-        mails = await self._inbox.list(message=identity, tenant=tenant, limit=_MOST_DELIVERIES)
+        mails = await self._inbox.list(message=identity, tenant=tenant, limit=1)
         if not mails:
             raise not_found("mail")
+        wanted = InboxFilter(tenant, message=identity)  # without their contents
+        deliveries = await self._inbox.find(wanted, limit=MOST_DELIVERIES)
         try:
             email = restore_email(mails[0].content)
         except InvalidMessage:
             raise not_found("mail") from None
-        return _view(mails[0], email, len(mails)).as_response(nulls=True)
+        return _view(mails[0], email, len(deliveries.rows)).as_response(nulls=True)
 
     @Endpoint("DELETE", "/inbox/{id}", "Delete a mail in the sandbox", status=204)
     async def delete(self, request: Request) -> Response:

@@ -167,6 +167,8 @@ class Hidden:
 
 def shown_setting(key: str, raw: object) -> object:
     """A setting without secrets: an address may have a password in it."""
+    if isinstance(raw, dict):  # a table such as ticket_urls
+        return {name: shown_setting(key, each) for name, each in raw.items()}
     if not isinstance(raw, str):
         return raw
     if "://" in raw:

@@ -26,7 +26,7 @@ def is_from_proxy(request: Request, proxies: Networks) -> bool:
 
 def is_secure(request: Request, proxies: Networks) -> bool:
     """True if the browser uses https."""
-    if request.url.scheme == "https":
+    if request.scope["scheme"] == "https":
         return True
     forwarded = request.headers.get("x-forwarded-proto", "").strip().lower()
     return forwarded == "https" and is_from_proxy(request, proxies)
@@ -39,7 +39,10 @@ def is_same_origin(request: Request, proxies: Networks) -> bool:
         return request.headers.get("sec-fetch-site") == "same-origin"
     if len(origins) > 1:
         return False
-    origin = urlsplit(origins[0])
+    try:
+        origin = urlsplit(origins[0])
+    except ValueError:
+        return False
     if origin.scheme == "http" and is_secure(request, proxies):
         return False
     hosts = [request.headers.get("host", "")]

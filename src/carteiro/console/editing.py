@@ -8,6 +8,7 @@ import orjson
 
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import EMAIL, StoredMessage, value
+from carteiro.policy.trace_context import TRACE
 
 _TEXTS: Final = ("to", "from", "replyTo", "subject", "text", "html")
 _LISTS: Final = ("cc", "bcc")
@@ -15,6 +16,9 @@ _LONG: Final = {"text", "html", "arguments"}
 _MOST_COMPARED: Final = 100_000  # characters, and lines: beyond them only that it changed
 _MOST_COMPARED_LINES: Final = 1000
 _MOST_SHOWN: Final = 400
+_MOST_INDENTED: Final = (
+    16 * 1024
+)  # characters of JSON: indented, deep nests take hundreds of times their size
 
 
 @value
@@ -66,7 +70,10 @@ def differences(before: Sequence[EditField], after: Sequence[EditField]) -> list
 def _texts(message: StoredMessage) -> dict[str, str]:
     content = orjson.loads(message.content or "{}")
     if message.kind != EMAIL:
-        return {"arguments": orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()}
+        content.pop(TRACE, None)  # not an argument: it stays as it is
+        is_short = len(message.content or "") <= _MOST_INDENTED
+        option = orjson.OPT_INDENT_2 if is_short else None
+        return {"arguments": orjson.dumps(content, option=option).decode()}
     texts = {name: content.get(name) or "" for name in _TEXTS}
     return texts | {name: ", ".join(content.get(name) or ()) for name in _LISTS}
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_VIEWERS: Final = 500
 MOST_READERS: Final = 200  # each asks the store once a second
+MOST_VIEWERS_OF_ONE: Final = 50  # with tokens of one tenant: the others have room, too
+MOST_READERS_OF_ONE: Final = 20
 EVERY_S: Final = 1.0
 _MOST_UNREAD: Final = 20  # ticks that a slow viewer may be behind
 
@@ -58,7 +60,8 @@ class _Channel:
 
 
 class _Viewer:
-    def __init__(self) -> None:
+    def __init__(self, tenant: TenantId | None) -> None:
+        self.tenant = tenant
         self.news = asyncio.Event()
         self.seen: dict[_Channel, int] = {}
         self.unread = 0
@@ -98,10 +101,17 @@ class Hub:
         return self._topics.get(name)
 
     def is_full(self, topics: Sequence[Topic], tenant: TenantId | None) -> bool:
-        """True if nobody else may watch, or nothing else may be watched."""
+        """True if nobody else may watch, or nothing else may be watched: at all, or by viewers of this tenant."""
         new = sum((each.name, tenant) not in self._channels for each in topics)
         is_too_much = new > 0 and len(self._channels) + new > MOST_READERS
-        return self._is_closed or len(self._viewers) >= self._most_viewers or is_too_much
+        is_full = self._is_closed or len(self._viewers) >= self._most_viewers or is_too_much
+        return is_full or (tenant is not None and self._is_full_for(tenant, new))
+
+    def _is_full_for(self, tenant: TenantId, new: int) -> bool:
+        viewers = sum(each.tenant == tenant for each in self._viewers)
+        readers = sum(of == tenant for _, of in self._channels)
+        is_too_much = new > 0 and readers + new > MOST_READERS_OF_ONE
+        return viewers >= MOST_VIEWERS_OF_ONE or is_too_much
 
     @property
     def readers(self) -> int:
@@ -115,7 +125,7 @@ class Hub:
 
         Ends when the hub is closed, or the viewer takes too long to read.
         """
-        viewer = _Viewer()
+        viewer = _Viewer(tenant)
         self._viewers.add(viewer)
         channels = [self._channel(each, tenant) for each in topics]
         for channel in channels:

@@ -171,6 +171,7 @@ class Console:
         visit = Visit(request, None, self)
         try:
             visit.viewer = await self.door.viewer_of(request)
+            visit.check_filters()
             if isinstance(shown, Change):
                 self._check_origin(visit)
             if (right := shown.right) is not None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from markupsafe import Markup, escape
 
 from carteiro.model import EventType, TimelineEvent, value
+
+Part = TypeVar("Part")
 
 WIDTH: Final = 960
 HEIGHT: Final = 92
@@ -119,7 +121,7 @@ def draw(timeline: Timeline, title: str, *, names: Mapping[str, str], is_whole: 
         for each in _half(timeline.events)
         if each.type not in _QUIET and timeline.begin <= each.at <= last
     ]
-    spans = [_span(x(each.begin), x(each.end), each, names) for each in timeline.spans]
+    spans = [_span(x(each.begin), x(each.end), each, names) for each in _half(timeline.spans)]
     return Markup(  # noqa: S704 - numbers, and texts that are escaped
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><title>{escape(title)}</title>'
         f"{_axis(length)}{''.join(spans)}{''.join(marks)}</svg>"
@@ -181,10 +183,10 @@ def lines(timeline: Timeline) -> list[Line]:
     return [_line(each, timeline.begin) for each in _half(timeline.events)]
 
 
-def _half(events: Sequence[TimelineEvent]) -> Sequence[TimelineEvent]:
-    if len(events) <= MOST_LINES:
-        return events
-    return [*events[: MOST_LINES // 2], *events[-MOST_LINES // 2 :]]
+def _half(all_: Sequence[Part]) -> Sequence[Part]:
+    if len(all_) <= MOST_LINES:
+        return all_
+    return [*all_[: MOST_LINES // 2], *all_[-MOST_LINES // 2 :]]
 
 
 def _line(event: TimelineEvent, begin: datetime) -> Line:

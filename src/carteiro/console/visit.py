@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FORM_BYTES = 2 * 1024 * 1024
+_MOST_OF_STRANGERS = 64 * 1024  # bytes of a form; theirs are small
 _MOST_FIELDS = 1000
+_MOST_FILTERS = 100
+_LONGEST_FILTERS = 10_000  # characters; the longest field of a form in an address has 4,000
 _SEED_BYTES = 16
 _THEMES = {"light", "dark"}
 
@@ -60,7 +63,14 @@ class Visit:
 
     # --- what it asks
 
-    @property
+    def check_filters(self) -> None:
+        """Raise a `Refusal` if the address has more of them than any page reads: pages repeat them in their links."""
+        given = self.request.query_params.multi_items()
+        length = sum(len(name) + len(text) for name, text in given)
+        if len(given) > _MOST_FILTERS or length > _LONGEST_FILTERS:
+            raise Refusal(400, "The address of the page is too long")
+
+    @cached_property
     def query(self) -> Mapping[str, str]:
         """The filters in the address; empty ones, which forms send, are left out."""
         return {name: text for name, text in self.request.query_params.items() if text}
@@ -84,7 +94,8 @@ class Visit:
 
     async def read_form(self) -> None:
         """Read the fields of a form; a `Refusal` if it was not sent by a page that this viewer got."""
-        body = await read_body(self.request, _FORM, most=_MOST_FORM_BYTES)
+        most = _MOST_OF_STRANGERS if self.viewer is None else _MOST_FORM_BYTES
+        body = await read_body(self.request, _FORM, most=most)
         try:
             fields = parse_qsl(
                 body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
@@ -100,7 +111,7 @@ class Visit:
     @property
     def appearance(self) -> tuple[str, str]:
         """Pages with the same appearance show the same thing in the same way."""
-        return self.words.language, self.cookie_as_sent(ZONE)
+        return self.words.language, str(self.zone)  # not the cookie: it may have any text
 
     @cached_property
     def zone(self) -> tzinfo:
@@ -202,8 +213,17 @@ class Visit:
 
     def same(self, **changes: object) -> str:
         """The address of this page with some filters changed; None removes one. The place in the list is lost."""
-        kept: dict[str, object] = {**self.query, "cursor": None, **changes}
-        return self.link(self._below, **kept)
+        changed = {
+            name: "" if each in {None, ""} else urlencode({name: each})
+            for name, each in {"cursor": None, **changes}.items()
+        }
+        query = "&".join(filter(None, {**self._filters, **changed}.values()))
+        return f"{self.link(self._below)}{'?' if query else ''}{query}"
+
+    @cached_property
+    def _filters(self) -> Mapping[str, str]:
+        """The filters as an address has them, written once: a page may have hundreds of links to itself."""
+        return {name: urlencode({name: text}) for name, text in self.query.items()}
 
     def short(self, moment: datetime) -> str:
         """A time as people read it."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
+from carteiro.api.inbox import MOST_DELIVERIES
 from carteiro.api.refusal import bad_value, found, not_found
 from carteiro.console.hub import Topic
 from carteiro.console.listing import PAGE_ROWS, chips, cursor_in, text_in, time_in
@@ -19,7 +20,6 @@ _SHOW = "GET /admin/v1/tenants/{tenant}/inbox/{id}"
 _DELETE = "DELETE /admin/v1/tenants/{tenant}/inbox/{id}"
 _EMPTY = "DELETE /admin/v1/tenants/{tenant}/inbox"
 _FILTERS = ("tenant", "to", "subject", "since")
-_MOST_DELIVERIES = 20  # of one message, that are counted
 _MOST_PAGES = 20  # of mails that one click deletes
 
 
@@ -63,13 +63,12 @@ class InboxPages(Pages):
     @Show("inbox/{id}", needs=_SHOW)
     async def show(self, visit: Visit) -> Response:
         """The newest delivery of a message."""
-        mails = await self._found(visit)
-        mail = mails[0]
+        mail = await self._found(visit)
         email = email_in(mail.content)
         return visit.page(
             "inbox_mail.html",
             delivered=mail,
-            deliveries=len(mails),
+            deliveries=await self._deliveries(mail),
             email=email,
             mail=email and shown_mail(visit, email, message=mail.message, revision=1),
             may_delete=visit.may(_DELETE),
@@ -78,29 +77,32 @@ class InboxPages(Pages):
     @Show("inbox/{id}/mail", needs=_SHOW)
     async def mail(self, visit: Visit) -> Response:
         """Its HTML, for a frame."""
-        [mail, *_] = await self._found(visit)
+        mail = await self._found(visit)
         return mail_frame(visit, email_in(mail.content), page=f"inbox/{mail.message}")
 
     @Show("inbox/{id}/files/{number}", needs=_SHOW)
     async def file(self, visit: Visit) -> Response:
         """One of its attachments."""
-        [mail, *_] = await self._found(visit)
+        mail = await self._found(visit)
         return mail_file(email_in(mail.content), visit.path["number"])
 
     @Change("inbox/{id}/delete", needs=_DELETE, confirms="inbox.sure")
     async def delete(self, visit: Visit) -> Response:
         """Delete a mail, with all its deliveries."""
-        [mail, *_] = await self._found(visit)
+        mail = await self._found(visit)
         if not await self._inbox.delete(mail.message, tenant=mail.tenant):
             raise not_found("mail")
         return visit.to("inbox", flash="inbox.deleted")
 
-    async def _found(self, visit: Visit) -> list[InboxMail]:
+    async def _found(self, visit: Visit) -> InboxMail:
+        """The newest delivery alone: each has the whole content."""
         identity = MessageId(visit.path["id"])
-        mails = await self._inbox.list(
-            message=identity, tenant=visit.within(), limit=_MOST_DELIVERIES
-        )
-        return found(mails or None, "mail")
+        mails = await self._inbox.list(message=identity, tenant=visit.within(), limit=1)
+        return found(next(iter(mails), None), "mail")
+
+    async def _deliveries(self, mail: InboxMail) -> int:
+        wanted = InboxFilter(mail.tenant, message=mail.message)
+        return len((await self._inbox.find(wanted, limit=MOST_DELIVERIES)).rows)
 
 
 def newest_mails(inbox: Inbox) -> Topic:

@@ -1,5 +1,6 @@
 """One message: its life, why it waits, its mail; redrive, edit and cancel."""
 
+import asyncio
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -127,7 +128,8 @@ class MessagePages(Pages):
                 "message_edit.html", status=422, message=message, fields=asked, faults=faults
             )
         if visit.form.get("confirmed") != "yes":
-            changed = differences(editable(message), asked)
+            # Off the loop: the time grows with the square of the lines.
+            changed = await asyncio.to_thread(differences, editable(message), asked)
             return visit.page(
                 "message_difference.html", message=message, fields=asked, changed=changed
             )

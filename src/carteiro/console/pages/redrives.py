@@ -114,15 +114,16 @@ class RedrivePages(Pages):
 def offer_progress(hub: Hub, redrives: Redrives) -> None:
     """The progress of each redrive, live."""
 
-    def topic(about: str) -> Topic:
+    def topic(about: str) -> Topic | None:
+        try:
+            identity = RedriveId(str(UUID(about)))
+        except ValueError:
+            return None
+
         async def read(tenant: TenantId | None) -> Redrive | None:
-            try:
-                identity = RedriveId(str(UUID(about)))
-            except ValueError:
-                return None
             return await redrives.show(identity, tenant=tenant)
 
-        return Topic(f"redrive:{about}", f"GET {_API}/{{id}}", read, _shown)
+        return Topic(f"redrive:{identity}", f"GET {_API}/{{id}}", read, _shown)
 
     hub.offer_each("redrive", topic)
 
