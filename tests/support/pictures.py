@@ -101,23 +101,23 @@ async def _play(running: Running, folder: Path) -> None:
 
 
 def _lengthen(database: Path) -> None:
-    """The same traffic in the whole hour before: charts of one minute show nothing."""
+    """The same traffic in the whole hour: charts of one minute show nothing."""
     chance = random.Random(7)
     connection = sqlite3.connect(database, timeout=10)
     with connection:
         sums: dict[tuple[Any, ...], Counter[str]] = {}
         asked = "SELECT tenant, template, provider, weight, sent, failed, figures, at FROM rollups"
         rows = connection.execute(f"{asked} WHERE span = 'minute'").fetchall()
-        first = min(row[-1] for row in rows)
+        last = max(row[-1] for row in rows)
         for *key, _, _, _, figures, _ in rows:
             sums.setdefault(tuple(key), Counter()).update(json.loads(figures))
-        for back in range(1, _MINUTES):
+        for back in range(_MINUTES):
             scale = 0.6 + 0.25 * math.sin(back / 7) + 0.15 * chance.random()
             for key, whole in sums.items():
                 figures = {name: round(number * scale) for name, number in whole.items()}
                 numbers = [figures.get(name, 0) for name in ("accepted", "sent", "failed")]
                 connection.execute(
-                    "INSERT OR IGNORE INTO rollups VALUES ('minute', ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*key, first - back * _MINUTE_MS, *numbers, json.dumps(figures)),
+                    "INSERT OR REPLACE INTO rollups VALUES ('minute', ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*key, last - back * _MINUTE_MS, *numbers, json.dumps(figures)),
                 )
     connection.close()
