@@ -8,7 +8,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from carteiro.model import EMAIL, Deferred, Outcome
+from carteiro.model import Deferred, Outcome
 from carteiro.policy import classify
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
@@ -96,7 +96,7 @@ def main() -> None:
             options = ("--mails", asked.mails, "--failing-once", asked.failing_once)
             command = ("ours.emails", *options, "--drain", folder)
             figure = drained_together(*command, workers=asked.workers)
-            run(check_drained(Path(folder), EMAIL))
+            run(check_drained(Path(folder)))
             report(figure)
 
 

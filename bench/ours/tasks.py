@@ -82,7 +82,7 @@ def main() -> None:
             options = ("--jobs", asked.jobs, "--drain", folder)
             figure = drained_together("ours.tasks", *options, workers=asked.workers)
             assert figure.count == asked.jobs
-            run(check_drained(Path(folder), KIND))
+            run(check_drained(Path(folder)))
             report(figure)
 
 

@@ -61,3 +61,19 @@ WHERE id IN (SELECT i.id FROM carteiro.inbox AS i WHERE i.tenant = :tenant ORDER
 -- Deletes the oldest mails that were delivered before a moment: they are in the order of their ids. :before; :limit
 DELETE FROM carteiro.inbox
 WHERE created_at <= :before AND id IN (SELECT id FROM carteiro.inbox ORDER BY id LIMIT :limit);
+
+-- name: inbox_keep (sqlite)
+-- Stores mails: each row is one delivery.
+-- :rows = [[message id, tenant, to, subject, content, provider id], …]; :now
+INSERT INTO inbox (message_id, tenant, to_address, subject, content, provider_message_id, created_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now
+FROM json_each(:rows);
+
+-- name: inbox_keep (postgres)
+-- Stores mails: each row is one delivery. :rows = [[message id, tenant, to, subject, content, provider id], …]; :now =
+-- time of the delivery, not of the acceptance; null: the server's time.
+INSERT INTO carteiro.inbox (message_id, tenant, to_address, subject, content, provider_message_id, created_at)
+SELECT m.message_id, m.tenant, m.to_address, m.subject, m.content, m.provider_id, coalesce(:now::bigint, carteiro.now_ms())
+FROM unnest(:rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::text[])
+    WITH ORDINALITY AS m (message_id, tenant, to_address, subject, content, provider_id, place)
+ORDER BY m.place;
