@@ -61,8 +61,8 @@ def _lines(content: bytes, height: int, *, pixel: int) -> list[bytearray]:
 
 def _guess(kind: int, left: int, above: int, corner: int) -> int:
     nearest = left + above - corner
-    paeth = min((left, above, corner), key=lambda each: abs(nearest - each))
-    return (0, left, above, (left + above) // 2, paeth)[kind]
+    likely = min((left, above, corner), key=lambda each: abs(nearest - each))
+    return (0, left, above, (left + above) // 2, likely)[kind]
 
 
 def _palette(known: Counter[Colour]) -> tuple[list[Colour], dict[Colour, int]]:
