@@ -78,12 +78,12 @@ types: .venv/ready
 fast-tests: .venv/ready
 	$(BIN)/pytest -n 4 --dist worksteal --ignore tests/end_to_end $(ARGS)
 
-# What packages and many processes do is left to `make test`, and so are random requests and most of the random lives
-# of messages.
+# What packages and many processes do is left to `make test`, and so are random requests, the simulation of lessons, and
+# most of the random lives of messages.
 quick-tests: .venv/ready
 	WITHOUT_SERVERS=1 MODEL_EXAMPLES=20 $(BIN)/pytest -n 3 --dist worksteal -m 'not servers' \
 		$(addprefix --ignore tests/,end_to_end deploy docs support_checks providers/test_third_party.py \
-		api/test_any_request.py bench/test_measures.py) $(ARGS)
+		api/test_any_request.py bench/test_measures.py policy/test_lessons_simulated.py) $(ARGS)
 
 # These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other, and their
 # short leases would end while they wait for a processor.
