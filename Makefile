@@ -110,7 +110,7 @@ prove-tickets: .venv/ready ## kill workers of the ticket lane, restart its serve
 recovery: .venv/ready ## lose the queue in every way, then kill processes and servers for SECONDS, all under load, on STORE; print how long it takes to recover
 	$(BIN)/python tests/end_to_end/crash/recovery.py --seconds $(SECONDS) --seed $(SEED) --store $(or $(STORE),redis+postgres)
 
-screenshots: .venv/ready ## a picture of each page of the console, in each language, into .bench/screenshots
+screenshots: .venv/ready ## a picture of each page of the console, in each language, into .bench/screenshots (ARGS=--docs: those of the docs)
 	$(BIN)/python tests/console/screenshots.py $(ARGS)
 
 services: ## install the servers that the tests start

@@ -1,4 +1,7 @@
-"""Take a picture of each page of the console, in each language, on a desk and on a phone: ``make screenshots``."""
+"""Take a picture of each page of the console, in each language, on a desk and on a phone: ``make screenshots``.
+
+With ``--docs``: the pictures of the docs.
+"""
 
 import asyncio
 import re
@@ -10,6 +13,7 @@ sys.path.insert(0, str(TESTS))
 
 from carteiro.console.words import LANGUAGES  # noqa: E402 - below the path
 from support.browser import DESK, PHONE, a_browser, a_looker, an_office  # noqa: E402
+from support.pictures import take_pictures  # noqa: E402
 
 FOLDER = TESTS.parent / ".bench" / "screenshots"
 SCREENS = {"desk": DESK, "phone": PHONE}
@@ -33,4 +37,4 @@ async def main() -> None:
     print(f"written: {FOLDER}")
 
 
-asyncio.run(main())
+asyncio.run(take_pictures() if "--docs" in sys.argv else main())

@@ -57,7 +57,8 @@ async def test_mails_are_listed_newest_first_and_filtered(post: Carteiro) -> Non
         ):
             found = await person.page("inbox", 200, **query)
             assert found.count("<tr data-row>") == number, query
-            assert "data-live" not in found
+            is_whole = query == {"tenant": "brasa"}
+            assert ('data-live="inbox:brasa"' in found) == is_whole
             assert number or "No mail matches" in found
 
 
@@ -87,6 +88,25 @@ async def test_new_mail_appears_by_itself(post: Carteiro) -> None:
                 break
     assert HOSTILE not in seen
     assert "Da Brasa" not in seen
+
+
+async def test_list_of_a_chosen_tenant_is_live(post: Carteiro) -> None:
+    """For those who may see it: the token of another tenant gets nothing of it."""
+    await a_token(post.backend, "of acme", tenant=ACME)
+    await kept(post, tenant=BRASA, subject="Da Brasa")
+    await kept(post, subject="Da Acme")
+    for token, is_theirs in (("ca_admin", True), ("ca_of acme", False)):
+        seen = ""
+        async with (
+            a_person(post, token) as person,
+            person.stream("GET", "live", params={"topic": "inbox:brasa"}) as stream,
+        ):
+            async for line in stream.aiter_lines():
+                seen += line
+                if seen.count("event: inbox:brasa") and not line:
+                    break
+        assert ("Da Brasa" in seen) == is_theirs
+        assert "Da Acme" not in seen
 
 
 async def test_mail_is_shown_with_all_its_parts(post: Carteiro) -> None:

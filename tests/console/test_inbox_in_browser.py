@@ -31,6 +31,17 @@ async def delivered(looker: Looker, subject: str) -> None:
         await post.backend.inbox.keep([mail])
 
 
+async def test_list_of_a_chosen_tenant_goes_on_living(looker: Looker) -> None:
+    """Also when the tenant was chosen without a reload."""
+    await looker.signed_in("admin")
+    page = await looker.at("inbox")
+    await page.fill("[name=tenant]", "acme")
+    await page.click("main form.filters button")
+    await page.wait_for_selector(".chip")
+    await delivered(looker, "Another mail")
+    await page.wait_for_selector("text=Another mail")
+
+
 async def test_mail_appears_opens_and_is_deleted(looker: Looker) -> None:
     """Without a reload; its frame has the width of a phone on request; its file is saved, not shown."""
     await looker.signed_in("acme")

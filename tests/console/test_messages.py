@@ -191,7 +191,7 @@ async def test_message_is_shown_with_its_life_and_its_verdict(post: Carteiro) ->
         assert '<svg class="timeline"' in text
         assert "smtp.text." in text
         assert "this text means the same at every provider" in text
-        assert "It is a dead letter (refused for good)" in text
+        assert "It is a dead letter (permanent error)" in text
         for each in ("redrive", "edit"):
             assert f'/console/messages/{dead}/{each}"' in text
             assert f"{dead}/{each}" not in (await viewer.get(f"messages/{dead}")).text

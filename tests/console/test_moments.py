@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from carteiro.console.moments import exact, lasting, short, zone_of
+from carteiro.console.moments import day, exact, lasting, short, zone_of
 
 NOW = datetime(2026, 11, 19, 2, 30, tzinfo=UTC)
 
@@ -15,6 +15,7 @@ def test_time_of_today_is_short_in_the_zone_of_the_viewer() -> None:
     assert short(late, zone, "pt", now=NOW) == "20:00:00"
     assert short(late, UTC, "en", now=NOW) == "2026-11-18 23:00"
     assert short(early, zone, "pt", now=NOW) == "17/11/2026 09:00"
+    assert (day(early, "en"), day(early, "pt")) == ("11-17", "17/11")
     assert exact(late, zone) == "2026-11-18 20:00:00.000-03:00 (-03)"
 
 

@@ -171,7 +171,7 @@ def test_every_term_has_a_word_in_every_language() -> None:
         *(f"message.why_{each}" for each in Why),
         *(f"message.category_{each}" for each in Category),
         *(f"message.scope_{each}" for each in Scope),
-        *(f"message.reason_{each}" for each in DeadReason),
+        *(f"dead_letters.reason_{each}" for each in DeadReason),
         *(f"message.rule_{each}" for each in RULE_KINDS),
         *(f"messages.state_{each}" for each in State),
         *(f"messages.fault_{each}" for each in Wrong),

@@ -74,3 +74,4 @@ def test_numbers_are_written_as_the_language_does() -> None:
     assert words_in("en").number(1234567.5) == "1,234,567.5"
     assert words_in("pt").number(1234567.5) == "1.234.567,5"
     assert words_in("en").number(10.0) == "10"
+    assert words_in("pt").percent(1 / 3) == "33,3 %"

@@ -1,11 +1,11 @@
 """Editing a dead letter in a form: its fields as text, what was changed, and the difference. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import unified_diff
 from typing import Any, Final
 
 import orjson
 
+from carteiro.console.comparing import differing
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import EMAIL, StoredMessage, value
 from carteiro.policy.trace_context import TRACE
@@ -15,10 +15,8 @@ _LISTS: Final = ("cc", "bcc")
 _LONG: Final = {"text", "html", "arguments"}
 _MOST_COMPARED: Final = 100_000  # characters, and lines: beyond them only that it changed
 _MOST_COMPARED_LINES: Final = 1000
-_MOST_SHOWN: Final = 400
-_MOST_INDENTED: Final = (
-    16 * 1024
-)  # characters of JSON: indented, deep nests take hundreds of times their size
+# Of JSON: indented, deep nests take hundreds of times their size.
+_MOST_INDENTED: Final = 16 * 1024
 
 
 @value
@@ -104,11 +102,4 @@ def _compared(before: str, after: str) -> Iterator[tuple[str, str]]:
     is_long = len(before) + len(after) > _MOST_COMPARED
     if is_long or len(old) + len(new) > _MOST_COMPARED_LINES:
         return
-    shown = 0
-    for line in unified_diff(old, new, lineterm="", n=2):
-        if line.startswith(("---", "+++")) and not shown:
-            continue
-        shown += 1
-        if shown > _MOST_SHOWN:
-            return
-        yield ("@", "") if line.startswith("@@") else (line[:1], line[1:])
+    yield from differing(old, new)

@@ -8,9 +8,11 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from carteiro.api.reading import Time
-from carteiro.api.refusal import bad_value
+from carteiro.api.refusal import bad_value, found
 from carteiro.console.visit import Visit
-from carteiro.model import Cursor, value
+from carteiro.model import Cursor, TenantId, value
+from carteiro.policy.names import is_name
+from carteiro.ports import Tenants
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -55,6 +57,12 @@ def choice_in(visit: Visit, name: str, known: type[Choice]) -> Choice | None:
         raise bad_value(name, f"should be one of {', '.join(known)}") from None
 
 
+def options(visit: Visit, key: str, known: type[StrEnum]) -> list[tuple[str, str]]:
+    """The values of such a filter, each with its word ``KEY_VALUE``; the first one is any."""
+    words = visit.words
+    return [("", words("shell.any")), *((each, words(f"{key}_{each}")) for each in known)]
+
+
 def time_in(visit: Visit, name: str) -> datetime | None:
     """The time of a filter: with an offset, or as a form sends it, in the zone of the viewer."""
     given = visit.query.get(name)
@@ -67,6 +75,15 @@ def time_in(visit: Visit, name: str) -> datetime | None:
         )
     except (ValueError, OverflowError, ValidationError):
         raise bad_value(name, "should be a time, such as 2026-11-01T12:00") from None
+
+
+async def tenant_asked_for(tenants: Tenants, visit: Visit, given: str | None) -> TenantId | None:
+    """The tenant whose things a page shows: the one asked for, else the viewer's own; None: there is none yet."""
+    name = visit.within(given)
+    if name is None:
+        return None
+    [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
+    return found(tenant, "tenant").id
 
 
 def cursor_in(visit: Visit) -> Cursor | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from carteiro.console.visit import Visit
 
 _MOST_TOPICS: Final = 8
-_LONGEST_NAME: Final = 100
+_LONGEST_NAME: Final = 300  # a tenant's name may be in it
 _LOOKED_AT_S: Final = 5.0  # a stream ends this long after its sign-in at the latest
 _LONGEST_S: Final = 900.0  # then the browser opens another one
 _HEARTBEAT_S: Final = 15.0  # proxies close what is silent

@@ -32,6 +32,11 @@ def short(moment: datetime, zone: tzinfo, language: str, *, now: datetime) -> st
     return local.strftime(f"{day} %H:%M")
 
 
+def day(local: datetime, language: str) -> str:
+    """Day and month, for a chart."""
+    return local.strftime("%m-%d" if language == ENGLISH else "%d/%m")
+
+
 def exact(moment: datetime, zone: tzinfo) -> str:
     """The whole time, with milliseconds and zone."""
     local = moment.astimezone(zone)

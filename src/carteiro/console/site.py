@@ -29,7 +29,7 @@ from carteiro.console.pages.audit import AuditPages, newest_change
 from carteiro.console.pages.dead_letters import DeadLetterPages
 from carteiro.console.pages.entrance import EntrancePages
 from carteiro.console.pages.failures import FailurePages
-from carteiro.console.pages.inbox import InboxPages, newest_mails
+from carteiro.console.pages.inbox import InboxPages, offer_mails
 from carteiro.console.pages.message import MessagePages
 from carteiro.console.pages.message_bulk import MessageBulkPages
 from carteiro.console.pages.messages import MessageSearchPages
@@ -94,7 +94,7 @@ class Console:
         """All pages, in the order of the menu; a new module gets a line here."""
         office, ports = self.office, self.office.backend
         self.hub.offer(newest_change(ports.audit))
-        self.hub.offer(newest_mails(ports.inbox))
+        offer_mails(self.hub, ports.inbox)
         offer_progress(self.hub, ports.redrives)
         overviews = Overviews(ports)
         offer_overviews(self.hub, overviews)
@@ -126,11 +126,7 @@ class Console:
     def is_open_to(self, path: str, visit: Visit) -> bool:
         """True if there is such a page without parameters, and the viewer may see it."""
         shown = self._shown.get(("GET", path))
-        if shown is None or visit.viewer is None or shown.right is None:
-            return False
-        token, right = visit.viewer.token, shown.right
-        is_theirs = token.tenant is None or right.scoped
-        return is_theirs and token.role is not None and token.role.covers(right.least)
+        return shown is not None and shown.right is not None and visit.has(shown.right)
 
     def close(self) -> None:
         """End all streams."""

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from carteiro.api.body import read_body
 from carteiro.api.key_ring import within
 from carteiro.api.refusal import Refusal
-from carteiro.api.rights import RIGHTS
+from carteiro.api.rights import RIGHTS, Right
 from carteiro.console import moments
 from carteiro.console.cookies import (
     FLASH,
@@ -86,9 +86,13 @@ class Visit:
 
     def may(self, needs: str) -> bool:
         """True if the viewer may use this endpoint of the API: of the tenant of their token, if it has one."""
+        return self.has(RIGHTS[needs])
+
+    def has(self, right: Right) -> bool:
+        """True if the viewer has this right."""
         if self.viewer is None:
             return False
-        token, right = self.viewer.token, RIGHTS[needs]
+        token = self.viewer.token
         is_theirs = token.tenant is None or right.scoped
         return is_theirs and token.role is not None and token.role.covers(right.least)
 

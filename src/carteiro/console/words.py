@@ -42,6 +42,10 @@ class Words:
         english = f"{int(number) if number == int(number) else number:,}"
         return english if self.language == ENGLISH else english.translate(str.maketrans(",.", ".,"))
 
+    def percent(self, share: float, digits: int = 1) -> str:
+        """The share of 1, in percent."""
+        return f"{self.number(round(100 * share, digits))} %"
+
     @property
     def code(self) -> str:
         """The name of the language, for browsers."""

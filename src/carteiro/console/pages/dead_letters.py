@@ -4,7 +4,15 @@ from starlette.responses import Response, StreamingResponse
 
 from carteiro.api.body import JSON_LINES
 from carteiro.api.refusal import bad_value
-from carteiro.console.listing import PAGE_ROWS, chips, choice_in, cursor_in, text_in, time_in
+from carteiro.console.listing import (
+    PAGE_ROWS,
+    chips,
+    choice_in,
+    cursor_in,
+    options,
+    text_in,
+    time_in,
+)
 from carteiro.console.page import Pages, Show
 from carteiro.console.visit import Visit
 from carteiro.model import Category, DeadFilter, DeadReason, KindName
@@ -37,8 +45,8 @@ class DeadLetterPages(Pages):
             "dead_letters.html",
             page=page,
             chips=chips(visit, "dead_letters", FILTERS),
-            reasons=[*DeadReason],
-            categories=[*Category],
+            reasons=options(visit, "dead_letters.reason", DeadReason),
+            categories=options(visit, "dead_letters.category", Category),
             asked=asked_in(visit),
         )
 

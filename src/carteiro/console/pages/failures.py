@@ -8,7 +8,8 @@ from itertools import pairwise
 from starlette.responses import Response
 
 from carteiro.api.refusal import Refusal, found
-from carteiro.console.listing import chips, choice_in, cursor_in, text_in
+from carteiro.console import moments
+from carteiro.console.listing import chips, choice_in, cursor_in, options, text_in
 from carteiro.console.page import Change, Pages, Show
 from carteiro.console.visit import Visit
 from carteiro.model import FailureFilter, FailureGroup, GroupState, HourOfFailures, value
@@ -55,7 +56,7 @@ class FailurePages(Pages):
             "failures.html",
             page=page,
             rows=rows,
-            states=[*GroupState],
+            states=options(visit, "failures.state", GroupState),
             chips=chips(visit, "failures", _FILTERS),
         )
 
@@ -121,6 +122,6 @@ def _labels(visit: Visit, starts: Sequence[datetime]) -> list[str]:
     local = [each.astimezone(visit.zone) for each in starts]
     days = [True, *(before.date() != after.date() for before, after in pairwise(local))]
     return [
-        f"{each:%d/%m %H:%M}" if is_new else f"{each:%H:%M}"
+        f"{moments.day(each, visit.words.language)} {each:%H:%M}" if is_new else f"{each:%H:%M}"
         for each, is_new in zip(local, days, strict=True)
     ]

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from carteiro.api.inbox import MOST_DELIVERIES
 from carteiro.api.refusal import bad_value, found, not_found
-from carteiro.console.hub import Topic
+from carteiro.console.hub import Hub, Topic
 from carteiro.console.listing import PAGE_ROWS, chips, cursor_in, text_in, time_in
 from carteiro.console.mail import email_in, mail_frame, shown_mail
 from carteiro.console.mail_files import mail_file
@@ -31,7 +31,7 @@ class InboxPages(Pages):
 
     @Show("inbox", needs=_LIST)
     async def mails(self, visit: Visit) -> Response:
-        """Matching mails; without filters, the newest ones live."""
+        """Matching mails; without filters but the tenant, the newest ones live."""
         wanted = InboxFilter(
             tenant=visit.within(text_in(visit, "tenant")),
             to=text_in(visit, "to"),
@@ -39,13 +39,13 @@ class InboxPages(Pages):
             since=time_in(visit, "since"),
         )
         page = await self._inbox.find(wanted, cursor=cursor_in(visit), limit=PAGE_ROWS)
-        is_live = not any(each in visit.query for each in (*_FILTERS, "cursor"))
+        is_whole = not any(each in visit.query for each in ("to", "subject", "since", "cursor"))
         may_empty = wanted.tenant is not None and visit.may(_EMPTY)
         return visit.page(
             "inbox.html",
             page=page,
             chips=chips(visit, "inbox", _FILTERS),
-            is_live=is_live,
+            topic=_topic_of(wanted.tenant, visit) if is_whole else None,
             emptied=wanted.tenant if may_empty else None,
         )
 
@@ -105,14 +105,27 @@ class InboxPages(Pages):
         return len((await self._inbox.find(wanted, limit=MOST_DELIVERIES)).rows)
 
 
-def newest_mails(inbox: Inbox) -> Topic:
-    """The newest mails, live."""
-    return Topic("inbox", _LIST, _reader(inbox), _shown)
+def _topic_of(tenant: TenantId | None, visit: Visit) -> str:
+    """The topic of the list: that of the viewer, or one of a tenant that they have chosen."""
+    return "inbox" if tenant == visit.within() else f"inbox:{tenant}"
 
 
-def _reader(inbox: Inbox) -> Callable[[TenantId | None], Awaitable[list[InboxEntry]]]:
-    async def read(tenant: TenantId | None) -> list[InboxEntry]:
-        return (await inbox.find(InboxFilter(tenant=tenant), limit=PAGE_ROWS)).rows
+def offer_mails(hub: Hub, inbox: Inbox) -> None:
+    """The newest mails, live: all that a viewer may see, or those of one tenant."""
+    hub.offer(Topic("inbox", _LIST, _reader(inbox, None), _shown))
+    hub.offer_each(
+        "inbox",
+        lambda about: Topic(f"inbox:{about}", _LIST, _reader(inbox, TenantId(about)), _shown),
+    )
+
+
+def _reader(
+    inbox: Inbox, chosen: TenantId | None
+) -> Callable[[TenantId | None], Awaitable[list[InboxEntry]]]:
+    async def read(own: TenantId | None) -> list[InboxEntry]:
+        if chosen is not None and own not in {None, chosen}:
+            return []
+        return (await inbox.find(InboxFilter(tenant=chosen or own), limit=PAGE_ROWS)).rows
 
     return read
 

@@ -39,7 +39,7 @@ class MessageSearchPages(Pages):
             asked=asked,
             found=found,
             fields=FIELDS,
-            states=[("", words("messages.any")), *states],
+            states=[("", words("shell.any")), *states],
             proposed=completions(asked.text, {}),
         )
 

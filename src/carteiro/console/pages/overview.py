@@ -1,6 +1,7 @@
 """The start page: charts, key figures, alerts, providers and failures, live; on a new installation the first steps."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
@@ -10,14 +11,13 @@ from carteiro.api.intake import Office, refused
 from carteiro.api.refusal import Refusal
 from carteiro.config import spec_of
 from carteiro.config.values import provider_names
-from carteiro.console import charts
+from carteiro.console import charts, moments
 from carteiro.console.charts import Series
 from carteiro.console.hub import Hub, Topic
 from carteiro.console.listing import choice_in, text_in
 from carteiro.console.overview import Overview, Overviews, Point
 from carteiro.console.page import Change, Pages, Show
 from carteiro.console.visit import Visit
-from carteiro.console.words import ENGLISH
 from carteiro.model import Accepted, MessageFilter, NotStored, Replayed, TenantId
 from carteiro.views.kpis import Range
 
@@ -154,10 +154,12 @@ def _delays(points: Sequence[Point], visit: Visit) -> tuple[str, list[Series]]:
 
 
 def _labels(seen: Overview, visit: Visit) -> list[str]:
-    day = "%m-%d" if visit.words.language == ENGLISH else "%d/%m"
-    by_time = seen.range in {Range.HOUR, Range.DAY}
-    pattern = "%H:%M" if by_time else day if seen.range is Range.MONTH else f"{day} %H:%M"
-    return [each.at.astimezone(visit.zone).strftime(pattern) for each in seen.points]
+    def label(local: datetime) -> str:
+        day = moments.day(local, visit.words.language)
+        by_day = {Range.WEEK: f"{day} {local:%H:%M}", Range.MONTH: day}
+        return by_day.get(seen.range, f"{local:%H:%M}")
+
+    return [label(each.at.astimezone(visit.zone)) for each in seen.points]
 
 
 def _totals(points: Sequence[Point]) -> dict[str, int]:

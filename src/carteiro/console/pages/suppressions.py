@@ -6,24 +6,13 @@ from starlette.responses import Response
 from carteiro.api.intake import Office
 from carteiro.api.refusal import found, not_found
 from carteiro.api.suppressions import MOST_AT_ONCE, NewSuppressions, suppress
-from carteiro.console.listing import PAGE_ROWS, cursor_in, text_in
+from carteiro.console.listing import PAGE_ROWS, cursor_in, tenant_asked_for, text_in
 from carteiro.console.page import Change, Pages, Show
 from carteiro.console.visit import Visit
 from carteiro.email.message import plainly
 from carteiro.model import TenantId
-from carteiro.policy.names import is_name
-from carteiro.ports import Tenants
 
 _PATH = "/admin/v1/tenants/{tenant}/suppressions"
-
-
-async def tenant_asked_for(tenants: Tenants, visit: Visit, given: str | None) -> TenantId | None:
-    """The tenant whose things a page shows: the one asked for, else the viewer's own; None: there is none yet."""
-    name = visit.within(given)
-    if name is None:
-        return None
-    [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
-    return found(tenant, "tenant").id
 
 
 class SuppressionPages(Pages):

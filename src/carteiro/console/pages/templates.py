@@ -1,7 +1,6 @@
 """Templates: their types, and one with its versions, its differences, a preview, and a test send."""
 
 import asyncio
-import difflib
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -14,10 +13,10 @@ from carteiro.api.envelope import request_id_of
 from carteiro.api.intake import Intake, Office, refused
 from carteiro.api.refusal import Refusal, bad_value, found
 from carteiro.api.whose import found_tenant
-from carteiro.console.listing import PAGE_ROWS, text_in
+from carteiro.console.comparing import differing
+from carteiro.console.listing import PAGE_ROWS, tenant_asked_for, text_in
 from carteiro.console.mail import mail_frame, shown_mail
 from carteiro.console.page import Change, Pages, Show
-from carteiro.console.pages.suppressions import tenant_asked_for
 from carteiro.console.visit import Visit
 from carteiro.email.message import Email, read_email
 from carteiro.email.submission import Submission
@@ -163,12 +162,10 @@ def _bad_variables() -> InvalidMessage:
 
 
 def _differences(before: Template | None, after: Template) -> list[tuple[str, str]]:
-    """Lines that were added (+), removed (-) or are around them, of the sources."""
+    """The lines in which the sources differ."""
     if before is None:
         return []
-    old, new = _lines(before), _lines(after)
-    compared = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
-    return [(each[:1], each[1:]) for each in compared]
+    return list(differing(_lines(before), _lines(after)))
 
 
 def _lines(template: Template) -> list[str]:

@@ -19,6 +19,7 @@ async function swap(selector, address, { push = true } = {}) {
   here.replaceWith(document.adoptNode(there));
   if (push) history.pushState({ selector }, "", address);
   prepare(document.querySelector(selector));
+  listen();
 }
 
 function swapByForm(event) {
@@ -41,13 +42,16 @@ function swapByLink(event) {
 // --- live parts: one stream for all of them, while the page can be seen
 
 let stream;
+let heard = "";
 
 function listen() {
+  const parts = document.hidden ? [] : [...document.querySelectorAll("[data-live]")];
+  const topics = [...new Set(parts.map((each) => each.dataset.live))];
+  if (topics.join("\n") === heard) return;
+  heard = topics.join("\n");
   stream?.close();
   stream = undefined;
-  const parts = [...document.querySelectorAll("[data-live]")];
-  if (!parts.length || document.hidden) return;
-  const topics = [...new Set(parts.map((each) => each.dataset.live))];
+  if (!topics.length) return;
   stream = new EventSource(`/console/live?${new URLSearchParams(topics.map((each) => ["topic", each]))}`);
   for (const topic of topics) {
     stream.addEventListener(topic, ({ data }) => {
@@ -102,7 +106,11 @@ function press(event) {
     return;
   }
   const keys = {
-    "/": () => document.querySelector("[data-search]")?.focus(),
+    "/": () => {
+      const field = document.querySelector("[data-search]");
+      if (field) field.focus();
+      else document.querySelector('.side a[href$="/messages"]')?.click();
+    },
     j: () => move(1),
     k: () => move(-1),
     "?": () => document.getElementById("keys")?.showModal(),
@@ -117,7 +125,11 @@ function press(event) {
 
 async function copy(event) {
   const button = event.target.closest("[data-copy]");
-  if (button) await navigator.clipboard.writeText(button.dataset.copy);
+  const label = button?.textContent;
+  if (!button || label === button.dataset.copied) return;
+  await navigator.clipboard.writeText(button.dataset.copy);
+  button.textContent = button.dataset.copied;
+  setTimeout(() => { button.textContent = label; }, 2000);
 }
 
 function prepare(part) {
@@ -173,4 +185,4 @@ document.addEventListener("keydown", closeMenus);
 document.addEventListener("keydown", press);
 document.addEventListener("visibilitychange", listen);
 addEventListener("popstate", ({ state }) => (state?.selector ? swap(state.selector, location.href, { push: false }) : location.reload()));
-addEventListener("pagehide", () => stream?.close());
+addEventListener("pagehide", () => { stream?.close(); heard = ""; });
